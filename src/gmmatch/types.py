@@ -1,0 +1,26 @@
+"""Names for the array types that signatures speak of."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix: TypeAlias = NDArray[np.floating[Any]]
+"""Rows by features, float32 or float64."""
+
+Vector: TypeAlias = NDArray[np.float64]
+"""One float64 number per row or per feature."""
+
+Indices: TypeAlias = NDArray[np.int64]
+"""Row numbers."""
+
+Mask: TypeAlias = NDArray[np.bool_]
+"""One yes or no per row."""
+
+RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | None"
+"""What scikit-learn accepts as a seed, and NumPy's new generators."""
+
+Start: TypeAlias = Literal["target", "zero"]
+"""Where the greedy matching starts: the paper's θ₀ = μ, or 0."""
