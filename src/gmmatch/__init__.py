@@ -1,0 +1,66 @@
+"""gmmatch picks the examples of a noisy dataset that are worth training on.
+
+Public names load when they are first used, so that importing the package costs little.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "Easy": "gmmatch.selectors._easy",
+    "GMMatchError": "gmmatch.errors",
+    "GMMatching": "gmmatch.selectors._gm_matching",
+    "Hard": "gmmatch.selectors._hard",
+    "Herding": "gmmatch.selectors._herding",
+    "KernelHerding": "gmmatch.selectors._kernel_herding",
+    "Laplacian": "gmmatch.kernels",
+    "Linear": "gmmatch.kernels",
+    "Moderate": "gmmatch.selectors._moderate",
+    "MomentMatching": "gmmatch.selectors.moment_matching",
+    "Polynomial": "gmmatch.kernels",
+    "RBF": "gmmatch.kernels",
+    "Random": "gmmatch.selectors._random",
+    "Selection": "gmmatch.selection",
+    "errors": "",
+    "geometric_median": "gmmatch.median",
+    "method_class": "gmmatch.selectors.registry",
+    "methods": "gmmatch.selectors.registry",
+    "metrics": "",
+    "select": "gmmatch.selectors.registry",
+    "theory": "",
+}
+
+__all__ = sorted([*_WHERE, "__version__"])
+
+if TYPE_CHECKING:
+    from gmmatch import errors, metrics, theory
+    from gmmatch.errors import GMMatchError
+    from gmmatch.kernels import RBF, Laplacian, Linear, Polynomial
+    from gmmatch.median import geometric_median
+    from gmmatch.selection import Selection
+    from gmmatch.selectors._easy import Easy
+    from gmmatch.selectors._gm_matching import GMMatching
+    from gmmatch.selectors._hard import Hard
+    from gmmatch.selectors._herding import Herding
+    from gmmatch.selectors._kernel_herding import KernelHerding
+    from gmmatch.selectors._moderate import Moderate
+    from gmmatch.selectors._random import Random
+    from gmmatch.selectors.moment_matching import MomentMatching
+    from gmmatch.selectors.registry import method_class, methods, select
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'gmmatch' has no attribute {name!r}")
+    module = import_module(_WHERE[name] or f"gmmatch.{name}")
+    value = getattr(module, name) if _WHERE[name] else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

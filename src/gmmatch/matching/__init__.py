@@ -1,0 +1,1 @@
+"""Greedy matching of a target moment, and its strategies."""

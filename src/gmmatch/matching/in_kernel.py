@@ -1,0 +1,131 @@
+"""Greedy matching in a kernel's space, where θ is known only through its scores.
+
+s ← s + m − k(x, ·)   with   mᵢ = ⟨μ, φ(xᵢ)⟩
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.matching.batches import partition, shares
+from gmmatch.matching.kernel_rows import KernelRows
+from gmmatch.matching.walk import Picks
+from gmmatch.types import Indices, Mask, RandomState, Start, Vector
+
+# Scores this close, relative to the largest term that went into them, are the same number: kernel
+# values of equal rows may differ in their last bits.
+_TIE = 1e-12
+
+
+def match_in_kernel(
+    kernel_rows: KernelRows,
+    target_scores: Vector,
+    target_norm: float,
+    diagonal: Vector,
+    k: int,
+    *,
+    available: Mask | None = None,
+    already: Indices | None = None,
+    start: Start = "target",
+    replacement: bool = False,
+    batches: int = 1,
+    random_state: RandomState = None,
+) -> Picks:
+    """Return ``k`` positions whose mean in the kernel's space approaches the target μ.
+
+    Parameters
+    ----------
+    kernel_rows : KernelRows
+        Where rows of the kernel matrix come from.
+    target_scores : float64 array of shape (n,)
+        ⟨μ, φ(xᵢ)⟩ for every row.
+    target_norm : float
+        ‖μ‖².
+    diagonal : float64 array of shape (n,)
+        k(xᵢ, xᵢ).
+    k, available, already, start, replacement, batches, random_state
+        As in :func:`gmmatch.matching.engine.match`; θ is carried from batch to batch.
+    """
+    free = np.ones(len(target_scores), dtype=bool) if available is None else np.array(available, dtype=bool)
+    left = int(free.sum())
+    if k and (left == 0 or (k > left and not replacement)):
+        raise InvalidInputError(f"k={k} picks were asked for, but only {left} rows may be picked.")
+    state = _State(kernel_rows, target_scores, target_norm, diagonal, start)
+    for position in () if already is None else already:
+        state.take(int(position))
+    if batches == 1:
+        parts = [free]
+        quota = np.array([k])
+    else:
+        chosen = partition(np.flatnonzero(free), batches, random_state)
+        quota = shares(k, chosen)
+        parts = [np.isin(np.arange(len(free)), part) for part in chosen]
+    order = np.empty(k, dtype=np.int64)
+    residuals = np.empty(k)
+    t = 0
+    for part, count in zip(parts, quota, strict=True):
+        for _ in range(int(count)):
+            order[t] = first_best(state.scores, part, _TIE * state.scale)
+            residuals[t] = state.take(int(order[t]))
+            if not replacement:
+                part[order[t]] = False
+            t += 1
+    return Picks(order, residuals)
+
+
+class _State:
+    """The scores ⟨θ, φ(xᵢ)⟩ and the norm of the drift Σ (μ − φ(x)) over the picks."""
+
+    def __init__(
+        self,
+        kernel_rows: KernelRows,
+        target_scores: Vector,
+        target_norm: float,
+        diagonal: Vector,
+        start: Start,
+    ) -> None:
+        self.kernel_rows, self.target_scores = kernel_rows, target_scores
+        self.target_norm, self.diagonal = target_norm, diagonal
+        self.start = target_scores.copy() if start == "target" else np.zeros_like(target_scores)
+        self.scores = self.start.copy()
+        self.scale = float(max(np.abs(target_scores).max(), np.abs(diagonal).max()))
+        self.count = 0
+        self.picked_target_scores = 0.0
+        self.drift_squared = 0.0
+
+    def take(self, position: int) -> float:
+        """Pick a row; return the residual ‖μ − mean of picks‖."""
+        m = float(self.target_scores[position])
+        along_row = float(self.scores[position] - self.start[position])
+        along_target = self.count * self.target_norm - self.picked_target_scores
+        change = self.target_norm - 2.0 * m + float(self.diagonal[position])
+        self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
+        self.picked_target_scores += m
+        self.count += 1
+        add_difference(self.scores, self.target_scores, self.kernel_rows.row(position))
+        return float(np.sqrt(self.drift_squared)) / self.count
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_difference(
+    scores: NDArray[np.float64], plus: NDArray[np.float64], minus: NDArray[np.float64]
+) -> None:
+    """Apply scores += plus − minus."""
+    for i in range(scores.shape[0]):
+        scores[i] += plus[i] - minus[i]
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def first_best(scores: NDArray[np.float64], available: NDArray[np.bool_], tie: float) -> int:
+    """Return the lowest available position whose score is within ``tie`` of the highest."""
+    best = -np.inf
+    for i in range(scores.shape[0]):
+        if available[i] and scores[i] > best:
+            best = scores[i]
+    for i in range(scores.shape[0]):
+        if available[i] and scores[i] >= best - tie:
+            return i
+    return -1

@@ -1,0 +1,60 @@
+"""Threads over chunks of rows.
+
+The compiled loops release the interpreter's lock, so plain threads are enough; and because chunk
+borders depend on the data's shape alone and partial results are combined in chunk order, a result is
+the same to the last bit whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gmmatch.errors import InvalidInputError
+
+Result = TypeVar("Result")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+# A forked child inherits the pools but not their threads, and would wait for them forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for, in joblib's convention.
+
+    Examples
+    --------
+    >>> resolve_jobs(None), resolve_jobs(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0:
+        raise InvalidInputError(f"n_jobs={n_jobs!r}: give a number of threads, or -1 for every core.")
+    if n_jobs > 0:
+        return int(n_jobs)
+    return max(1, available_cores() + 1 + int(n_jobs))
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use (containers and ``taskset`` counted in)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> list[Result]:
+    """Return ``[work(0), ..., work(count - 1)]``, computed by ``threads`` threads.
+
+    Not to be called from within itself: groups run in parallel hand one thread to each group.
+    """
+    if threads <= 1 or count <= 1:
+        return [work(number) for number in range(count)]
+    pool = _pools.get(threads)
+    if pool is None:
+        pool = _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch")
+    return list(pool.map(work, range(count)))

@@ -1,0 +1,1 @@
+"""Scores that rank rows one by one, one file each."""

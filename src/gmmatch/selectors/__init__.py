@@ -1,0 +1,1 @@
+"""The methods a user names, one short file each, and their registry."""

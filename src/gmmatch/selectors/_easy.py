@@ -1,0 +1,24 @@
+"""Easy: keep the rows closest to the centre of their class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmmatch.selectors.ranking import CenterRanking
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Easy(CenterRanking):
+    """Keep the rows nearest to their group's centre.
+
+    The most typical rows (Shah et al., 2020): safe among scattered outliers, poor in diversity, and as
+    fragile as its centre, which is the mean unless ``center`` says otherwise.
+
+    Examples
+    --------
+    >>> Easy(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices
+    array([1, 2])
+    """
+
+    method = "easy"
+    keep = "lowest"

@@ -1,0 +1,23 @@
+"""Hard: keep the rows farthest from the centre of their class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmmatch.selectors.ranking import CenterRanking
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Hard(CenterRanking):
+    """Keep the rows farthest from their group's centre.
+
+    Edge cases where the data is clean (Joshi et al., 2009); where it is not, mostly the corrupt rows.
+
+    Examples
+    --------
+    >>> Hard(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices
+    array([0, 3])
+    """
+
+    method = "hard"
+    keep = "highest"

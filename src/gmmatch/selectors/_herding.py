@@ -1,0 +1,23 @@
+"""Herding: match the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmmatch.selectors.moment_matching import MomentMatching
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Herding(MomentMatching):
+    """Pick rows whose mean approaches the mean of their group (Welling, 2009).
+
+    Excellent on clean data, and led astray by as little as one corrupt row. See
+    :class:`~gmmatch.MomentMatching` for all parameters.
+
+    Examples
+    --------
+    >>> Herding(k=2, start="zero").select([[0.0], [1.0], [2.0], [3.0]]).indices
+    array([0, 3])
+    """
+
+    method = "herding"

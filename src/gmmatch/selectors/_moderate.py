@@ -1,0 +1,24 @@
+"""Moderate: keep the rows at a middling distance from the centre of their class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gmmatch.selectors.ranking import CenterRanking
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Moderate(CenterRanking):
+    """Keep the rows whose distance to the centre is nearest to the median distance.
+
+    Neither the easiest nor the hardest rows (Xia et al., 2022). The paper's text centres on the class
+    mean, the default; the method's authors on ``center="coordinate-median"``.
+
+    Examples
+    --------
+    >>> Moderate(k=2).select([[0.0], [1.0], [1.5], [3.0], [9.0]]).indices
+    array([0, 1])
+    """
+
+    method = "moderate"
+    keep = "middle"

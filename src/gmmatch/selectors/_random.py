@@ -1,0 +1,47 @@
+"""Random: a uniform sample, the baseline that is hard to beat on clean data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.matching.walk import Picks
+from gmmatch.median.passes import weighted_mean
+from gmmatch.selectors.base import GroupResult, GroupTask, Selector
+from gmmatch.selectors.ranking import residuals_along
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Random(Selector):
+    """Pick rows at random, in proportion to ``sample_weight`` where it is given.
+
+    Its residual is the distance from the mean of the picks to the mean of the group.
+
+    Examples
+    --------
+    >>> Random(k=3, random_state=0).select(np.eye(5)).indices
+    array([1, 3, 4])
+    """
+
+    replacement: bool = False
+
+    method = "random"
+    allows_replacement = True
+
+    def pick_group(self, task: GroupTask) -> GroupResult:
+        """Draw from the rows that may be picked."""
+        positions = np.flatnonzero(task.available)
+        weights = task.weights[positions]
+        drawable = int((weights > 0.0).sum())
+        if drawable == 0 or (drawable < task.k and not self.replacement):
+            raise InvalidInputError(
+                f"k={task.k} rows were asked for, but only {drawable} that may be picked have a positive "
+                "sample_weight."
+            )
+        order = task.random.choice(
+            positions, size=task.k, replace=self.replacement, p=weights / weights.sum()
+        )
+        center = weighted_mean(task.rows, task.weights, task.threads)
+        return GroupResult(Picks(order, residuals_along(task, order, center)), {})

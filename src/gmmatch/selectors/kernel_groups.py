@@ -1,0 +1,168 @@
+"""Matching one group in a kernel's space: exactly where it fits, by explicit features where not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from gmmatch.errors import ApproximationWarning, ConvergenceWarning, InvalidInputError
+from gmmatch.feature_maps import FourierFeatures, NystroemFeatures
+from gmmatch.kernel_means import row_means
+from gmmatch.kernels import Kernel, resolve_kernel
+from gmmatch.matching.cost import GRAM_LIMIT
+from gmmatch.matching.in_kernel import match_in_kernel
+from gmmatch.matching.kernel_rows import ComputedRows, KernelRows, StoredGram
+from gmmatch.median.in_kernel import kernel_geometric_median
+from gmmatch.rows import Rows
+from gmmatch.selectors.base import GroupResult, GroupTask, warn_once
+from gmmatch.targets.moments import sample_positions
+from gmmatch.types import Vector
+
+if TYPE_CHECKING:
+    from gmmatch.selectors.moment_matching import MomentMatching
+
+Approximation = Literal["auto", "nystroem", "fourier"] | None
+
+# The exact mean in a kernel's space takes n² kernel values: seconds up to here, minutes beyond.
+_EXACT_MEAN_ROWS = 50_000
+
+
+def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
+    """Match one group in the space of a non-linear kernel."""
+    kernel = resolve_kernel(selector.kernel).fit(task.rows)
+    how, forced = _approximation(selector, len(task.rows))
+    if how is not None:
+        return _pick_by_features(selector, task, kernel, how, forced)
+    scores, norm, kernel_rows, details = _target_scores(selector, task, kernel)
+    if selector.unit_target and norm > 0.0:
+        scores, norm = scores / np.sqrt(norm), 1.0
+    picks = match_in_kernel(
+        kernel_rows, scores, norm, _diagonal(kernel, task.rows), task.k, available=task.available,
+        already=task.already, start=selector.start, replacement=selector.replacement,
+        batches=selector.batches, random_state=task.random,
+    )  # fmt: skip
+    warning = None
+    if details.get("median_converged") is False:
+        warning = warn_once(
+            f"The geometric median in the {kernel.name} kernel's space stopped at max_iter={selector.max_iter} "
+            f"with a certified gap of {details['median_gap']:.1e}. Raise max_iter or eps.",
+            ConvergenceWarning,
+        )
+    return GroupResult(picks, {"kernel": kernel.name, **kernel.params, **details}, warning)
+
+
+def check_kernel_options(selector: MomentMatching) -> None:
+    """Raise for options that do not go together."""
+    kernel = resolve_kernel(selector.kernel)
+    if selector.approximation not in ("auto", "nystroem", "fourier", None):
+        raise InvalidInputError(
+            f'approximation={selector.approximation!r}: expected "auto", "nystroem", "fourier" or None.'
+        )
+    if selector.n_components is not None and (
+        isinstance(selector.n_components, bool)
+        or not hasattr(selector.n_components, "__index__")
+        or selector.n_components < 1
+    ):
+        raise InvalidInputError(
+            f"n_components={selector.n_components!r}: expected a whole number of at least 1, or None."
+        )
+    limit = selector.memory_limit
+    if limit is not None and (isinstance(limit, bool) or not hasattr(limit, "__index__") or limit < 0):
+        raise InvalidInputError(f"memory_limit={limit!r}: expected a number of bytes, or None.")
+    if kernel.is_linear:
+        return
+    if selector.target == "coordinate-median":
+        raise InvalidInputError(
+            f'target="coordinate-median" has no meaning in the space of kernel={kernel.name!r}, which has no '
+            'coordinates: use "geometric-median" or "mean".'
+        )
+    if not selector.carry and selector.batches > 1:
+        raise InvalidInputError(
+            f"carry=False runs batches in parallel in the linear kernel only; kernel={kernel.name!r} needs "
+            'carry=True, or approximation="nystroem".'
+            if selector.approximation in (None, "auto")
+            else "carry=False needs carry=True with a kernel."
+        )
+
+
+def _limit(selector: MomentMatching) -> int:
+    return GRAM_LIMIT if selector.memory_limit is None else selector.memory_limit
+
+
+def _approximation(selector: MomentMatching, n: int) -> tuple[str | None, bool]:
+    """Return which features to use, if any, and whether the size of the data forced it."""
+    if selector.approximation in ("nystroem", "fourier"):
+        return selector.approximation, False
+    if selector.target == "mean":
+        fits = n <= _EXACT_MEAN_ROWS
+    else:
+        fits = 8 * n * n <= _limit(selector)
+    if fits:
+        return None, False
+    if selector.approximation is None:
+        raise InvalidInputError(
+            f"approximation=None: the exact kernel computation on {n:,} rows does not fit "
+            f"(the Gram matrix takes {8 * n * n / 2**30:.1f} GiB). Raise memory_limit or use "
+            'approximation="nystroem".'
+        )
+    return "nystroem", True
+
+
+def _pick_by_features(
+    selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str, forced: bool
+) -> GroupResult:
+    n = len(task.rows)
+    count = selector.n_components
+    if count is None:
+        count = int(min(1024, n, max(64, _limit(selector) // (4 * n))))
+    make = NystroemFeatures if how == "nystroem" else FourierFeatures
+    features = make(kernel, count, random_state=task.random).fit(task.rows).transform(task.rows)
+    explicit = replace(task, rows=Rows(features))
+    moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
+    result = selector.match_moment(explicit, moment)
+    details = {
+        "kernel": kernel.name, **kernel.params, "approximation": how,
+        "n_components": int(features.shape[1]), **result.details,
+    }  # fmt: skip
+    warning = result.warn
+    if forced:
+        warning = warn_once(
+            f"The exact {kernel.name} kernel on {n:,} rows does not fit; {features.shape[1]} {how} features "
+            "stand in for it. Pass approximation= to choose, or raise memory_limit.",
+            ApproximationWarning,
+        )
+    return GroupResult(result.picks, details, warning)
+
+
+def _target_scores(
+    selector: MomentMatching, task: GroupTask, kernel: Kernel
+) -> tuple[Vector, float, KernelRows, dict[str, Any]]:
+    """Return ⟨μ, φ(xᵢ)⟩, ‖μ‖², where kernel rows come from, and what to record."""
+    rows, n = task.rows, len(task.rows)
+    if selector.target == "mean":
+        shares = task.weights / task.weights.sum()
+        scores = row_means(kernel, rows, weights=shares, n_jobs=task.threads)
+        return scores, float(shares @ scores), ComputedRows(kernel, rows, task.threads), {}
+    wide = rows.gather(np.arange(n))
+    gram = kernel(wide, wide)
+    chosen = np.arange(n)
+    if selector.median_fraction < 1.0:
+        chosen = sample_positions(n, selector.median_fraction, task.random)
+    part = gram if len(chosen) == n else gram[np.ix_(chosen, chosen)]
+    weights = task.weights[chosen]
+    result = kernel_geometric_median(part, weights, eps=selector.eps, max_iter=selector.max_iter)
+    coefficients = np.zeros(n)
+    coefficients[chosen] = result.coefficients
+    scores = gram @ coefficients
+    details = {
+        "median_gap": result.gap,
+        "median_iterations": result.iterations,
+        "median_converged": result.converged,
+    }
+    return scores, float(coefficients @ scores), StoredGram(gram), details
+
+
+def _diagonal(kernel: Kernel, rows: Rows) -> Vector:
+    return np.concatenate([kernel.diagonal(rows.block(number)) for number in range(rows.n_chunks)])

@@ -1,0 +1,175 @@
+"""Matchings: pick rows one after another so that their mean approaches a target moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
+from gmmatch.kernels import KernelSpec, resolve_kernel
+from gmmatch.matching.cost import check_strategy
+from gmmatch.matching.engine import match
+from gmmatch.selectors.base import GroupResult, GroupTask, Selector, warn_once
+from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
+from gmmatch.targets import Moment, Target, resolve_target
+from gmmatch.types import Start
+from gmmatch.validation import check_fraction
+
+TargetName = Literal["mean", "geometric-median", "coordinate-median"]
+
+# A Gaussian's farthest row is a few median distances out. At 30, one pick of such a row outweighs
+# dozens of others.
+FAR = 30.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MomentMatching(Selector):
+    """Pick rows whose mean approaches a target moment, in the data's space or in a kernel's.
+
+    θ₀ = μ; pick argmax ⟨θ, φ(x)⟩ over the rows left; θ ← θ + μ − φ(x).
+
+    Parameters
+    ----------
+    k : int, float or str
+        How many rows: a count (``500``) or a share (``0.1``, ``"10%"``).
+    per_class : "proportional", "balanced", mapping or None
+        With labels, how ``k`` is shared among the classes; None ignores the labels.
+    unlabeled : "drop" or "group"
+        What becomes of rows without a label.
+    preprocess : list of "center", "scale", "pca:64", "unit", optional
+        Steps applied to the rows first.
+    random_state : int, Generator or None
+        Seed; the one that was used is recorded.
+    n_jobs : int or None
+        Threads, -1 for every core. The picks do not depend on it.
+    target : "mean", "geometric-median" or "coordinate-median"
+        The moment to match.
+    kernel : "linear", "polynomial", "rbf", "laplacian" or a kernel object
+        The space to match in.
+    normalize : bool
+        Scale rows to unit length first.
+    unit_target : bool
+        Scale the target to unit length, as the paper's authors' code does. Its residual cannot reach 0.
+    start : "target" or "zero"
+        θ₀: μ (the paper) or 0, which makes the picks independent of where the origin is.
+    replacement : bool
+        Whether a row may be picked again.
+    batches : int
+        Random batches, of which one is worked on at a time.
+    carry : bool
+        Whether θ is carried from batch to batch; if not, batches run in parallel.
+    median_fraction : float
+        The paper's γ: share of the rows that the median is computed from.
+    eps, max_iter, delta : float, int, float
+        Accuracy and limit of the geometric median, and the paper's δ.
+    strategy : "auto", "direct", "coded" or "gram"
+        How scores are computed; the picks are the same.
+    approximation : "auto", "nystroem", "fourier" or None
+        Explicit features in place of a kernel; "auto" uses them where the exact computation does not
+        fit, with a warning, and None never.
+    n_components : int, optional
+        Number of those features.
+    memory_limit : int, optional
+        Bytes of working memory beside the input.
+
+    Examples
+    --------
+    >>> MomentMatching(k=2, target="coordinate-median").select([[0.0], [1.0], [2.0], [9.0]]).indices
+    array([0, 3])
+    """
+
+    target: TargetName = "mean"
+    kernel: KernelSpec = "linear"
+    normalize: bool = False
+    unit_target: bool = False
+    start: Start = "target"
+    replacement: bool = False
+    batches: int = 1
+    carry: bool = True
+    median_fraction: float = 1.0
+    eps: float = 1e-8
+    max_iter: int = 1000
+    delta: float = 0.0
+    strategy: Literal["auto", "direct", "coded", "gram"] = "auto"
+    approximation: Approximation = "auto"
+    n_components: int | None = None
+    memory_limit: int | None = None
+
+    method = "moment-matching"
+    allows_replacement = True
+
+    def pick_group(self, task: GroupTask) -> GroupResult:
+        """Match the target of one group."""
+        if not resolve_kernel(self.kernel).is_linear:
+            return pick_in_kernel(self, task)
+        moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
+        return self.match_moment(task, moment)
+
+    def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
+        """Match a moment that is known."""
+        warning = self._warning(task, moment)
+        point = moment.point
+        if self.unit_target:
+            length = float(np.linalg.norm(point))
+            point = point / length if length > 0.0 else point
+        picks = match(
+            task.rows, point, task.k, available=task.available, already=task.already, start=self.start,
+            replacement=self.replacement, strategy=self.strategy, batches=self.batches, carry=self.carry,
+            random_state=task.random, memory_limit=self.memory_limit, threads=task.threads,
+        )  # fmt: skip
+        return GroupResult(picks, {**moment.details}, warning)
+
+    def moment_target(self) -> Target:
+        """Return the target as an object."""
+        options: dict[str, Any] = {}
+        if self.target == "geometric-median":
+            options = {
+                "eps": self.eps,
+                "max_iter": self.max_iter,
+                "delta": self.delta,
+                "fraction": self.median_fraction,
+            }
+        return resolve_target(self.target, **options)
+
+    def _own_steps(self) -> list[tuple[str, int]]:
+        return [("unit", 0)] if self.normalize else []
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_strategy(self.strategy)
+        check_fraction(self.median_fraction, "median_fraction")
+        self.moment_target()
+        check_kernel_options(self)
+        if self.start not in ("target", "zero"):
+            raise InvalidInputError(
+                f'start={self.start!r}: expected "target" (the paper\'s θ₀ = μ) or "zero".'
+            )
+        if isinstance(self.batches, bool) or not hasattr(self.batches, "__index__") or self.batches < 1:
+            raise InvalidInputError(f"batches={self.batches!r}: expected a whole number of at least 1.")
+
+    def _warning(self, task: GroupTask, moment: Moment) -> Callable[[], None] | None:
+        if moment.details.get("median_converged") is False:
+            return warn_once(
+                f"The geometric median{_of(task)} stopped at max_iter={self.max_iter} with a certified gap of "
+                f"{moment.details['median_gap']:.1e}, not eps={self.eps:.1e}. Raise max_iter or eps.",
+                ConvergenceWarning,
+            )
+        distances = moment.distances_of(task.rows, task.threads)
+        typical = float(np.median(distances))
+        reachable = np.where(task.available, distances, 0.0)
+        farthest = int(np.argmax(reachable))
+        if typical == 0.0 or reachable[farthest] <= FAR * typical:
+            return None
+        return warn_once(
+            f"Row {task.row_numbers[farthest]}{_of(task)} lies {reachable[farthest] / typical:,.0f} times as far "
+            "from the target as the median row. Linear matching may pick such a row and lose the target: "
+            "pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf').",
+            FarRowWarning,
+        )
+
+
+def _of(task: GroupTask) -> str:
+    return "" if task.label is None else f" of class {task.label!r}"

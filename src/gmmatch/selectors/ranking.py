@@ -1,0 +1,81 @@
+"""Rankings: score each row on its own, keep the lowest, the highest or the middle scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.matching.walk import Picks
+from gmmatch.selectors.base import GroupResult, GroupTask, Selector
+from gmmatch.types import Indices, Vector
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ranking(Selector):
+    """Base of the rankings; a method says which score it uses and which end it keeps."""
+
+    keep: ClassVar[Literal["lowest", "highest", "middle"]]
+
+    def scores(self, task: GroupTask) -> tuple[Vector, Vector]:
+        """Return one score per row, and the point that residuals are measured from."""
+        raise TypeError(f"{type(self).__name__} does not define scores.")
+
+    def pick_group(self, task: GroupTask) -> GroupResult:
+        """Keep the best-ranked rows."""
+        scores, center = self.scores(task)
+        ranked = rank(scores, self.keep)
+        order = ranked[task.available[ranked]][: task.k]
+        return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CenterRanking(Ranking):
+    """A ranking by distance to the group's centre."""
+
+    center: Literal["mean", "coordinate-median", "geometric-median"] = "mean"
+
+    def scores(self, task: GroupTask) -> tuple[Vector, Vector]:
+        """Return the distance to the centre."""
+        from gmmatch.scores.center_distance import center_distances
+
+        return center_distances(task.rows, task.weights, self.center, task.random, task.threads)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.center not in ("mean", "coordinate-median", "geometric-median"):
+            raise InvalidInputError(
+                f'center={self.center!r}: expected "mean", "coordinate-median" or "geometric-median".'
+            )
+
+
+def rank(scores: Vector, keep: str) -> Indices:
+    """Return positions from the most to the least wanted; equals stay in row order.
+
+    Examples
+    --------
+    >>> rank(np.array([3.0, 1.0, 2.0]), "middle")
+    array([2, 0, 1])
+    """
+    if keep == "lowest":
+        wanted = scores
+    elif keep == "highest":
+        wanted = -scores
+    else:
+        wanted = np.abs(scores - np.median(scores))
+    return np.argsort(wanted, kind="stable")
+
+
+def residuals_along(task: GroupTask, order: Indices, center: Vector) -> Any:
+    """Return ‖centre − mean of picks‖ after each pick, the rows included beforehand counted in."""
+    total = (center - task.rows.gather(task.already)).sum(axis=0)
+    residuals = np.empty(len(order))
+    before = len(task.already)
+    for first in range(0, len(order), 1024):
+        drift = total + np.cumsum(center - task.rows.gather(order[first : first + 1024]), axis=0)
+        counts = before + first + 1 + np.arange(len(drift))
+        residuals[first : first + 1024] = np.linalg.norm(drift, axis=1) / counts
+        total = drift[-1]
+    return residuals

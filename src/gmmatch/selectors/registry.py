@@ -1,0 +1,90 @@
+"""The methods by name."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.errors import InvalidInputError, UnknownMethodError
+
+if TYPE_CHECKING:
+    from gmmatch.selection import Selection
+    from gmmatch.selectors.base import Selector
+
+_METHODS = {
+    "random": "_random:Random",
+    "easy": "_easy:Easy",
+    "hard": "_hard:Hard",
+    "moderate": "_moderate:Moderate",
+    "herding": "_herding:Herding",
+    "kernel-herding": "_kernel_herding:KernelHerding",
+    "gm-matching": "_gm_matching:GMMatching",
+    "moment-matching": "moment_matching:MomentMatching",
+}
+
+_SELECT_ARGUMENTS = ("sample_weight", "include", "exclude", "ids")
+
+
+def methods() -> tuple[str, ...]:
+    """Return the names of all methods.
+
+    Examples
+    --------
+    >>> "gm-matching" in methods()
+    True
+    """
+    return tuple(_METHODS)
+
+
+def method_class(name: str) -> type[Selector]:
+    """Return the class of a method, by its name.
+
+    Examples
+    --------
+    >>> method_class("easy").__name__
+    'Easy'
+    """
+    key = str(name).lower().replace("_", "-")
+    if key not in _METHODS:
+        near = difflib.get_close_matches(key, _METHODS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(repr(name) for name in near)}? " if near else ""
+        raise UnknownMethodError(
+            f"method={name!r} is not known: {hint}The methods are {', '.join(_METHODS)}."
+        )
+    module, _, attribute = _METHODS[key].partition(":")
+    found: type[Selector] = getattr(import_module(f"gmmatch.selectors.{module}"), attribute)
+    return found
+
+
+def select(X: Any, *, y: Any = None, k: Any = 0.1, method: str = "gm-matching", **options: Any) -> Selection:
+    """Pick ``k`` rows of ``X`` by any method, in one call.
+
+    Parameters
+    ----------
+    X : array of shape (n, s)
+        The rows (embeddings).
+    y : array of shape (n,), optional
+        Labels; selection is then per class.
+    k : int, float or str
+        A count (``500``) or a share (``0.1``, ``"10%"``).
+    method : str
+        One of :func:`methods`.
+    **options
+        Any parameter of the method's class, and ``sample_weight``, ``include``, ``exclude``, ``ids``.
+
+    Examples
+    --------
+    >>> select([[0.0], [1.0], [1.2], [3.0]], k=2, method="easy").indices
+    array([1, 2])
+    """
+    cls = method_class(method)
+    arguments = {name: options.pop(name) for name in _SELECT_ARGUMENTS if name in options}
+    known = {field.name for field in fields(cls)}
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, *_SELECT_ARGUMENTS], n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise InvalidInputError(f"{name}= is not a parameter of method {method!r}.{hint}")
+    return cls(k=k, **options).select(X, y, **arguments)

@@ -1,0 +1,19 @@
+"""Moments to match: one point that stands for a group of rows."""
+
+from gmmatch.targets.moments import (
+    CoordinateMedianTarget,
+    GeometricMedianTarget,
+    MeanTarget,
+    Moment,
+    Target,
+    resolve_target,
+)
+
+__all__ = [
+    "CoordinateMedianTarget",
+    "GeometricMedianTarget",
+    "MeanTarget",
+    "Moment",
+    "Target",
+    "resolve_target",
+]

@@ -1,0 +1,138 @@
+"""The mean, the geometric median and the coordinate-wise median of a group of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.median.passes import distances_to, weighted_mean
+from gmmatch.median.weiszfeld import solve
+from gmmatch.rows import Rows
+from gmmatch.types import Indices, Vector
+from gmmatch.validation import check_fraction
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A target and how it came about.
+
+    ``details`` goes into the provenance; ``distances`` are those of all rows to the point, where the
+    computation gave them for free.
+    """
+
+    point: Vector
+    details: dict[str, Any] = field(default_factory=dict)
+    distances: Vector | None = None
+
+    def distances_of(self, rows: Rows, threads: int = 1) -> Vector:
+        """Return the distance of every row to the point."""
+        return self.distances if self.distances is not None else distances_to(rows, self.point, threads)
+
+
+class Target(Protocol):
+    """Anything that turns rows and weights into a moment."""
+
+    def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
+        """Return the moment of these rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class MeanTarget:
+    """The weighted mean: one corrupt row can move it anywhere."""
+
+    def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
+        """Return the moment of these rows."""
+        return Moment(weighted_mean(rows, weights, threads))
+
+
+@dataclass(frozen=True)
+class GeometricMedianTarget:
+    """The geometric median: bounded while less than half of the weight is corrupt."""
+
+    eps: float = 1e-8
+    max_iter: int = 1000
+    delta: float = 0.0
+    fraction: float = 1.0
+
+    def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
+        """Return the moment of these rows, of a random sample of them where ``fraction`` is below 1."""
+        sample, sample_weights = rows, weights
+        if self.fraction < 1.0:
+            chosen = sample_positions(len(rows), self.fraction, random)
+            if weights[chosen].sum() > 0.0:
+                sample, sample_weights = rows.subset(chosen), weights[chosen]
+        result = solve(
+            sample, sample_weights, eps=self.eps, max_iter=self.max_iter, delta=self.delta, threads=threads
+        )
+        details = {
+            "median_gap": result.gap,
+            "median_iterations": result.iterations,
+            "median_converged": result.converged,
+        }
+        return Moment(result.point, details, result.distances if result.n_rows == len(rows) else None)
+
+
+@dataclass(frozen=True)
+class CoordinateMedianTarget:
+    """The weighted median of each column on its own; it turns with the axes, unlike the other two."""
+
+    def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
+        """Return the moment of these rows."""
+        point = np.empty(rows.n_features)
+        # Columns come in blocks of about four million numbers, so that no second copy of the rows exists.
+        width = max(1, (1 << 22) // len(rows))
+        for first in range(0, rows.n_features, width):
+            columns = _columns(rows, first, first + width)
+            point[first : first + width] = weighted_column_medians(columns, weights)
+        return Moment(point)
+
+
+def weighted_column_medians(columns: Any, weights: Vector) -> Vector:
+    """Return the weighted median of each column; the middle of the two where half the weight is a tie.
+
+    Examples
+    --------
+    >>> weighted_column_medians(np.array([[0.0], [1.0], [5.0]]), np.array([1.0, 1.0, 3.0]))
+    array([5.])
+    """
+    if np.all(weights == weights[0]):
+        return np.asarray(np.median(columns, axis=0), dtype=np.float64)
+    order = np.argsort(columns, axis=0, kind="stable")
+    below = np.cumsum(weights[order], axis=0)
+    half = 0.5 * below[-1]
+    low = np.argmax(below >= half * (1.0 - 1e-12), axis=0)
+    high = np.argmax(below > half * (1.0 + 1e-12), axis=0)
+    ranked = np.take_along_axis(columns, order, axis=0)
+    every = np.arange(columns.shape[1])
+    return np.asarray(0.5 * (ranked[low, every] + ranked[high, every]), dtype=np.float64)
+
+
+def sample_positions(n: int, fraction: float, random: np.random.Generator) -> Indices:
+    """Return a sorted random sample of ``fraction`` of ``n`` positions, at least one."""
+    count = max(1, int(np.floor(fraction * n + 0.5)))
+    return np.sort(random.choice(n, size=count, replace=False))
+
+
+def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Target:
+    """Return the target that goes by ``name``: "mean", "geometric-median" or "coordinate-median"."""
+    if name == "mean":
+        return MeanTarget()
+    if name == "geometric-median":
+        check_fraction(options.get("fraction", 1.0), "median_fraction")
+        return GeometricMedianTarget(**options)
+    if name == "coordinate-median":
+        return CoordinateMedianTarget()
+    raise InvalidInputError(
+        f'{argument}={name!r}: expected "mean", "geometric-median" or "coordinate-median".'
+    )
+
+
+def _columns(rows: Rows, first: int, stop: int) -> Any:
+    if rows.bfloat16:
+        return np.concatenate([rows.block(number)[:, first:stop] for number in range(rows.n_chunks)])
+    block = rows.source[:, first:stop]
+    return np.asarray(block[rows.index], dtype=rows.dtype)
