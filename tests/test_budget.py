@@ -172,7 +172,7 @@ def test_classes_that_a_mapping_leaves_out_get_nothing():
     ("k", "per_class", "message"),
     [
         (5, {"cow": 5}, "names 'cow'.*classes are 'cat', 'dog', 'eel'"),
-        (9, {"cat": 5, "dog": 5}, "k=9 disagrees.*sum to 10"),
+        (9, {"cat": 5, "dog": 5}, "k=9 disagrees.*sums to 10"),
         (None, {"cat": -5}, r"per_class\['cat'\]=-5"),
         (None, "balanced", "count such as 500"),
         (5, "even", "per_class='even'.*'proportional', 'balanced'"),

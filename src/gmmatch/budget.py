@@ -216,7 +216,7 @@ def quotas(
         result = _mapped_quotas(labels_of_groups, rows, per_class)
         if k is not None and resolve_count(k, total, replacement=replacement) != result.sum():
             raise InvalidInputError(
-                f"k={k} disagrees with per_class, whose counts sum to {result.sum()}: leave k out or change one."
+                f"k={k} disagrees with per_class, which sums to {result.sum()}: leave out k or change it."
             )
     elif per_class in (None, "proportional", "balanced"):
         count = resolve_count(k, total, replacement=replacement)
