@@ -1,0 +1,358 @@
+"""How good a subset is: does it match, cover and balance the data, and how much of it is corrupt.
+
+Plain functions on arrays. Inputs are read block by block, summed in float64 and never modified.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
+from gmmatch.rows import Rows
+from gmmatch.scaled_distances import typical_row
+from gmmatch.types import Indices, Mask, Matrix, Vector
+from gmmatch.validation import check_rows
+
+__all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Distances from the rows to their nearest pick, in the units of the data.
+
+    Examples
+    --------
+    >>> Coverage(largest=2.0, mean=0.5).largest
+    2.0
+    """
+
+    largest: float
+    """The row worst served; k-centre selection minimises this."""
+    mean: float
+    """The average row; k-medoids selection minimises this."""
+
+
+def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
+    """Return ‖mean(picked) − mean(reference)‖, the square root of the paper's Δ².
+
+    Parameters
+    ----------
+    picked_rows : array of shape (k, s)
+    reference_rows : array of shape (n, s)
+        The rows the picks stand for; the clean ones, where these are known.
+
+    Examples
+    --------
+    >>> moment_error([[3.0, 4.0]], [[1.0, 0.0], [-1.0, 0.0]])
+    5.0
+    """
+    picked, reference = _pair(picked_rows, reference_rows, "picked_rows", "reference_rows")
+    origin = reference.row(0)
+    return float(np.linalg.norm(mean_offset(picked, origin) - mean_offset(reference, origin)))
+
+
+def mmd(
+    A: Matrix,
+    B: Matrix,
+    *,
+    kernel: KernelSpec = "rbf",
+    bandwidth: Bandwidth = "median",
+    biased: bool = True,
+    squared: bool = False,
+    block_rows: int = 1024,
+) -> float:
+    """Return the maximum mean discrepancy between two sets of rows.
+
+    MMD²(A, B) = mean k(a, a′) + mean k(b, b′) − 2 mean k(a, b)
+
+    is the squared distance between the two means in the kernel's space, and 0 for equal distributions
+    when the kernel is characteristic (RBF, Laplacian). Memory is linear in the number of rows.
+
+    Parameters
+    ----------
+    A, B : arrays of shape (n, s) and (m, s)
+        The picks and the reference.
+    kernel : Kernel, name, or (name, parameters)
+        See :func:`gmmatch.kernels.resolve_kernel`.
+    bandwidth : float or "median"
+        Length of an "rbf" or "laplacian" given by name alone. "median" is the median distance within
+        ``B``, the reference, so that several subsets are measured on one scale.
+    biased : bool
+        Include the pairs of a row with itself (the V-statistic, never negative). Otherwise leave them
+        out (the U-statistic): on average exact, so it can fall below 0 when the sets are alike.
+    squared : bool
+        Return MMD² rather than its root. The root of a negative unbiased estimate is given as 0.
+    block_rows : int
+        Rows on each side of the blocks of the kernel matrix held at a time.
+
+    References
+    ----------
+    Gretton et al., A kernel two-sample test, JMLR 2012 (equations 3 and 5).
+
+    Examples
+    --------
+    >>> mmd([[0.0]], [[2.0]], kernel="linear")
+    2.0
+    >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0, squared=True), 4)  # 2 - 2 exp(-1/2)
+    0.7869
+    """
+    left, right = _pair(A, B, "A", "B")
+    if not biased and min(len(left), len(right)) < 2:
+        raise InvalidInputError(
+            f"biased=False compares different rows of each set, so both need 2 or more; A has {len(left)} "
+            f"and B has {len(right)}."
+        )
+    chosen = _kernel_for_mmd(kernel, bandwidth, B)
+    if chosen.is_linear:
+        value = _linear_mmd(left, right, biased)
+    else:
+        within = _mean_within(chosen, A, biased, block_rows) + _mean_within(chosen, B, biased, block_rows)
+        value = within - 2.0 * float(row_means(chosen, A, B, block=block_rows).mean())
+    if biased or not squared:
+        value = max(0.0, value)
+    return value if squared else float(np.sqrt(value))
+
+
+def contamination(picks: Any, corrupt: Any) -> float:
+    """Return the fraction of the picks that are corrupt.
+
+    Parameters
+    ----------
+    picks : int array, boolean mask, or anything with ``.indices`` (a Selection)
+    corrupt : boolean mask over all rows
+
+    Examples
+    --------
+    >>> contamination([0, 3], [True, False, False, False])
+    0.5
+    """
+    flags = _mask(corrupt, "corrupt")
+    return float(flags[_pick_indices(picks, len(flags))].mean())
+
+
+def class_balance(labels: Any, picks: Any) -> dict[Any, tuple[float, float]]:
+    """Return each class's share of all rows and its share of the picks.
+
+    Parameters
+    ----------
+    labels : sequence of length n
+        Anything hashable; None counts as a class of its own.
+    picks : int array, boolean mask, or anything with ``.indices``
+
+    Returns
+    -------
+    dict of label to (share before, share after)
+        Sorted by label where labels can be sorted, otherwise in order of appearance.
+
+    Examples
+    --------
+    >>> class_balance(["cat", "cat", "dog", "cat"], [0, 2])
+    {'cat': (0.75, 0.5), 'dog': (0.25, 0.5)}
+    """
+    values, classes = _classes(labels)
+    chosen = _pick_indices(picks, len(classes))
+    before = np.bincount(classes, minlength=len(values)) / len(classes)
+    after = np.bincount(classes[chosen], minlength=len(values)) / len(chosen)
+    return dict(zip(values, zip(before.tolist(), after.tolist(), strict=True), strict=True))
+
+
+def imbalance(labels: Any, picks: Any) -> float:
+    """Return how far the picks' classes are from the data's: half the sum of the shares' differences.
+
+    This is the total variation distance: 0 for the same shares, towards 1 when the picks hold only
+    classes that the data hardly has. It is the share of picks that would have to change class.
+
+    Parameters
+    ----------
+    labels, picks
+        As in :func:`class_balance`.
+
+    Examples
+    --------
+    >>> imbalance(["cat", "cat", "dog", "cat"], [0, 2])
+    0.25
+    """
+    return 0.5 * sum(abs(before - after) for before, after in class_balance(labels, picks).values())
+
+
+def coverage(X: Matrix, picks: Any, *, block_rows: int = 8192) -> Coverage:
+    """Return the largest and the mean distance from a row to its nearest pick.
+
+    Parameters
+    ----------
+    X : array of shape (n, s)
+    picks : int array, boolean mask, or anything with ``.indices``
+    block_rows : int
+        Rows worked on at a time.
+
+    Examples
+    --------
+    >>> coverage([[0.0], [1.0], [4.0]], picks=[0])
+    Coverage(largest=4.0, mean=1.6666666666666667)
+    """
+    if isinstance(block_rows, bool) or not isinstance(block_rows, (int, np.integer)) or block_rows < 1:
+        raise InvalidInputError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    rows = check_rows(X)
+    chosen = rows.gather(np.unique(_pick_indices(picks, len(rows))))
+    # Distances do not change when all rows move, but norms shrink, and with them the rounding.
+    centre = typical_row(chosen)
+    chosen = chosen - centre
+    largest, total = 0.0, 0.0
+    for start in range(0, len(rows), int(block_rows)):
+        block = rows.gather(np.arange(start, min(len(rows), start + block_rows))) - centre
+        distances = _nearest_distances(block, chosen)
+        largest = max(largest, float(distances.max()))
+        total += float(distances.sum())
+    return Coverage(largest, total / len(rows))
+
+
+def mean_offset(rows: Rows, origin: Vector) -> Vector:
+    """Return mean(x) − origin, summed from the origin so that data far from 0 keeps its digits."""
+    total = np.zeros(rows.n_features)
+    for number in range(rows.n_chunks):
+        total += (rows.block(number, np.float64) - origin).sum(axis=0)
+    return total / len(rows)
+
+
+def mean_square_distance(rows: Rows, point: Vector) -> float:
+    """Return (1/n) Σ ‖x − point‖², in float64."""
+    total = 0.0
+    for number in range(rows.n_chunks):
+        offsets = rows.block(number, np.float64) - point
+        total += float(np.einsum("ij,ij->", offsets, offsets))
+    return total / len(rows)
+
+
+def _pair(A: Matrix, B: Matrix, name_a: str, name_b: str) -> tuple[Rows, Rows]:
+    left, right = check_rows(A, name=name_a), check_rows(B, name=name_b)
+    if left.n_features != right.n_features:
+        raise InvalidInputError(
+            f"{name_a} has {left.n_features} columns and {name_b} has {right.n_features}; both must hold the "
+            "same features."
+        )
+    return left, right
+
+
+def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Matrix) -> Kernel:
+    kernel = resolve_kernel(spec)
+    named = isinstance(spec, str)
+    if named and "bandwidth" in kernel.params:
+        kernel = resolve_kernel((kernel.name, {"bandwidth": bandwidth}))
+    elif not (isinstance(bandwidth, str) and bandwidth == "median"):
+        raise InvalidInputError(
+            f"bandwidth={bandwidth!r} goes with kernel='rbf' or kernel='laplacian' given by name; "
+            f"kernel={spec!r} has its own parameters."
+        )
+    return kernel.fit(reference)
+
+
+def _mean_within(kernel: Kernel, X: Matrix, biased: bool, block_rows: int) -> float:
+    """Return the mean of k over pairs of rows of one set, with or without a row and itself."""
+    mean = float(row_means(kernel, X, block=block_rows).mean())
+    if biased:
+        return mean
+    rows = check_rows(X)
+    count = len(rows)
+    own = sum(
+        float(kernel.diagonal(rows.gather(np.arange(start, min(count, start + block_rows)))).sum())
+        for start in range(0, count, block_rows)
+    )
+    return (count * mean - own / count) / (count - 1)
+
+
+def _linear_mmd(left: Rows, right: Rows, biased: bool) -> float:
+    """Return MMD² of the inner product, ‖mean(A) − mean(B)‖², with no pairs and so no cancellation."""
+    origin = right.row(0)
+    offsets = [mean_offset(rows, origin) for rows in (left, right)]
+    gap = offsets[0] - offsets[1]
+    value = float(gap @ gap)
+    if not biased:
+        # The squared error that each mean is expected to have, which the V-statistic counts as distance.
+        for rows, offset in zip((left, right), offsets, strict=True):
+            value -= mean_square_distance(rows, origin + offset) / (len(rows) - 1)
+    return value
+
+
+def _mask(value: Any, name: str) -> Mask:
+    flags = np.asarray(value)
+    if flags.dtype != np.bool_ or flags.ndim != 1:
+        raise InvalidTypeError(
+            f"{name} must be a boolean mask with one entry per row; got dtype {flags.dtype} and shape "
+            f"{flags.shape}."
+        )
+    if len(flags) == 0:
+        raise InvalidInputError(f"{name} is empty; it needs one entry per row.")
+    return flags
+
+
+def _pick_indices(picks: Any, n: int) -> Indices:
+    """Return row numbers from row numbers, a mask or a selection; at least one, all below ``n``."""
+    array = np.asarray(getattr(picks, "indices", picks))
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInputError(f"picks must name one row or more in one dimension; got shape {array.shape}.")
+    if array.dtype == np.bool_:
+        if len(array) != n:
+            raise InvalidInputError(f"picks is a mask of {len(array)} entries; there are {n} rows.")
+        if not array.any():
+            raise InvalidInputError("picks is a mask without a single True; pick at least one row.")
+        return np.flatnonzero(array).astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise InvalidTypeError(
+            f"picks has dtype {array.dtype}; give row numbers (integers) or a boolean mask."
+        )
+    bad = (array < 0) | (array >= n)
+    if bad.any():
+        raise InvalidInputError(
+            f"picks names row {array[bad][0]}; there are {n} rows, numbered 0 to {n - 1}."
+        )
+    return array.astype(np.int64)
+
+
+def _classes(labels: Any) -> tuple[list[Any], Indices]:
+    """Return the distinct labels and, for every row, the position of its label among them."""
+    array = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=_plain_dtype(labels))
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInputError(
+            f"labels must hold one label per row, in one dimension; got shape {array.shape}."
+        )
+    if array.dtype != object:
+        values, classes = np.unique(array, return_inverse=True)
+        return values.tolist(), classes.astype(np.int64)
+    counts = Counter(array.tolist())
+    try:
+        ordered = sorted(counts)
+    except TypeError:  # None among strings, say
+        ordered = list(counts)
+    position = {label: number for number, label in enumerate(ordered)}
+    return ordered, np.fromiter((position[label] for label in array.tolist()), np.int64, len(array))
+
+
+def _plain_dtype(labels: Any) -> Any:
+    # Mixed lists must not be turned into strings: ["a", 1] would come back as "a" and "1".
+    if hasattr(labels, "__array__") or not isinstance(labels, (list, tuple)):
+        return None
+    return None if len({type(label) for label in labels}) == 1 else object
+
+
+def _nearest_distances(block: NDArray[np.float64], chosen: NDArray[np.float64]) -> Vector:
+    """Return each row's distance to the nearest chosen row; both centred."""
+    from scipy.spatial.distance import cdist
+    from sklearn.metrics import pairwise_distances_argmin
+
+    nearest = chosen[pairwise_distances_argmin(block, chosen)]
+    offsets = block - nearest
+    squares: Vector = np.einsum("ij,ij->i", offsets, offsets)
+    # The search works through norms: where they dwarf the distance it may have taken the wrong row.
+    sizes = np.einsum("ij,ij->i", block, block) + np.einsum("ij,ij->i", nearest, nearest)
+    doubtful = np.flatnonzero((squares > 0.0) & (squares < 1e-6 * sizes))
+    step = max(1, (1 << 22) // len(chosen))
+    for start in range(0, len(doubtful), step):
+        these = doubtful[start : start + step]
+        squares[these] = cdist(block[these], chosen, "sqeuclidean").min(axis=1)
+    return np.sqrt(squares, out=squares)
