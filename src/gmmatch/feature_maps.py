@@ -15,7 +15,7 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels import RBF, Kernel, KernelSpec, Laplacian, resolve_kernel
 from gmmatch.rows import as_rows
 from gmmatch.scaled_distances import typical_row
-from gmmatch.types import Matrix, RandomState
+from gmmatch.types import RandomState
 from gmmatch.validation import as_generator, check_rows
 
 Self = TypeVar("Self", bound="_FeatureMap")
@@ -43,7 +43,7 @@ class _FeatureMap(ABC):
         self.random_state = random_state
         self.dtype = dtype
 
-    def fit(self: Self, X: Matrix) -> Self:
+    def fit(self: Self, X: Any) -> Self:
         """Learn from ``X`` what the features need, and return the map itself.
 
         Parameters
@@ -62,7 +62,7 @@ class _FeatureMap(ABC):
         self._learn(X, as_generator(self.random_state))
         return self
 
-    def transform(self, X: Matrix, out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def transform(self, X: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the features of every row, computed block by block in float64.
 
         Parameters
@@ -89,12 +89,12 @@ class _FeatureMap(ABC):
             self._write(rows.gather(np.arange(start, stop)), out[start:stop])
         return out
 
-    def fit_transform(self, X: Matrix) -> NDArray[Any]:
+    def fit_transform(self, X: Any) -> NDArray[Any]:
         """Fit on ``X`` and return its features."""
         return self.fit(X).transform(X)
 
     @abstractmethod
-    def _learn(self, X: Matrix, generator: np.random.Generator) -> None:
+    def _learn(self, X: Any, generator: np.random.Generator) -> None:
         """Set what :meth:`_write` needs, and ``n_features_out_``."""
 
     @abstractmethod
@@ -142,7 +142,7 @@ class FourierFeatures(_FeatureMap):
            [0.6, 1. ]], dtype=float32)
     """
 
-    def _learn(self, X: Matrix, generator: np.random.Generator) -> None:
+    def _learn(self, X: Any, generator: np.random.Generator) -> None:
         if self.n_components % 2:
             raise InvalidInputError(
                 f"n_components={self.n_components}: features come in pairs of cosine and sine; give an even "
@@ -226,7 +226,7 @@ class NystroemFeatures(_FeatureMap):
         super().__init__(kernel, n_components, random_state, dtype)
         self.tolerance = tolerance
 
-    def _learn(self, X: Matrix, generator: np.random.Generator) -> None:
+    def _learn(self, X: Any, generator: np.random.Generator) -> None:
         if not 0.0 <= self.tolerance < 1.0:
             raise InvalidInputError(f"tolerance={self.tolerance!r}: expected a number from 0 to below 1.")
         rows = as_rows(X)

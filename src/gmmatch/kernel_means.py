@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError
 from gmmatch.parallel import resolve_jobs
 from gmmatch.rows import Rows
-from gmmatch.types import Matrix, Vector
+from gmmatch.types import Vector
 from gmmatch.validation import check_rows, check_sample_weight
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ _blas_lock = threading.Lock()
 
 def row_means(
     kernel: Kernel,
-    A: Matrix,
-    B: Matrix | None = None,
+    A: Any,
+    B: Any = None,
     weights: Any = None,
     *,
     block: int = 1024,

@@ -55,7 +55,7 @@ class Kernel(Protocol):
     def is_translation_invariant(self) -> bool:
         """Whether k(x + t, y + t) = k(x, y)."""
 
-    def fit(self, X: Matrix, random_state: RandomState = 0) -> Kernel:
+    def fit(self, X: Any, random_state: RandomState = 0) -> Kernel:
         """Return a kernel whose data-dependent parameters are numbers; itself when it has none."""
 
     def diagonal(self, A: Matrix) -> Vector:
@@ -101,7 +101,7 @@ class Linear(_KernelBase):
         """Always true."""
         return True
 
-    def fit(self, X: Matrix, random_state: RandomState = 0) -> Linear:
+    def fit(self, X: Any, random_state: RandomState = 0) -> Linear:
         """Return itself: nothing depends on the data."""
         return self
 
@@ -159,7 +159,7 @@ class Polynomial(_KernelBase):
         """Whether it is the inner product in disguise."""
         return self.degree == 1 and self.c == 0.0
 
-    def fit(self, X: Matrix, random_state: RandomState = 0) -> Polynomial:
+    def fit(self, X: Any, random_state: RandomState = 0) -> Polynomial:
         """Return itself: nothing depends on the data."""
         return self
 
@@ -209,7 +209,7 @@ class _BandwidthKernel(_KernelBase):
         """Return 1 for every row."""
         return np.ones(len(_wide(A, "A")))
 
-    def _fitted_bandwidth(self, X: Matrix, random_state: RandomState) -> float:
+    def _fitted_bandwidth(self, X: Any, random_state: RandomState) -> float:
         if not isinstance(self.bandwidth, str):
             return self.bandwidth
         return median_distance(X, self._metric, random_state)
@@ -252,7 +252,7 @@ class RBF(_BandwidthKernel):
             raise InvalidInputError(f"gamma={gamma!r}: expected a finite number above 0.")
         return cls(bandwidth=float(np.sqrt(0.5 / gamma)))
 
-    def fit(self, X: Matrix, random_state: RandomState = 0) -> RBF:
+    def fit(self, X: Any, random_state: RandomState = 0) -> RBF:
         """Return the kernel with a number for its bandwidth."""
         return RBF(self._fitted_bandwidth(X, random_state))
 
@@ -285,7 +285,7 @@ class Laplacian(_BandwidthKernel):
     name: ClassVar[str] = "laplacian"
     _metric: ClassVar[str] = "cityblock"
 
-    def fit(self, X: Matrix, random_state: RandomState = 0) -> Laplacian:
+    def fit(self, X: Any, random_state: RandomState = 0) -> Laplacian:
         """Return the kernel with a number for its bandwidth."""
         return Laplacian(self._fitted_bandwidth(X, random_state))
 

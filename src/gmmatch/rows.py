@@ -109,7 +109,8 @@ class Rows:
 
     def row(self, position: int) -> Vector:
         """Return a copy of one row in float64."""
-        return self.gather(np.array([position]))[0]
+        values: Vector = self.gather(np.array([position]))[0]
+        return values
 
     def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
         # Only a converted chunk is ever copied; a run of rows is sliced, which spares a gather.

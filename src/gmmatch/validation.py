@@ -67,7 +67,7 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
         bad = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
         raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
     if array.sum() == 0.0:
-        raise InvalidInputError(f"{name} is 0 for every row; at least one row needs a positive weight.")
+        raise InvalidInputError(f"{name} is zero for every row; at least one row needs a positive weight.")
     return np.ascontiguousarray(array)
 
 

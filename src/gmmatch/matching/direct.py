@@ -133,20 +133,12 @@ class _CodeScanner:
 
         def work(number: int) -> float:
             part = slice(self.edges[number], self.edges[number + 1])
-            return float(
-                loops.scan_codes(
-                    self.codes.codes[part],
-                    self.query,
-                    step,
-                    norm,
-                    error,
-                    theta_norm,
-                    self.codes.traits[part],
-                    available[part],
-                    self.scores[part],
-                    self.slack[part],
-                )  # fmt: skip
-            )
+            traits = self.codes.traits[part]
+            best = loops.scan_codes(
+                self.codes.codes[part], self.query, step, norm, error, theta_norm, traits, available[part],
+                self.scores[part], self.slack[part],
+            )  # fmt: skip
+            return float(best)
 
         return max(map_in_order(work, self.threads, self.threads))
 

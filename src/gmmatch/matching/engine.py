@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
@@ -99,7 +101,16 @@ def match(
     return _independent(rows, walk, batch_rows, quota, pick, replacement, threads)
 
 
-def _independent(rows, walk, batch_rows, quota, pick, replacement, threads):  # type: ignore[no-untyped-def]
+def _independent(
+    rows: Rows,
+    walk: Walk,
+    batch_rows: list[Indices],
+    quota: Indices,
+    pick: Callable[[Rows, Walk, Mask, int, int], Picks],
+    replacement: bool,
+    threads: int,
+) -> Picks:
+    """Pick in batches that know nothing of each other, then correct what they err by together."""
     correcting = np.minimum(_CORRECTING_PICKS, (quota + 1) // 2)
     unused = [np.ones(len(part), dtype=bool) for part in batch_rows]
 

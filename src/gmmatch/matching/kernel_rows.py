@@ -30,7 +30,8 @@ class StoredGram:
 
     def row(self, position: int) -> Vector:
         """Return a row of the matrix."""
-        return self.gram[position]
+        values: Vector = self.gram[position]
+        return values
 
 
 class ComputedRows:

@@ -179,13 +179,13 @@ def choose(
     count: int,
 ) -> int:
     """Return the candidate with the highest exact score; the first of equals."""
-    best, best_score = found[0], -np.inf
+    best, best_score = int(found[0]), -np.inf
     if count == 1:
         return best
     for c in range(count):
         score = exact_score(block[index[found[c]]], theta)
         if score > best_score:
-            best, best_score = found[c], score
+            best, best_score = int(found[c]), score
     return best
 
 
@@ -242,7 +242,7 @@ def pick_by_codes(
         residuals[t] = drift_norm / (picked_before + t + 1)
         if t >= 8 and examined > (t + 1) * (16 + n // 8):
             return t + 1
-    return order.shape[0]
+    return int(order.shape[0])
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

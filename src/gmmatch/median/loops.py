@@ -31,7 +31,7 @@ def distance(row: NDArray[Any], point: NDArray[np.float64]) -> float:
     for j in range(point.shape[0]):
         difference = np.float64(row[j]) - point[j]
         squared += difference * difference
-    return np.sqrt(squared)
+    return float(np.sqrt(squared))
 
 
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)

@@ -51,7 +51,7 @@ class GroupResult:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Selector(EstimatorConventions, BaseEstimator):  # type: ignore[misc]
+class Selector(EstimatorConventions, BaseEstimator):
     """Base class of the methods; see :class:`~gmmatch.GMMatching` for the shared parameters."""
 
     k: Budget | None = 0.1

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import InputTags, Tags
 
 from gmmatch.types import Indices
 
 if TYPE_CHECKING:
     from gmmatch.selection import Selection
+
+
+@dataclass
+class SamplerInputTags(InputTags):
+    """scikit-learn's input tags with the one that imbalanced-learn adds."""
+
+    dataframe: bool = True
+
+
+@dataclass
+class SamplerTags:
+    """imbalanced-learn's tag: whether ``sample_indices_`` is set."""
+
+    sample_indices: bool = True
+
+
+@dataclass
+class EstimatorTags(Tags):
+    """scikit-learn's tags with the group that imbalanced-learn adds."""
+
+    sampler_tags: SamplerTags | None = None
 
 
 class EstimatorConventions:
@@ -21,16 +44,29 @@ class EstimatorConventions:
         The result of the last fit.
     sample_indices_ : int64 array
         The picked rows, ascending; imbalanced-learn's name for them.
+    sampling_strategy_ : dict
+        How many rows of each class were picked; imbalanced-learn's name for that.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where ``X`` was a DataFrame with names of columns.
     """
 
     selection_: Selection
     sample_indices_: Indices
-    _sampling_type = "clean-sampling"
+    sampling_strategy_: dict[Any, int]
 
     if TYPE_CHECKING:
 
-        def select(self, X: Any, y: Any = None, **options: Any) -> Selection:
+        def select(
+            self,
+            X: Any,
+            y: Any = None,
+            *,
+            sample_weight: Any = None,
+            include: Any = None,
+            exclude: Any = None,
+            ids: Any = None,
+        ) -> Selection:
             """Provided by the selector."""
             ...
 
@@ -39,10 +75,11 @@ class EstimatorConventions:
         from sklearn.utils.validation import validate_data
 
         if y is not None:
-            _check_targets(y)
+            y = _check_targets(y)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.selection_ = self.select(X, y, sample_weight=sample_weight)
         self.sample_indices_ = self.selection_.indices
+        self.sampling_strategy_ = self.selection_.counts
         return self
 
     def fit_resample(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
@@ -55,20 +92,60 @@ class EstimatorConventions:
         self.fit(X, y, **options)
         return _take(X, self.sample_indices_), _take(y, self.sample_indices_)
 
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the columns, which a selection leaves as they are."""
+        from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+        check_is_fitted(self, "n_features_in_")
+        return _check_feature_names_in(self, input_features)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = False
-        tags.input_tags.allow_nan = False
-        tags.target_tags.required = False
-        return tags
+        values = {field.name: getattr(tags, field.name) for field in fields(tags)}
+        values["input_tags"] = SamplerInputTags(sparse=False, allow_nan=False)
+        values["target_tags"].required = False
+        return EstimatorTags(**values, sampler_tags=SamplerTags())
 
 
-def _check_targets(y: Any) -> None:
+def _check_targets(y: Any) -> Any:
+    """Return labels as one column; refuse numbers that are measurements, and several outputs.
+
+    One-versus-all rows (a single 1, the rest 0) are read as the column of the 1, which is what
+    imbalanced-learn does.
+    """
+    import warnings
+
+    from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.multiclass import check_classification_targets
 
     values = np.asarray(y)
-    if values.dtype.kind == "f" and values.ndim == 1:
-        check_classification_targets(values)
+    if values.ndim == 2 and values.shape[1] > 1 and _is_one_hot(values):
+        return values.argmax(axis=1)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        y = values = values.ravel()
+    if values.ndim > 1:
+        raise ValueError(
+            "Multilabel and multioutput targets are not supported. "
+            f"y should be a 1d array of one label per row, got an array of shape {values.shape} instead."
+        )
+    if values.dtype.kind == "f":
+        known = values[~np.isnan(values)]
+        if np.any(np.isinf(known)):
+            raise ValueError("Input y contains infinity; labels are finite numbers, strings or missing.")
+        if len(known):
+            check_classification_targets(known)
+    return y if isinstance(y, (list, tuple)) or hasattr(y, "dtype") else values
+
+
+def _is_one_hot(values: Any) -> bool:
+    if values.dtype.kind not in "biuf":
+        return False
+    return bool(np.all((values == 0) | (values == 1)) and np.all(values.sum(axis=1) == 1))
 
 
 def _take(data: Any, rows: Indices) -> Any:

@@ -95,10 +95,7 @@ def _approximation(selector: MomentMatching, n: int) -> tuple[str | None, bool]:
     """Return which features to use, if any, and whether the size of the data forced it."""
     if selector.approximation in ("nystroem", "fourier"):
         return selector.approximation, False
-    if selector.target == "mean":
-        fits = n <= _EXACT_MEAN_ROWS
-    else:
-        fits = 8 * n * n <= _limit(selector)
+    fits = n <= _EXACT_MEAN_ROWS if selector.target == "mean" else 8 * n * n <= _limit(selector)
     if fits:
         return None, False
     if selector.approximation is None:
