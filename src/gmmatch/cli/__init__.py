@@ -1,0 +1,63 @@
+"""The ``gmmatch`` command.
+
+Every command is one file of this package, ``<name>.py``, with a function of the same name, and one line in
+``COMMANDS``. A file is imported only when its command is run or described, so it imports whatever is heavy
+inside its function.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gmmatch.cli._group import CommandGroup
+
+COMMANDS = (
+    "demo",
+    "methods",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from gmmatch import __version__
+
+        typer.echo(f"gmmatch {__version__}")
+        raise typer.Exit
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", envvar="GMMATCH_TRACEBACK", help="Show where an error came from.")
+    ] = False,
+) -> None:
+    """Pick the rows of a noisy dataset that are worth training on."""
+
+
+def build_app() -> typer.Typer:
+    """Return the command line as a Typer application.
+
+    Examples
+    --------
+    >>> build_app().info.name
+    'gmmatch'
+    """
+    app = typer.Typer(
+        name="gmmatch",
+        cls=CommandGroup.of(__name__, COMMANDS),
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    return app
+
+
+def main() -> None:
+    """Run the command that ``sys.argv`` names."""
+    build_app()(prog_name="gmmatch")

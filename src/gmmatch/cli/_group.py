@@ -1,0 +1,114 @@
+"""A group of commands that are imported when needed, and that end in one line when something is wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from gmmatch.errors import GMMatchError, GMMatchWarning
+
+_EXIT_ERROR = 2
+_EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
+
+
+class CommandFiles(Mapping[str, Any]):
+    """The commands by name; looking one up imports its file.
+
+    Parameters
+    ----------
+    package : str
+        Where the files are.
+    names : sequence of str
+        The commands; ``two-words`` is the function ``two_words`` of ``two_words.py``.
+
+    Examples
+    --------
+    >>> commands = CommandFiles("gmmatch.cli", ["methods"])
+    >>> list(commands), commands["methods"].name
+    (['methods'], 'methods')
+    """
+
+    def __init__(self, package: str, names: Sequence[str]) -> None:
+        self.package = package
+        self.names = tuple(names)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise KeyError(name)
+        attribute = name.replace("-", "_")
+        function = getattr(import_module(f"{self.package}.{attribute}"), attribute)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+        alone.command(name)(function)
+        return typer.main.get_command(alone)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class CommandGroup(TyperGroup):
+    """The top of the command line.
+
+    An error that gmmatch raises on purpose becomes one line on stderr and exit code 2, and Ctrl-C one line
+    and 130; ``--traceback`` lets the error through as it is.
+    """
+
+    files: CommandFiles
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = self.files  # type: ignore[assignment]
+
+    @classmethod
+    def of(cls, package: str, names: Sequence[str]) -> type[CommandGroup]:
+        """Return a group with these commands.
+
+        Examples
+        --------
+        >>> list(CommandGroup.of("gmmatch.cli", ["demo"]).files)
+        ['demo']
+        """
+        return type("Commands", (cls,), {"files": CommandFiles(package, names)})
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
+        except GMMatchError as error:
+            if ctx.params["traceback"]:
+                raise
+            _say(f"Error: {_one_line(error)}", typer.colors.RED)
+            raise typer.Exit(_EXIT_ERROR) from error
+        except KeyboardInterrupt as interruption:
+            if ctx.params["traceback"]:
+                raise
+            _say("Interrupted.", typer.colors.YELLOW)
+            raise typer.Exit(_EXIT_INTERRUPTED) from interruption
+
+
+_plain_showwarning = warnings.showwarning
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    # A line of our own source says nothing to someone at a terminal; other packages' warnings keep theirs.
+    if issubclass(category, GMMatchWarning):
+        _say(f"Warning: {_one_line(message)}", typer.colors.YELLOW)
+    else:
+        _plain_showwarning(message, category, *where, **more)
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+def _say(line: str, color: str) -> None:
+    typer.secho(line, fg=color, err=True)

@@ -1,0 +1,43 @@
+"""``gmmatch methods``: what can be chosen."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from gmmatch.cli._output import console, print_json
+
+
+def methods(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the selection methods, one line each."""
+    found = describe_methods()
+    if as_json:
+        print_json(found)
+        return
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for method in found:
+        table.add_row(f"[bold]{method['name']}[/bold]", method["summary"])
+    console().print(table)
+
+
+def describe_methods() -> list[dict[str, Any]]:
+    """Return the name, class and summary of every method; the summary is its docstring's first line.
+
+    Examples
+    --------
+    >>> describe_methods()[1]
+    {'name': 'easy', 'class': 'Easy', 'summary': "Keep the rows nearest to their group's centre."}
+    """
+    from gmmatch.selectors.registry import method_class, methods
+
+    classes = {name: method_class(name) for name in methods()}
+    return [
+        {"name": name, "class": cls.__name__, "summary": (inspect.getdoc(cls) or "").partition("\n")[0]}
+        for name, cls in classes.items()
+    ]
