@@ -7,112 +7,27 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.budget import Budget, Label, plain_label, resolve_count
+from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.labels import Label
+from gmmatch.row_taking import count_rows, take_rows
+from gmmatch.selected_groups import (
+    SelectedGroup,
+    frozen,
+    frozen_row_numbers,
+    interleave,
+    match_groups,
+    row_count,
+)
 from gmmatch.selection_files import SelectionRecord, damaged, read_record, write_record
 from gmmatch.types import Indices, Mask, Vector
 
-_Array = TypeVar("_Array", bound=NDArray[Any])
-
-
-@dataclass(frozen=True, eq=False)
-class SelectedGroup:
-    """The picks of one class, or of all rows when labels are ignored.
-
-    Parameters
-    ----------
-    label
-        The class; None for rows without a label, or for all rows.
-    order
-        Row numbers in the order they were picked, shape (q,).
-    n_rows
-        How many rows the class has.
-    residuals
-        ‖target − mean of the first t picks‖ for t = 1, ..., q; empty if it was not computed.
-
-    Examples
-    --------
-    >>> SelectedGroup("cat", [7, 3], n_rows=5, residuals=[0.5, 0.1]).residual
-    0.1
-    """
-
-    label: Label
-    order: Indices
-    n_rows: int
-    residuals: Vector = ()  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        label = plain_label(self.label)
-        if label is None and self.label is not None:
-            raise InvalidInputError(f"label={self.label!r}: a group without a label has label=None.")
-        order = _frozen_row_numbers(self.order, "order")
-        residuals = np.array(self.residuals, dtype=np.float64)
-        if residuals.shape not in ((0,), order.shape):
-            raise InvalidInputError(
-                f"residuals has shape {residuals.shape} for {len(order)} picks of group {label!r}: "
-                "give one per pick, or none."
-            )
-        residuals.setflags(write=False)
-        values = {"label": label, "order": order, "residuals": residuals}
-        for name, value in (values | {"n_rows": _row_count(self.n_rows)}).items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def residual(self) -> float:
-        """The residual after the last pick; NaN if it was not computed."""
-        return float(self.residuals[-1]) if len(self.residuals) else math.nan
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SelectedGroup):
-            return NotImplemented
-        return (
-            # 1, 1.0 and True are equal, but not the same label.
-            (type(self.label), self.label, self.n_rows) == (type(other.label), other.label, other.n_rows)
-            and np.array_equal(self.order, other.order)
-            and np.array_equal(self.residuals, other.residuals, equal_nan=True)
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Through the constructor, so that arrays are read-only again after unpickling or copying.
-        return SelectedGroup, (self.label, self.order, self.n_rows, self.residuals)
-
-
-def interleave(groups: Sequence[SelectedGroup]) -> Indices:
-    """Merge the groups' picks into one order of which every prefix is close to proportional.
-
-    Pick j = 0, 1, ... of a group with q picks is placed at (j + 1/2) / q; ties go to the first group.
-
-    Parameters
-    ----------
-    groups
-        G groups with picks, q₁, ..., q_G of them, K in all; groups without picks do not count.
-
-    Returns
-    -------
-    array of int64, shape (K,)
-
-    Notes
-    -----
-    Among the first t picks, group i has its proportional share t·qᵢ/K up to an error of at most
-    1/2 + (G − 2)·qᵢ/(2K) (for G ≥ 2; none for G = 1). With groups of equal size that is below 1; with
-    two groups it is 1/2. With one large group among many small ones it can exceed 1, because all
-    groups of one pick are placed at 1/2.
-
-    Examples
-    --------
-    >>> interleave([SelectedGroup("a", [10, 11, 12, 13], 9), SelectedGroup("b", [20, 21], 9)])
-    array([10, 20, 11, 12, 21, 13])
-    """
-    if not groups:
-        return np.empty(0, dtype=np.int64)
-    places = np.concatenate([(np.arange(len(group.order)) + 0.5) / len(group.order) for group in groups])
-    # The sort is stable and the groups are in order, so that ties fall to the first group.
-    return np.concatenate([group.order for group in groups])[np.argsort(places, kind="stable")]
+__all__ = ["SelectedGroup", "Selection", "interleave"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -167,8 +82,8 @@ class Selection:
         ids: Any = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        picks = _frozen_row_numbers(order, "order")
-        rows = _row_count(n_rows)
+        picks = frozen_row_numbers(order, "order")
+        rows = row_count(n_rows)
         if len(picks) and int(picks.max()) >= rows:
             raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
         parts = tuple(groups) or (SelectedGroup(None, picks, rows),)
@@ -178,7 +93,7 @@ class Selection:
             "groups": parts,
             "order_ids": None if ids is None else _frozen_ids(ids, len(picks)),
             "provenance": _json_copy(provenance or {}),
-            "_group_of_pick": _match_groups(picks, parts),
+            "_group_of_pick": match_groups(picks, parts),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -195,7 +110,7 @@ class Selection:
     @cached_property
     def indices(self) -> Indices:
         """The picked row numbers, ascending; a row picked twice is there twice."""
-        return _frozen(self.order[self._by_row])
+        return frozen(self.order[self._by_row])
 
     @property
     def ids(self) -> NDArray[Any] | None:
@@ -346,13 +261,13 @@ class Selection:
         >>> Selection([3, 0], n_rows=4).apply(np.array([10, 11, 12, 13]), order=True)
         array([13, 10])
         """
-        length = _length_of(dataset)
+        length = count_rows(dataset)
         if length != self.n_rows:
             raise InvalidInputError(
                 f"dataset has {length:,} rows, but the selection was made from {self.n_rows:,}: "
                 "apply it to the dataset it was made from."
             )
-        return _take(dataset, np.array(self.order if order else self.indices))
+        return take_rows(dataset, self.order if order else self.indices)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the selection to a file, from which :meth:`load` restores it exactly.
@@ -402,27 +317,6 @@ class Selection:
             raise damaged(path, error) from None
 
 
-def _frozen(array: _Array) -> _Array:
-    array.setflags(write=False)
-    return array
-
-
-def _frozen_row_numbers(values: ArrayLike, name: str) -> Indices:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidInputError(f"{name} must be a one-dimensional array of row numbers.")
-    rows = np.array(array, dtype=np.int64)
-    if rows.size and rows.min() < 0:
-        raise InvalidInputError(f"{name} names row {rows.min()}: rows count from 0.")
-    return _frozen(rows)
-
-
-def _row_count(n_rows: object) -> int:
-    if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
-        raise InvalidInputError(f"n_rows={n_rows!r}: give the number of rows, an integer of at least 0.")
-    return int(n_rows)
-
-
 def _frozen_ids(ids: Any, k: int) -> NDArray[Any]:
     """Ids as int64 (uint64 where they need it), or as Python strings, which NumPy's own would clip."""
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
@@ -434,34 +328,15 @@ def _frozen_ids(ids: Any, k: int) -> NDArray[Any]:
     if types == {str}:
         array = np.empty(k, dtype=object)
         array[:] = values
-        return _frozen(array)
+        return frozen(array)
     low, high = (min([0, *values]), max([0, *values])) if types <= {int} else (0, 2**64)
     if low >= -(2**63) and high < 2**63:
-        return _frozen(np.array(values, dtype=np.int64))
+        return frozen(np.array(values, dtype=np.int64))
     if low >= 0 and high < 2**64:
-        return _frozen(np.array(values, dtype=np.uint64))
+        return frozen(np.array(values, dtype=np.uint64))
     raise InvalidTypeError(
         "ids must be all integers of 64 bits or all strings; [str(i) for i in ids] makes them so."
     )
-
-
-def _match_groups(order: Indices, groups: tuple[SelectedGroup, ...]) -> Indices:
-    """The position of each pick's group, after checking that groups and order say the same."""
-    if len({group.label for group in groups}) < len(groups):
-        raise InvalidInputError("groups must have different labels.")
-    picks = np.concatenate([group.order for group in groups])
-    owners = np.repeat(np.arange(len(groups)), [len(group.order) for group in groups])
-    rows, first = np.unique(picks, return_index=True)
-    where = np.searchsorted(rows, order)
-    if len(picks) != len(order) or not np.array_equal(rows, np.unique(order)):
-        raise InvalidInputError("groups and order must hold the same rows.")
-    owner_of_row = owners[first]
-    if not np.array_equal(owner_of_row[np.searchsorted(rows, picks)], owners):
-        raise InvalidInputError("groups must not share a row.")
-    owner_of_pick: Indices = owner_of_row[where]
-    if not np.array_equal(order[np.argsort(owner_of_pick, kind="stable")], picks):
-        raise InvalidInputError("order must have each group's picks in the group's own sequence.")
-    return _frozen(owner_of_pick)
 
 
 def _json_copy(value: Any, name: str = "provenance") -> Any:
@@ -479,55 +354,3 @@ def _json_copy(value: Any, name: str = "provenance") -> Any:
     raise InvalidTypeError(
         f"{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
     )
-
-
-def _bases(dataset: object) -> set[str]:
-    """Names such as "torch.Dataset" (top package and class) of a type and its bases.
-
-    Telling types apart by name spares importing the packages they come from.
-    """
-    return {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in type(dataset).__mro__}
-
-
-def _length_of(dataset: Any) -> int:
-    if isinstance(dataset, Mapping):
-        raise InvalidTypeError(
-            "dataset is a mapping, not rows: apply the selection to one of its values (dataset['train'])."
-        )
-    streamed = any(name.endswith(".IterableDataset") for name in _bases(dataset))
-    if not streamed and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes)):
-        try:
-            return len(dataset)
-        except (TypeError, NotImplementedError):
-            # Sparse matrices refuse to say, but have a shape.
-            shape = getattr(dataset, "shape", None)
-            if shape:
-                return int(shape[0])
-    raise InvalidTypeError(
-        f"dataset has type {type(dataset).__name__}, whose rows cannot be looked up by number: give a list, "
-        "an array, a DataFrame, a Table, or a dataset with a length (list(dataset) makes one)."
-    )
-
-
-def _take(dataset: Any, rows: Indices) -> Any:
-    bases = _bases(dataset)
-    packages = {name.partition(".")[0] for name in bases}
-    if isinstance(dataset, np.ndarray):
-        return dataset[rows]
-    if "torch.Tensor" in bases:
-        import torch
-
-        return dataset.index_select(0, torch.from_numpy(rows).to(dataset.device))
-    if "torch.Dataset" in bases:
-        from torch.utils.data import Subset
-
-        return Subset(dataset, rows.tolist())
-    if "datasets" in packages and hasattr(dataset, "select"):
-        return dataset.select(rows)
-    if hasattr(dataset, "iloc"):
-        return dataset.iloc[rows]
-    if packages & {"pandas", "pyarrow"} and hasattr(dataset, "take"):
-        return dataset.take(rows)
-    if "scipy" in packages:
-        return dataset.tocsr()[rows].asformat(dataset.format)
-    return [dataset[row] for row in rows.tolist()]

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.budget import Label
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.labels import Label
 from gmmatch.types import Indices, Vector
 
 FORMAT_VERSION = 1

@@ -11,13 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gmmatch.budget import Budget, Group, PerClass, Unlabeled, group_rows, quotas
+from gmmatch.budget import Budget, PerClass, quotas
 from gmmatch.errors import InvalidInputError
+from gmmatch.labels import Group, Unlabeled, group_rows
 from gmmatch.matching.walk import Picks
 from gmmatch.parallel import map_in_order, resolve_jobs
 from gmmatch.preprocessing import parse_steps, preprocess_rows
 from gmmatch.rows import Rows
-from gmmatch.selection import SelectedGroup, Selection, interleave
+from gmmatch.selected_groups import SelectedGroup, interleave
+from gmmatch.selection import Selection
 from gmmatch.selectors.estimator import EstimatorConventions
 from gmmatch.types import Indices, Mask, RandomState, Vector
 from gmmatch.validation import as_generator, check_rows, check_sample_weight

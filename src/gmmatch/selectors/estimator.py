@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import InputTags, Tags
 
+from gmmatch.row_taking import take_rows
 from gmmatch.types import Indices
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class EstimatorConventions:
                 "use select(X) for rows without labels."
             )
         self.fit(X, y, **options)
-        return _take(X, self.sample_indices_), _take(y, self.sample_indices_)
+        return take_rows(X, self.sample_indices_), take_rows(y, self.sample_indices_)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns, which a selection leaves as they are."""
@@ -146,11 +147,3 @@ def _is_one_hot(values: Any) -> bool:
     if values.dtype.kind not in "biuf":
         return False
     return bool(np.all((values == 0) | (values == 1)) and np.all(values.sum(axis=1) == 1))
-
-
-def _take(data: Any, rows: Indices) -> Any:
-    if hasattr(data, "iloc"):
-        return data.iloc[rows]
-    if isinstance(data, (list, tuple)):
-        return [data[row] for row in rows]
-    return data[rows]
