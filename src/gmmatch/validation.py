@@ -38,7 +38,7 @@ def _check_finite(rows: Rows, name: str) -> None:
             )
         if np.isfinite(total) and abs(total) <= _LARGEST:
             return np.empty(0, dtype=np.int64)
-        good = np.isfinite(block).all(axis=1) & (np.abs(block) <= _LARGEST).all(axis=1)
+        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(axis=1)
         return start + np.flatnonzero(~good)
 
     bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads))

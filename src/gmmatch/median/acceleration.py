@@ -28,19 +28,20 @@ class AndersonMixer:
         self._points.clear()
         self._steps.clear()
 
-    def propose(self, point: Vector, step: Vector) -> Vector:
-        """Return the accelerated successor of ``point`` whose plain successor is ``point + step``."""
+    def propose(self, point: Vector, successor: Vector) -> Vector:
+        """Return the accelerated successor of ``point``, whose plain one is ``successor``."""
+        step = successor - point
         self._points.append(point)
         self._steps.append(step)
         del self._points[: -self.depth - 1]
         del self._steps[: -self.depth - 1]
         if len(self._steps) < 2:
-            return point + step
+            return successor
         step_changes = np.diff(np.asarray(self._steps), axis=0).T
         point_changes = np.diff(np.asarray(self._points), axis=0).T
         # Columns differ by orders of magnitude as the iteration converges: scale before solving.
         scale = np.linalg.norm(step_changes, axis=0)
         scale[scale == 0.0] = 1.0
         mixing, *_ = np.linalg.lstsq(step_changes / scale, step, rcond=1e-10)
-        proposal: Vector = point + step - (point_changes + step_changes) @ (mixing / scale)
-        return proposal if np.all(np.isfinite(proposal)) else point + step
+        proposal: Vector = successor - (point_changes + step_changes) @ (mixing / scale)
+        return proposal if np.all(np.isfinite(proposal)) else successor

@@ -24,6 +24,9 @@ def kernel_geometric_median(
 ) -> KernelMedianResult:
     """Return the geometric median of φ(x₁), …, φ(xₙ) as coefficients α on the rows.
 
+    Distances are square roots of differences, so the ones that are tiny beside the largest norm (by a
+    factor of 1e7 or so) have few right digits, and neither has the certificate then.
+
     Parameters
     ----------
     gram : float64 array of shape (n, n)
@@ -63,7 +66,7 @@ def kernel_geometric_median(
                 best = there
                 mixer.forget()
             continue
-        there = problem.at(mixer.propose(best.coefficients, best.step))
+        there = problem.at(mixer.propose(best.coefficients, best.coefficients + best.step))
         if there.objective > best.objective * (1.0 + 1e-14):
             mixer.forget()
             there = problem.at(best.coefficients + best.step)

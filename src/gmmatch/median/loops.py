@@ -34,6 +34,15 @@ def distance(row: NDArray[Any], point: NDArray[np.float64]) -> float:
     return float(np.sqrt(squared))
 
 
+@njit(nogil=True, cache=True, boundscheck=False)
+def same_row(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Return whether two rows are equal; rows at equal distance need not be."""
+    for j in range(one.shape[0]):
+        if one[j] != other[j]:
+            return False
+    return True
+
+
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
 def distances_chunk(
     block: NDArray[Any], index: NDArray[np.int64], point: NDArray[np.float64], out: NDArray[np.float64]
@@ -89,7 +98,7 @@ def weiszfeld_chunk(
                 inverse += w / (d + delta)
                 if d < nearest:
                     nearest, nearest_row, nearest_weight = d, i, w
-                elif d == nearest:
+                elif d == nearest and same_row(block[index[i]], block[index[nearest_row]]):
                     nearest_weight += w
         if count == 4:
             row0, row1 = block[index[first]], block[index[first + 1]]

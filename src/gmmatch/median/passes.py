@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch.median import loops
 from gmmatch.parallel import map_in_order
@@ -64,6 +65,29 @@ class Evaluation:
         freedom = max(0.0, 1.0 - self.coincident_weight / norm)
         return self.pull * (freedom / self.inverse_distances)
 
+    def proximal_point(self, nearest: Vector) -> Vector:
+        """Return Weiszfeld's next point with the nearest row treated exactly.
+
+        Weiszfeld replaces every ‖z − xᵢ‖ by a parabola through the current point. For a row very close
+        by, that parabola is so steep that the iteration hardly moves. Here the nearest row, with its
+        copies, keeps its cone: z⁺ minimises w‖z − x‖ + (a/2)‖z − t‖² with t the Weiszfeld point of the
+        other rows and a = Σ w/d over them. It descends like Weiszfeld's step, lands exactly on a row
+        that is the median, and at a row it is Vardi and Zhang's rule.
+        """
+        if self.coincident_weight > 0.0 or self.nearest_row < 0:
+            return self.point + self.weiszfeld_step()
+        w, offset = self.nearest_weight, nearest - self.point
+        curvature = self.inverse_distances - w / self.nearest_distance
+        if curvature <= 1e-12 * self.inverse_distances:
+            return nearest
+        others = self.pull - offset * (w / self.nearest_distance)
+        from_row = others / curvature - offset
+        length = float(np.linalg.norm(from_row))
+        if length * curvature <= w:
+            return nearest
+        moved: Vector = nearest + from_row * (1.0 - w / (curvature * length))
+        return moved
+
     def nearest_row_may_be_median(self) -> bool:
         """Whether the nearest row, with its duplicates, may satisfy the optimality condition.
 
@@ -72,7 +96,9 @@ class Evaluation:
         """
         if self.nearest_row < 0 or self.coincident_weight > 0.0:
             return False
-        return float(np.linalg.norm(self.pull)) <= 3.0 * self.nearest_weight
+        # So close to a row, differences lose their digits; at the row itself there are none to lose.
+        touching = self.nearest_distance * self.total_weight < 1e-9 * self.objective
+        return touching or float(np.linalg.norm(self.pull)) <= 3.0 * self.nearest_weight
 
 
 def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: int) -> Evaluation:
@@ -100,20 +126,33 @@ def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: 
     totals = sums.sum(axis=0)
     best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
     nearest = float(sums[best, loops.NEAREST_DISTANCE])
-    same = sums[:, loops.NEAREST_DISTANCE] == nearest
-    row = int(sums[best, loops.NEAREST_ROW])
+    row, weight = _nearest(rows, sums, best)
     return Evaluation(
         point=point,
         pull=pulls.sum(axis=0),
         inverse_distances=float(totals[loops.INVERSE_DISTANCES]),
         objective=float(totals[loops.OBJECTIVE]),
         coincident_weight=float(totals[loops.COINCIDENT]),
-        nearest_row=row + rows.bounds(best)[0] if row >= 0 else -1,
+        nearest_row=row,
         nearest_distance=nearest,
-        nearest_weight=float(sums[same, loops.NEAREST_WEIGHT].sum()),
+        nearest_weight=weight,
         total_weight=float(weights.sum()),
         distances=distances,
     )
+
+
+def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, float]:
+    """Return the position of the nearest row and the weight of it and its copies in all chunks."""
+    if sums[best, loops.NEAREST_ROW] < 0:
+        return -1, 0.0
+
+    def position(number: int) -> int:
+        return int(sums[number, loops.NEAREST_ROW]) + rows.bounds(number)[0]
+
+    tied = np.flatnonzero(sums[:, loops.NEAREST_DISTANCE] == sums[best, loops.NEAREST_DISTANCE])
+    row = rows.row(position(best)) if len(tied) > 1 else None
+    copies = [n for n in tied if n == best or np.array_equal(rows.row(position(int(n))), row)]
+    return position(best), float(sums[copies, loops.NEAREST_WEIGHT].sum())
 
 
 def distances_to(rows: Rows, point: Vector, threads: int = 1) -> Vector:

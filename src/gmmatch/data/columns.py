@@ -1,0 +1,188 @@
+"""Which column of a table holds the rows, which the labels, which the ids."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gmmatch.data.source import Kind
+from gmmatch.errors import InvalidInputError
+
+ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
+"""What a column could serve as; "number" is an integer or a boolean, good for labels."""
+
+_KINDS: tuple[Kind, ...] = ("image", "embedding", "text")
+_PLURALS = {"image": "images", "embedding": "embeddings", "text": "text", "number": "numbers"}
+_LABEL_NAMES = ("label", "labels", "class", "category", "target")
+_ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__")
+_USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
+    "image": ("image", "img", "picture", "photo"),
+    "embedding": ("embedding", "embeddings", "vector", "features"),
+    "text": ("text", "content", "sentence", "document", "caption"),
+}
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """The columns that the caller named; None where nothing was said.
+
+    ``label=""`` means that no column is to be taken as labels.
+    """
+
+    image: str | None = None
+    text: str | None = None
+    embedding: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+    def data(self) -> tuple[Kind, str] | None:
+        """Return the kind and the column of the rows, if one was named."""
+        named = [(kind, name) for kind in _KINDS if (name := getattr(self, kind)) is not None]
+        if len(named) > 1:
+            given = " and ".join(f"{kind}_column={name!r}" for kind, name in named)
+            raise InvalidInputError(f"{given} were given: name one column of rows, not several.")
+        return named[0] if named else None
+
+    def refuse(self, location: str, reason: str) -> None:
+        """Raise if any column was named, where there are no columns."""
+        for role in (*_KINDS, "label", "id"):
+            if getattr(self, role):
+                raise InvalidInputError(f"{role}_column={getattr(self, role)!r}: {location} {reason}.")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The choice: what kind of rows, in which columns, and why."""
+
+    kind: Kind
+    data: str
+    label: str | None
+    id: str | None
+    how: str
+
+    def names(self) -> list[str]:
+        """Return the distinct columns to read."""
+        return list(dict.fromkeys(name for name in (self.data, self.label, self.id) if name is not None))
+
+    def settings(self) -> tuple[str | None, ...]:
+        """Return what a fingerprint must depend on."""
+        return (self.kind, self.data, self.label, self.id)
+
+
+def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, where: str) -> Columns:
+    """Decide which columns to read.
+
+    What the caller named is taken. Otherwise the only column of images is, else the only column of
+    embeddings, else the only column of text or the one named ``text``; where that leaves a choice, the
+    error lists the candidates. Labels come from a column named like ``label``, if there is one.
+
+    Parameters
+    ----------
+    available
+        The columns and what each could serve as.
+    request
+        What the caller named.
+    where
+        The file's name, for the messages.
+
+    Returns
+    -------
+    Columns
+
+    Examples
+    --------
+    >>> choose_columns({"text": "text", "label": "number"}, ColumnRequest(), "a.csv").how
+    "text in column 'text', labels in column 'label' (by its name)"
+    """
+    label, label_how = _label_column(available, request, where)
+    if request.id is not None:
+        _require(request.id, "id", ("text", "number"), available, where)
+    named = request.data()
+    if named is not None:
+        kind, data = named
+        _require(data, kind, (kind,), available, where)
+        how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
+    else:
+        kind, data = _data_column(available, {label, request.id}, where)
+        how = f"{_PLURALS[kind]} in column {data!r}"
+    how += f", labels in column {label!r} ({label_how})" if label is not None else ""
+    how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
+    return Columns(kind, data, label, request.id, how)
+
+
+def _label_column(
+    available: Mapping[str, ColumnType], request: ColumnRequest, where: str
+) -> tuple[str | None, str]:
+    if request.label == "":
+        return None, ""
+    if request.label is not None:
+        _require(request.label, "label", ("text", "number"), available, where)
+        return request.label, "as asked"
+    named = request.data()
+    taken = {request.id, named[1] if named else None}
+    for name in _LABEL_NAMES:
+        if available.get(name) in ("text", "number") and name not in taken:
+            return name, "by its name"
+    return None, ""
+
+
+def _data_column(available: Mapping[str, ColumnType], taken: set[str | None], where: str) -> tuple[Kind, str]:
+    usable = {name: kind for name, kind in available.items() if name not in taken}
+    candidates = {kind: [name for name in usable if usable[name] == kind] for kind in _KINDS}
+    plausible = [name for name in candidates["text"] if name.lower() not in _ID_NAMES]
+    candidates["text"] = plausible or candidates["text"]
+    present = [kind for kind in _KINDS if candidates[kind]]
+    if not present:
+        raise InvalidInputError(
+            f"{where} has no column of images, text or embeddings; its columns are {_listed(available)}."
+        )
+    # A picture with texts beside it (a caption, a file name) is a picture.
+    kind = present[0]
+    if "embedding" in present and len(present) > 1:
+        choices = " or ".join(f"{one}_column={candidates[one][0]!r}" for one in present)
+        raise InvalidInputError(f"{where} could be read in several ways: say which, as {choices}.")
+    names = candidates[kind]
+    usual = [name for name in _USUAL_NAMES[kind] if name in names]
+    if len(names) > 1 and not usual:
+        raise InvalidInputError(
+            f"{where} has several columns of {_PLURALS[kind]} ({_listed(names)}): "
+            f"say which, as {kind}_column={names[0]!r}."
+        )
+    return kind, usual[0] if usual else names[0]
+
+
+def _require(
+    name: str, role: str, types: tuple[str, ...], available: Mapping[str, ColumnType], where: str
+) -> None:
+    if name not in available:
+        raise unknown_name(f"{role}_column", name, available, f"{where} has no such column; its columns are")
+    if available[name] not in types:
+        holds = _PLURALS.get(available[name], "something else")
+        wanted = " or ".join(_PLURALS[one] for one in types)
+        raise InvalidInputError(
+            f"{role}_column={name!r}: this column of {where} holds {holds}, where {wanted} is expected; "
+            f"its columns are {_listed(available)}."
+        )
+
+
+def unknown_name(argument: str, name: str, known: Iterable[str], explanation: str) -> InvalidInputError:
+    """Make the error for a name that does not exist, with the nearest one and the list.
+
+    Examples
+    --------
+    >>> print(unknown_name("text_column", "txt", ["text", "id"], "a.csv has no such column; it has"))
+    text_column='txt': a.csv has no such column; it has 'text', 'id'. Did you mean 'text'?
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name.lower(), [other.lower() for other in names], n=1)
+    original = next((other for other in names if near and other.lower() == near[0]), None)
+    hint = f" Did you mean {original!r}?" if original is not None else ""
+    return InvalidInputError(f"{argument}={name!r}: {explanation} {_listed(names)}.{hint}")
+
+
+def _listed(names: Iterable[str], at_most: int = 20) -> str:
+    quoted = [repr(name) for name in names]
+    more = f" and {len(quoted) - at_most} more" if len(quoted) > at_most else ""
+    return (", ".join(quoted[:at_most]) or "none") + more

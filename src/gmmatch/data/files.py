@@ -1,0 +1,178 @@
+"""Finding files: natural order, hidden files, splits, and paths that name several files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+
+_DIGITS = re.compile(r"([0-9]+)")
+_RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
+_SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval")
+
+
+def natural_key(path: str) -> tuple[object, ...]:
+    """Sort key under which ``img2`` comes before ``img10``, folder by folder.
+
+    Examples
+    --------
+    >>> sorted(["b/1", "a/img10", "a/img2", "a/img02"], key=natural_key)
+    ['a/img02', 'a/img2', 'a/img10', 'b/1']
+    """
+    parts = []
+    for name in path.split("/"):
+        pieces = _DIGITS.split(name)
+        pieces[1::2] = [int(digits) for digits in pieces[1::2]]  # type: ignore[list-item]
+        parts.append(tuple(pieces))
+    return tuple(parts), path
+
+
+def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
+    """List the files below a folder whose names are wanted, in natural order.
+
+    Hidden files and folders (a leading dot) and macOS's ``__MACOSX`` are passed over. Links are
+    followed, but never back into a folder that is being listed.
+
+    Parameters
+    ----------
+    folder
+        Where to look, at any depth.
+    wanted
+        Decides by the file's name.
+
+    Returns
+    -------
+    list of str
+        Paths relative to the folder, with forward slashes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("10.txt", "9.txt", ".hidden.txt", "other.csv"):
+    ...         _ = Path(folder, name).write_text("")
+    ...     list_files(Path(folder), lambda name: name.endswith(".txt"))
+    ['9.txt', '10.txt']
+    """
+    return sorted(_walk(str(folder), "", wanted, frozenset()), key=natural_key)
+
+
+def _walk(
+    folder: str, prefix: str, wanted: Callable[[str], bool], above: frozenset[tuple[int, int]]
+) -> Iterator[str]:
+    status = os.stat(folder)  # noqa: PTH116 (strings, because a folder may hold millions of files)
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name == "__MACOSX":
+                continue
+            if entry.is_dir():
+                yield from _walk(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
+            # A dangling link is listed too: better an error that names it than a row that vanishes.
+            elif wanted(entry.name) and (entry.is_file() or entry.is_symlink()):
+                yield prefix + entry.name
+
+
+def pick_split(
+    files: Sequence[str], split: str | None, where: str, *, by_name: bool = True
+) -> tuple[list[str], str | None]:
+    """Keep the files of one split, and say which it was.
+
+    A file belongs to the split ``train`` if it lies in a top folder of that name, or, with ``by_name``,
+    is named ``train.parquet`` or ``train-00000-of-00002.parquet``, as Hugging Face does.
+
+    Parameters
+    ----------
+    files
+        Relative paths.
+    split
+        The wanted one. None takes all files, provided that they do not form several splits; they form
+        splits only if every one of them belongs to one.
+    where
+        The folder's name, for the messages.
+    by_name
+        Whether the names of files count, or those of top folders only.
+
+    Returns
+    -------
+    (files, split)
+
+    Examples
+    --------
+    >>> pick_split(["train-0.parquet", "test-0.parquet"], "test", "data")
+    (['test-0.parquet'], 'test')
+    """
+    if split is not None:
+        picked = [file for file in files if _belongs_to(file, split, by_name)]
+        if picked:
+            return picked, split
+    of_file = {_split_of(file, by_name) for file in files}
+    known = sorted(name for name in of_file if name is not None)
+    names = ", ".join(repr(name) for name in known)
+    if split is not None:
+        raise InvalidInputError(f"split={split!r}: {where} has {names or 'no splits'}.")
+    if None in of_file or not known:
+        return list(files), None
+    if len(known) > 1:
+        raise InvalidInputError(f"{where} holds several splits ({names}): say which, as split={known[0]!r}.")
+    return list(files), known[0]
+
+
+def _split_of(file: str, by_name: bool) -> str | None:
+    return next((split for split in _SPLITS if _belongs_to(file, split, by_name)), None)
+
+
+def _belongs_to(file: str, split: str, by_name: bool) -> bool:
+    top, _, below = file.partition("/")
+    if below and (top == split or top in _SPLITS or not by_name):
+        return top == split
+    name = file.rpartition("/")[2]
+    return by_name and name.startswith((f"{split}.", f"{split}-", f"{split}_"))
+
+
+def expand(spec: str) -> list[Path] | None:
+    """Return the files that a pattern names, or None if ``spec`` is no pattern.
+
+    Patterns are the shell's ``*``, ``?`` and ``[...]``, and WebDataset's ``{000..012}``.
+
+    Examples
+    --------
+    >>> expand("photos") is None
+    True
+    """
+    if os.path.lexists(spec) or not any(mark in spec for mark in ("*", "?", "[", "{")):
+        return None
+    if not any(mark in spec for mark in ("*", "?", "[")):
+        paths = [Path(name) for name in _expand_ranges(spec)]
+        if len(paths) == 1:
+            return None
+        missing = [path for path in paths if not path.exists()]
+        if missing:
+            raise DataFileNotFoundError(
+                f"{spec}: {len(missing)} of {len(paths)} files do not exist, the first of them {missing[0]}."
+            )
+        return paths
+    found: Iterable[str] = (name for part in _expand_ranges(spec) for name in glob.glob(part, recursive=True))  # noqa: PTH207
+    files = sorted({name for name in found if Path(name).is_file()}, key=natural_key)
+    if not files:
+        raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
+    return [Path(name) for name in files]
+
+
+def _expand_ranges(spec: str) -> list[str]:
+    match = _RANGE.search(spec)
+    if match is None:
+        return [spec]
+    low, high = match.groups()
+    numbers = range(int(low), int(high) + 1)
+    return [
+        name
+        for number in numbers
+        for name in _expand_ranges(spec[: match.start()] + str(number).zfill(len(low)) + spec[match.end() :])
+    ]

@@ -1,0 +1,231 @@
+"""Encoded images, and how each of them becomes an RGB picture.
+
+Sources hand images on as they are stored (a path, or bytes with a name), so that decoding can happen
+later and in parallel; :func:`load_image` is the one place where it does.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+IMAGE_SUFFIXES = frozenset(
+    [
+        ".avif",
+        ".bmp",
+        ".dib",
+        ".gif",
+        ".j2k",
+        ".jfif",
+        ".jp2",
+        ".jpe",
+        ".jpeg",
+        ".jpg",
+        ".pbm",
+        ".pgm",
+        ".png",
+        ".pnm",
+        ".ppm",
+        ".tif",
+        ".tiff",
+        ".webp",
+    ]
+)
+"""The file types that count as images, in lower case."""
+
+_ORIENTATION = 0x0112
+_ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
+_COLOR_KEY_MODES = ("1", "L", "RGB", "P")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBytes:
+    """An encoded image in memory, with the name under which an error would report it.
+
+    Attributes
+    ----------
+    data
+        The bytes of an image file; empty if the row has no image.
+    name
+        Where it comes from, such as ``row 3 of photos.parquet``.
+
+    Examples
+    --------
+    >>> ImageBytes(b"", "row 3 of photos.parquet").name
+    'row 3 of photos.parquet'
+    """
+
+    data: bytes
+    name: str
+
+
+class BrokenImageError(InvalidInputError):
+    """An image cannot be read; the message says which one and why.
+
+    Attributes
+    ----------
+    name
+        The file or row.
+    reason
+        What was wrong with it.
+
+    Examples
+    --------
+    >>> print(BrokenImageError("cat.jpg", "the file is empty"))
+    cat.jpg is not a readable image: the file is empty.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)  # both, so that the error survives being pickled
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.name} is not a readable image: {self.reason}."
+
+
+def load_image(item: Any) -> Image:
+    """Decode an image as 8-bit RGB.
+
+    Parameters
+    ----------
+    item
+        A path, :class:`ImageBytes`, the bytes of an image file, or a PIL image.
+
+    Returns
+    -------
+    PIL.Image.Image
+        Of mode RGB, upright, with all its pixels loaded.
+
+    Raises
+    ------
+    BrokenImageError
+        If it cannot be decoded; it names the file or row.
+
+    Notes
+    -----
+    - The orientation that a camera recorded (EXIF) is applied.
+    - Transparent pixels are put on white, as a web page would show them; a plain conversion would show
+      whatever colour lies hidden under them, often black.
+    - 16-bit gray is scaled from 0–65535 to 0–255. Other gray pictures of wide range (32-bit integers,
+      floating point) are stretched from their smallest to their largest value; floating point within
+      0–1 is taken as it is. Pixels that are no numbers become 0.
+    - An animation gives its first frame, CMYK is converted without a colour profile.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> load_image(Image.new("RGBA", (2, 1), (255, 0, 0, 0))).getpixel((0, 0))
+    (255, 255, 255)
+    """
+    pil = _pillow()
+    if isinstance(item, pil.Image):
+        return _decoded(item, "the image")
+    if isinstance(item, bytes):
+        item = ImageBytes(item, "an image given as bytes")
+    if isinstance(item, ImageBytes):
+        if not item.data:
+            raise BrokenImageError(item.name, "there is no image")
+        return _opened(io.BytesIO(item.data), item.name)
+    if isinstance(item, (str, os.PathLike)):
+        try:
+            with Path(item).open("rb") as file:
+                return _opened(file, str(item))
+        except OSError as error:
+            raise BrokenImageError(str(item), error.strerror or str(error)) from None
+    raise InvalidTypeError(
+        f"item has type {type(item).__name__}: give a path, the bytes of an image file, or a PIL image."
+    )
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            'Reading images needs Pillow, which is not installed: pip install "gmmatch[vision]".'
+        ) from error
+    return Image
+
+
+def _opened(file: Any, name: str) -> Image:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        picture = Image.open(file)
+    except UnidentifiedImageError:
+        empty = not file.seek(0, io.SEEK_END)
+        reason = "the file is empty" if empty else "it is in no known image format, or damaged"
+        raise BrokenImageError(name, reason) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's decoders raise whatever a damaged header leads them to
+        raise BrokenImageError(name, _one_line(error)) from None
+    with picture:
+        return _decoded(picture, name)
+
+
+def _decoded(picture: Image, name: str) -> Image:
+    try:
+        picture.load()
+        return _as_rgb(_upright(picture))
+    except MemoryError:
+        raise
+    except Exception as error:  # see above
+        raise BrokenImageError(name, _one_line(error)) from None
+
+
+def _upright(picture: Image) -> Image:
+    from PIL import ImageOps
+
+    try:
+        if picture.getexif().get(_ORIENTATION, 1) == 1:
+            return picture  # `exif_transpose` would copy it
+        return ImageOps.exif_transpose(picture)
+    except Exception:  # damaged notes about a picture do not make it a damaged picture
+        return picture
+
+
+def _as_rgb(picture: Image) -> Image:
+    from PIL import Image
+
+    mode = picture.mode
+    if mode in _ALPHA_MODES or (mode in _COLOR_KEY_MODES and "transparency" in picture.info):
+        rgba = picture.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, rgba).convert("RGB")
+    if mode == "F" or mode.startswith("I"):
+        return Image.fromarray(_as_bytes(picture)).convert("RGB")
+    # `convert` copies even where there is nothing to do; a picture that shares an open file must be copied.
+    return picture.convert("RGB")
+
+
+def _as_bytes(picture: Image) -> NDArray[np.uint8]:
+    """Gray values of more than eight bits as eight bits."""
+    values = np.nan_to_num(np.asarray(picture, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    # Pillow reads 16-bit PNG and PGM files as mode "I" in some versions.
+    sixteen_bits = picture.mode.startswith("I;16") or (
+        picture.mode == "I" and picture.format in ("PNG", "PPM") and low >= 0.0 and high <= 65535.0
+    )
+    if sixteen_bits:
+        low, high = 0.0, 65535.0
+    elif picture.mode == "F" and low >= 0.0 and high <= 1.0:
+        low, high = 0.0, 1.0
+    return np.rint((values - low) * (255.0 / max(high - low, 1e-300))).astype(np.uint8)
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()).rstrip(".")
+    return text or type(error).__name__

@@ -1,0 +1,238 @@
+"""What a source is: rows of one kind, in a fixed order, read a batch at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from gmmatch.budget import Label
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+
+Kind: TypeAlias = Literal["image", "text", "embedding"]
+"""What the rows of a source are."""
+
+Id: TypeAlias = "int | str"
+"""The name of a row: its number, its path or key, or what a column says."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some consecutive rows of a source.
+
+    Attributes
+    ----------
+    rows
+        Images: a list of :class:`~pathlib.Path` or :class:`~gmmatch.data.ImageBytes`, for
+        :func:`~gmmatch.data.load_image`. Text: a list of strings. Vectors: an array of shape (b, s).
+    ids
+        One per row, integers or strings.
+    labels
+        One per row, None where a row has none; or None if the source has no labels.
+    start
+        The number of the first row in the source.
+
+    Examples
+    --------
+    >>> batch = Batch(["a", "b", "c"], [7, 8, 9], None, start=7)
+    >>> len(batch), batch[1:].ids, batch[1:].start
+    (3, [8, 9], 8)
+    """
+
+    rows: Any
+    ids: list[Id]
+    labels: list[Label] | None
+    start: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, part: slice) -> Batch:
+        first, _, _ = part.indices(len(self))
+        labels = None if self.labels is None else self.labels[part]
+        return Batch(self.rows[part], self.ids[part], labels, self.start + first)
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows of one kind in a fixed order. Anything with these members can be embedded.
+
+    Two passes over a source give the same rows in the same order, and ``batches(b, start=s)`` gives the
+    rows from number s on, so that interrupted work can go on where it stopped.
+    """
+
+    @property
+    def kind(self) -> Kind:
+        """What the rows are: ``"image"``, ``"text"`` or ``"embedding"``."""
+        ...
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None for a stream, which does not know."""
+        ...
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the batches carry labels."""
+        ...
+
+    @property
+    def ids(self) -> Sequence[Id]:
+        """The names of all rows, found without reading the rows where the format allows it."""
+        ...
+
+    @property
+    def labels(self) -> Sequence[Label] | None:
+        """The labels of all rows, found without reading the rows where the format allows it."""
+        ...
+
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the source is and how it was recognised, in what JSON can hold."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Return a short text that changes when the rows, ids or labels change."""
+        ...
+
+
+class BaseSource(ABC):
+    """What the sources of this package share; a subclass provides ``_pieces`` and the properties.
+
+    Attributes
+    ----------
+    kind
+        What the rows are.
+    format
+        The name of the format, for people.
+    location
+        Where the rows come from: a path or a name.
+    how
+        How the format and the columns were chosen, for people.
+    """
+
+    kind: Kind
+    format: str
+    location: str
+    how: str = ""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int | None:
+        """How many rows there are; None for a stream."""
+
+    @property
+    @abstractmethod
+    def has_labels(self) -> bool:
+        """Whether the batches carry labels."""
+
+    @property
+    @abstractmethod
+    def ids(self) -> Sequence[Id]:
+        """The names of all rows."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> Sequence[Label] | None:
+        """The labels of all rows, or None."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Return a short text that changes when the rows, ids or labels change."""
+
+    @abstractmethod
+    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+        """Yield the rows from ``start`` on in pieces of any size, none of which needs much memory."""
+
+    def __len__(self) -> int:
+        n_rows = self.n_rows
+        if n_rows is None:
+            raise InvalidTypeError(f"{self.location} is a stream and has no length: n_rows is None.")
+        return n_rows
+
+    def __bool__(self) -> bool:
+        return True  # without this, `if source:` would count the rows of a file
+
+    def __repr__(self) -> str:
+        count = "" if self.n_rows is None else f", {self.n_rows:,} rows"
+        return f"<{type(self).__name__} {self.location!r}: {self.kind}{count}>"
+
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
+        if not _is_integer(batch_size) or batch_size < 1:
+            raise InvalidInputError(f"batch_size={batch_size!r}: give an integer of at least 1.")
+        if not _is_integer(start) or start < 0:
+            raise InvalidInputError(f"start={start!r}: give an integer of at least 0.")
+        return regroup(self._pieces(int(start), int(batch_size)), int(batch_size))
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the source is and how it was recognised, in what JSON can hold."""
+        return {
+            "format": self.format,
+            "location": self.location,
+            "kind": self.kind,
+            "n_rows": self.n_rows,
+            "has_labels": self.has_labels,
+            "how": self.how,
+        }
+
+
+def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """Cut and join consecutive pieces into batches of ``size`` rows; the last may be shorter.
+
+    Parameters
+    ----------
+    pieces
+        Batches of any size, one following the other.
+    size
+        Rows per batch.
+
+    Yields
+    ------
+    Batch
+
+    Examples
+    --------
+    >>> pieces = [Batch(["a", "b", "c"], [0, 1, 2], None, 0), Batch(["d"], [3], None, 3)]
+    >>> [batch.rows for batch in regroup(pieces, 2)]
+    [['a', 'b'], ['c', 'd']]
+    """
+    waiting: list[Batch] = []
+    count = 0
+    for piece in pieces:
+        rest = piece
+        while count + len(rest) >= size:
+            cut = size - count
+            yield _joined([*waiting, rest[:cut]])
+            waiting, count, rest = [], 0, rest[cut:]
+        if len(rest):
+            waiting.append(rest)
+            count += len(rest)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    rows: Any
+    if isinstance(parts[0].rows, np.ndarray):
+        rows = np.concatenate([part.rows for part in parts])
+    else:
+        rows = [row for part in parts for row in part.rows]
+    ids = [name for part in parts for name in part.ids]
+    labels = None
+    if parts[0].labels is not None:
+        labels = [label for part in parts for label in part.labels or []]
+    return Batch(rows, ids, labels, parts[0].start)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

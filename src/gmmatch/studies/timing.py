@@ -1,0 +1,54 @@
+"""Wall-clock times of one thread on one core."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep this thread on a single core and matrix products in one thread.
+
+    Examples
+    --------
+    >>> from gmmatch.parallel import available_cores
+    >>> with one_core():
+    ...     available_cores()
+    1
+    """
+    from threadpoolctl import threadpool_limits
+
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+    if cores is not None:
+        os.sched_setaffinity(0, {max(cores)})
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        if cores is not None:
+            os.sched_setaffinity(0, cores)
+
+
+def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+    """Return the least seconds that ``work`` took, on one core, and what it returned.
+
+    The least of several repeats is the one that other programs disturbed least.
+
+    Examples
+    --------
+    >>> seconds, value = timed(lambda: sum(range(10)))
+    >>> value, seconds > 0.0
+    (45, True)
+    """
+    times = []
+    value = None
+    with one_core():
+        for _ in range(repeats):
+            began = time.perf_counter()
+            value = work()
+            times.append(time.perf_counter() - began)
+    return min(times), value
