@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def _check_mean_drifts(results: Results) -> Verdict:
     cells = results["centers"]
     shift = float(np.linalg.norm(CORRUPT_MEAN))
     errors = {psi: cells.mean("mean_error", psi=psi) for psi in RATES}
-    grows = all(errors[a] < errors[b] for a, b in zip(RATES, RATES[1:], strict=False))
+    grows = all(errors[low] < errors[high] for low, high in itertools.pairwise(RATES))
     return Verdict(
         grows and abs(errors[0.4] - 0.4 * shift) < 0.1 * shift,
         f"the mean is off by {errors[0.2]:.2f}, {errors[0.4]:.2f} and {errors[0.45]:.2f} at ψ = 0.2, 0.4 and "

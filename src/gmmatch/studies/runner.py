@@ -27,6 +27,7 @@ from gmmatch.studies.records import (
 )
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Measured, Part, SizeName, Study
+from gmmatch.studies.timing import use_one_thread
 
 Progress = Callable[[int, int], None]
 """Called with how many cells are done and how many there are."""
@@ -60,7 +61,7 @@ class Workers:
         if self.jobs > 1 and self._pool is None:
             # A fresh interpreter each: a fork would inherit the locks of running threads.
             self._pool = ProcessPoolExecutor(
-                self.jobs, mp_context=get_context("spawn"), initializer=_use_one_thread
+                self.jobs, mp_context=get_context("spawn"), initializer=use_one_thread
             )
         return self._pool
 
@@ -254,9 +255,3 @@ def _record(
             }
         )
     return record
-
-
-def _use_one_thread() -> None:
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)

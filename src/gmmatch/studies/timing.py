@@ -9,6 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 
+def use_one_thread() -> Any:
+    """Keep matrix products of this process in one thread from now on, or within a ``with`` block."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    return threadpool_limits(1)
+
+
 @contextmanager
 def one_core() -> Iterator[None]:
     """Keep this thread on a single core and matrix products in one thread.
@@ -20,13 +27,11 @@ def one_core() -> Iterator[None]:
     ...     available_cores()
     1
     """
-    from threadpoolctl import threadpool_limits
-
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     if cores is not None:
         os.sched_setaffinity(0, {max(cores)})
     try:
-        with threadpool_limits(1):
+        with use_one_thread():
             yield
     finally:
         if cores is not None:
