@@ -8,6 +8,7 @@ the same to the last bit whatever the number of threads.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -17,6 +18,7 @@ from gmmatch.errors import InvalidInputError
 Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
+_this_thread = threading.local()
 
 # A forked child inherits the pools but not their threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
@@ -50,11 +52,23 @@ def available_cores() -> int:
 def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> list[Result]:
     """Return ``[work(0), ..., work(count - 1)]``, computed by ``threads`` threads.
 
-    Not to be called from within itself: groups run in parallel hand one thread to each group.
+    Called from within itself, the inner call is done by the thread that makes it: waiting there for
+    another thread of the same pool could wait forever, and every core is busy anyway.
+
+    Examples
+    --------
+    >>> map_in_order(lambda number: number * number, 4, threads=2)
+    [0, 1, 4, 9]
     """
-    if threads <= 1 or count <= 1:
+    if threads <= 1 or count <= 1 or getattr(_this_thread, "belongs_to_pool", False):
         return [work(number) for number in range(count)]
     pool = _pools.get(threads)
     if pool is None:
-        pool = _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch")
+        pool = _pools[threads] = ThreadPoolExecutor(
+            threads, thread_name_prefix="gmmatch", initializer=_mark_thread
+        )
     return list(pool.map(work, range(count)))
+
+
+def _mark_thread() -> None:
+    _this_thread.belongs_to_pool = True
