@@ -1,18 +1,19 @@
 """Simple steps between the embeddings and the selection: centre, scale, PCA, unit length.
 
-A step makes a new array; without steps the input is read where it lies. Steps are recorded in the
-selection's provenance.
+A step makes a new array, in float32 where the input has no more digits than that; without steps the
+input is read where it lies. Steps look at all rows alike, whatever their weight or class, and are
+recorded in the selection's provenance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows import Rows, read_only
 from gmmatch.types import Vector
@@ -32,14 +33,16 @@ def parse_steps(preprocess: str | Sequence[str] | None) -> list[tuple[str, int]]
     """
     if preprocess is None:
         return []
-    names = [preprocess] if isinstance(preprocess, str) else list(preprocess)
+    if not isinstance(preprocess, (str, list, tuple)):
+        raise InvalidTypeError(f"preprocess={preprocess!r}: {_EXPECTED}.")
+    names = [preprocess] if isinstance(preprocess, str) else preprocess
     steps = []
     for step in names:
         name, _, number = str(step).partition(":")
         takes_number = name == "pca"
         if name not in ("center", "scale", "pca", "unit") or takes_number != bool(number):
             raise InvalidInputError(f"preprocess={preprocess!r}: {step!r} is not a step; {_EXPECTED}.")
-        if takes_number and (not number.isdigit() or int(number) < 1):
+        if takes_number and (not number.isdecimal() or int(number) < 1):
             raise InvalidInputError(
                 f"preprocess={preprocess!r}: {step!r} needs a number of components; {_EXPECTED}."
             )
@@ -48,15 +51,22 @@ def parse_steps(preprocess: str | Sequence[str] | None) -> list[tuple[str, int]]
 
 
 def preprocess_rows(rows: Rows, steps: list[tuple[str, int]]) -> Rows:
-    """Apply the steps to all rows, in order."""
+    """Apply the steps to all rows, in order.
+
+    Examples
+    --------
+    >>> preprocess_rows(Rows(np.array([[3.0, 4.0], [0.0, 2.0]])), [("unit", 0)]).copied()
+    array([[0.6, 0.8],
+           [0. , 1. ]])
+    """
     if not steps:
         return rows
     data = rows.copied()
     for name, number in steps:
         if name == "center":
-            data -= _mean(data).astype(data.dtype)
+            data -= _mean(data)
         elif name == "scale":
-            data *= _inverse_deviation(data).astype(data.dtype)
+            data /= _deviation(data)
         elif name == "pca":
             data = _principal_components(data, number)
         else:
@@ -68,16 +78,28 @@ def unit_length(data: NDArray[Any]) -> None:
     """Scale each row to length 1 in place; a row of zeros stays as it is."""
     lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
     lengths[lengths == 0.0] = 1.0
-    data /= lengths[:, None].astype(data.dtype)
+    data /= lengths[:, None]
 
 
 def _mean(data: NDArray[Any]) -> Vector:
     return weighted_mean(Rows(read_only(data)), np.ones(len(data)))
 
 
-def _inverse_deviation(data: NDArray[Any]) -> Vector:
-    deviation = data.std(axis=0, dtype=np.float64)
-    return 1.0 / np.where(deviation > 0.0, deviation, 1.0)
+def _deviation(data: NDArray[Any]) -> Vector:
+    """Return the standard deviation of each column, 1 for a constant one."""
+    center = _mean(data)
+    squares = np.zeros(data.shape[1])
+    for block in _centered_blocks(data, center):
+        squares += np.einsum("ij,ij->j", block, block)
+    deviation: Vector = np.sqrt(squares / len(data))
+    # Not "deviation == 0": the mean of equal numbers may be off by rounding, and dividing by that
+    # would blow the column up.
+    return np.where(data.min(axis=0) == data.max(axis=0), 1.0, deviation)
+
+
+def _centered_blocks(data: NDArray[Any], center: Vector) -> Iterator[NDArray[np.float64]]:
+    for first in range(0, len(data), 4096):
+        yield data[first : first + 4096] - center
 
 
 def _principal_components(data: NDArray[Any], number: int) -> NDArray[Any]:
@@ -89,11 +111,10 @@ def _principal_components(data: NDArray[Any], number: int) -> NDArray[Any]:
         )
     center = _mean(data)
     scatter = np.zeros((data.shape[1], data.shape[1]))
-    for first in range(0, len(data), 4096):
-        block = data[first : first + 4096].astype(np.float64) - center
+    for block in _centered_blocks(data, center):
         scatter += block.T @ block
     _, vectors = np.linalg.eigh(scatter)
     axes = vectors[:, ::-1][:, :number]
     # An eigenvector's sign is arbitrary: fix it, so that two machines agree.
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(number)])
-    return np.ascontiguousarray((data - center.astype(data.dtype)) @ axes.astype(data.dtype))
+    return np.concatenate([(block @ axes).astype(data.dtype) for block in _centered_blocks(data, center)])
