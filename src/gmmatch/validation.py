@@ -30,8 +30,8 @@ def _check_finite(rows: Rows, name: str) -> None:
     threads = available_cores()
 
     def bad_rows(number: int) -> NDArray[np.int64]:
-        start, stop = rows.bounds(number)
-        block = rows.source[start:stop] if rows.in_place else rows.block(number)
+        start, _ = rows.bounds(number)
+        block = rows.block(number)
         with np.errstate(over="ignore", invalid="ignore"):
             total = (
                 float(np.abs(block).max()) if rows.dtype == np.float64 else float(block.sum(dtype=np.float64))
@@ -56,7 +56,10 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
     """Return one non-negative float64 weight per row, 1 where none were given."""
     if weights is None:
         return np.ones(n)
-    array = np.asarray(weights, dtype=np.float64)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be one number per row: {error}.") from error
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.shape != (n,):
@@ -68,6 +71,8 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
         raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
     if array.sum() == 0.0:
         raise InvalidInputError(f"{name} is zero for every row; at least one row needs a positive weight.")
+    if not np.isfinite(array.sum()):
+        raise InvalidInputError(f"{name} sums to infinity; divide the weights by their largest one.")
     return np.ascontiguousarray(array)
 
 
