@@ -1,0 +1,103 @@
+"""The benchmarks run through on tiny data, and their files hold what the tables are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_NAMES = ("weiszfeld-pass", "median", "picks", "kernel-herding", "memory", "imports", "calibrate")
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *map(str, arguments)]
+    return subprocess.run(command, cwd=_REPOSITORY, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("results")
+    done = run("benchmarks", "--quick", "--json", folder)
+    assert done.returncode == 0, done.stderr
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
+
+
+@pytest.mark.slow
+def test_every_benchmark_writes_finite_ratios_and_timings(reports: dict[str, dict[str, Any]]) -> None:
+    assert sorted(reports) == sorted(_NAMES)
+    for name, report in reports.items():
+        assert report["ratios"] or report["notes"], name
+        for ratio in report["ratios"]:
+            assert math.isfinite(ratio["value"]) and ratio["value"] >= 0.0, ratio
+        for side, timing in report["timings"].items():
+            assert 0.0 < timing["min_s"] <= timing["median_s"] < math.inf, side
+
+
+@pytest.mark.slow
+def test_a_bar_is_met_exactly_when_its_ratio_says_so(reports: dict[str, dict[str, Any]]) -> None:
+    judged = [ratio for report in reports.values() for ratio in report["ratios"] if ratio["bar"] is not None]
+    assert judged
+    for ratio in judged:
+        above = ratio["value"] >= ratio["bar"]
+        assert ratio["met"] == (above if ratio["wanted"] == "at least" else ratio["value"] <= ratio["bar"])
+
+
+@pytest.mark.slow
+def test_the_machine_is_described_without_names_or_folders(reports: dict[str, dict[str, Any]]) -> None:
+    import platform
+
+    for report in reports.values():
+        text = json.dumps(report)
+        assert report["machine"]["cores"] >= 1
+        assert report["machine"]["libraries"]["numpy"] != "not installed"
+        assert str(_REPOSITORY) not in text and str(Path.home()) not in text
+        assert len(platform.node()) < 4 or platform.node() not in text
+
+
+@pytest.mark.slow
+def test_a_missing_peer_is_named_and_not_measured() -> None:
+    # A finder that hides the peers' metadata stands in for an environment without them.
+    hide = (
+        "import benchmarks.machine as m, benchmarks.median as median;"
+        "median.installed_version = lambda name: 'not installed';"
+        "r = median.run(quick=True);"
+        "assert not any('geom-median' in ratio.name for ratio in r.ratios);"
+        "assert any('geom-median is not installed' in note for note in r.notes)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hide], cwd=_REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_name_lists_the_benchmarks() -> None:
+    done = run("benchmarks", "no-such")
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in _NAMES)
+
+
+def test_the_readme_table_comes_from_the_committed_results() -> None:
+    done = run("benchmarks.table", "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_numpy_rival_solves_the_same_problem() -> None:
+    # Otherwise the comparison would be between different answers.
+    code = (
+        "import numpy as np, gmmatch;"
+        "from benchmarks import data, numpy_weiszfeld as rival;"
+        "X = data.with_cluster(2000, 16, 0.3);"
+        "best = gmmatch.geometric_median(X, eps=1e-10).objective;"
+        "values = [rival.objective(X, solve(X, 60)) for solve in (rival.weiszfeld, rival.weiszfeld_by_identity)];"
+        "assert max(values) <= best * (1 + 1e-6) and min(values) >= best * (1 - 1e-9), (values, best)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=_REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
