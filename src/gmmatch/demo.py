@@ -41,7 +41,7 @@ CONTENDERS = (
     Contender("gm-matching (unit length)", "gm-matching", UNIT_LENGTH),
 )
 ALL_ROWS = "all noisy rows"
-CLEAN_ROWS = "10% of the clean rows at random"
+CLEAN_ROWS = "as many clean rows, at random"
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def compare(seeds: Sequence[int], advance: Callable[[], None] = lambda: None) ->
     --------
     >>> result = compare(seeds=[0])
     >>> [row["label"] for row in result["rows"]][-1]
-    '10% of the clean rows at random'
+    'as many clean rows, at random'
     """
     if not seeds:
         raise InvalidInputError("seeds is empty: give one seed or more.")

@@ -16,6 +16,7 @@ from gmmatch.cli._group import CommandGroup
 COMMANDS = (
     "demo",
     "methods",
+    "reproduce",
 )
 
 
@@ -51,7 +52,8 @@ def build_app() -> typer.Typer:
         cls=CommandGroup.of(__name__, COMMANDS),
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
+        # Rich would double the time that --help takes; tables and progress bars use it where they appear.
+        rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(options)

@@ -42,7 +42,7 @@ class CommandFiles(Mapping[str, Any]):
             raise KeyError(name)
         attribute = name.replace("-", "_")
         function = getattr(import_module(f"{self.package}.{attribute}"), attribute)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
         alone.command(name)(function)
         return typer.main.get_command(alone)
 

@@ -66,6 +66,7 @@ def _check_output(output: Path) -> None:
 
 
 def _print_table(result: dict[str, Any]) -> None:
+    from rich import box
     from rich.table import Table
 
     data = result["data"]
@@ -74,6 +75,10 @@ def _print_table(result: dict[str, Any]) -> None:
         title=f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} labelled wrongly",
         caption=f"Mean ± deviation over {seeds} seeds." if seeds > 1 else "One seed.",
         title_justify="left",
+        box=box.SIMPLE_HEAD,
+        # With the default padding, 80 columns would not hold the names.
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
         caption_justify="left",
     )
     table.add_column("kept by", overflow="fold")
@@ -95,14 +100,14 @@ def format_figures(row: dict[str, Any]) -> list[str]:
     --------
     >>> share, length = {"mean": 0.8901, "deviation": 0.0123}, {"mean": 0.5, "deviation": None}
     >>> format_figures({"contamination": share, "moment_error": length, "mmd": length, "accuracy": share})
-    ['89.0 ± 1.2%', '0.50', '0.50', '89.0 ± 1.2%']
+    ['89.0 ± 1.2%', '0.500', '0.500', '89.0 ± 1.2%']
     """
     names = ("contamination", "moment_error", "mmd", "accuracy")
     return [_format(row[name], percent=name in ("contamination", "accuracy")) for name in names]
 
 
 def _format(figure: dict[str, float | None], *, percent: bool) -> str:
-    scale, digits, unit = (100.0, 1, "%") if percent else (1.0, 2, "")
+    scale, digits, unit = (100.0, 1, "%") if percent else (1.0, 3, "")
     mean, deviation = figure["mean"], figure["deviation"]
     spread = "" if deviation is None else f" ± {scale * deviation:.{digits}f}"
     return f"{scale * float(mean or 0.0):.{digits}f}{spread}{unit}"

@@ -1,0 +1,54 @@
+# Needs python3 (3.10 or later) with pip and venv, and make. Every target sets up what it needs in .venv,
+# once, and again when pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+# Processes that run tests side by side.
+JOBS ?= 2
+
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow test-all lint bench clean
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, and demo.png
+	$(BIN)/gmmatch demo
+
+test: lint ## Check style and types, and run every test that is not slow
+	$(PYTEST) -m "not slow"
+
+test-slow: .venv/.installed-dev-torch ## Run the slow tests only
+	$(PYTEST) -m slow
+
+# One after the other even under make -j: both use every core.
+test-all: test ## Run all tests
+	$(MAKE) test-slow
+
+lint: .venv/.installed-dev-torch ## Check style and types
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
+
+bench: .venv/.installed-bench-torch ## Time gmmatch side by side with its peers
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove whatever the targets above have made
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ".installed-dev-torch" means that the extras dev and torch are installed.
+.venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "Installing gmmatch with the extras $(subst -,$(comma) ,$*) ..."
+	$(INSTALL) -e ".[$(subst -,$(comma),$*)]"
+	@touch $@
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("gmmatch needs Python 3.10 or later, \
+	and $(PYTHON) is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+comma := ,

@@ -1,0 +1,57 @@
+"""`import gmmatch` and `gmmatch --help` stay cheap: what they load is counted, in a process of its own.
+
+Not timed: a clock in a test fails on a busy machine, and the modules that are loaded are what costs.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {"sklearn", "scipy", "numba", "torch", "pyarrow", "pandas", "matplotlib", "jax", "transformers"}
+COMMAND_LINE = {"typer", "click", "rich", "pydantic"}
+
+
+def modules_after(statements: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded once it has run the statements."""
+    script = f"{statements}\nimport sys\nprint('MODULES', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.rpartition("MODULES ")[2].split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+HELP = """
+import sys
+from gmmatch.cli import main
+sys.argv = ["gmmatch", "--help"]
+try:
+    main()
+except SystemExit as end:
+    assert end.code == 0
+"""
+
+
+def test_importing_the_package_loads_none_of_its_dependencies():
+    assert not packages(modules_after("import gmmatch")) & (HEAVY | COMMAND_LINE | {"numpy"})
+
+
+def test_importing_the_package_adds_a_handful_of_modules():
+    assert len(modules_after("import gmmatch") - modules_after("import typing, importlib")) <= 5
+
+
+def test_help_loads_typer_but_nothing_that_computes_or_draws():
+    loaded = packages(modules_after(HELP))
+    assert "typer" in loaded  # otherwise the script above did not do what it says
+    assert not loaded & (HEAVY | {"numpy", "rich"})
+
+
+def test_help_loads_at_most_half_as_many_modules_again_as_numpy():
+    nothing = modules_after("pass")
+    assert len(modules_after(HELP) - nothing) <= 1.5 * len(modules_after("import numpy") - nothing)
+
+
+def test_names_are_loaded_by_the_first_use():
+    assert "sklearn" in packages(modules_after("import gmmatch; gmmatch.GMMatching"))
