@@ -146,7 +146,7 @@ def _target_scores(
     gram = kernel(wide, wide)
     chosen = np.arange(n)
     if selector.median_fraction < 1.0:
-        chosen = sample_positions(n, selector.median_fraction, task.random)
+        chosen = sample_positions(task.weights, selector.median_fraction, task.random)
     part = gram if len(chosen) == n else gram[np.ix_(chosen, chosen)]
     weights = task.weights[chosen]
     result = kernel_geometric_median(part, weights, eps=selector.eps, max_iter=selector.max_iter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from gmmatch.selectors.base import GroupResult, GroupTask, Selector, warn_once
 from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
-from gmmatch.validation import check_fraction
 
 TargetName = Literal["mean", "geometric-median", "coordinate-median"]
 
@@ -124,15 +123,13 @@ class MomentMatching(Selector):
 
     def moment_target(self) -> Target:
         """Return the target as an object."""
-        options: dict[str, Any] = {}
-        if self.target == "geometric-median":
-            options = {
-                "eps": self.eps,
-                "max_iter": self.max_iter,
-                "delta": self.delta,
-                "fraction": self.median_fraction,
-            }
-        return resolve_target(self.target, **options)
+        return resolve_target(
+            self.target,
+            eps=self.eps,
+            max_iter=self.max_iter,
+            delta=self.delta,
+            fraction=self.median_fraction,
+        )
 
     def _own_steps(self) -> list[tuple[str, int]]:
         return [("unit", 0)] if self.normalize else []
@@ -140,7 +137,6 @@ class MomentMatching(Selector):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_strategy(self.strategy)
-        check_fraction(self.median_fraction, "median_fraction")
         self.moment_target()
         check_kernel_options(self)
         if self.start not in ("target", "zero"):

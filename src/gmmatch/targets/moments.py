@@ -14,6 +14,9 @@ from gmmatch.rows import Rows
 from gmmatch.types import Indices, Vector
 from gmmatch.validation import check_fraction
 
+# Columns come in blocks of so many numbers, so that no second copy of the rows exists.
+_BLOCK_ELEMENTS = 1 << 22
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -58,13 +61,21 @@ class GeometricMedianTarget:
     delta: float = 0.0
     fraction: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_fraction(self.fraction, "median_fraction")
+        for name in ("eps", "delta"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < np.inf:
+                raise InvalidInputError(f"{name}={value!r}: expected a finite number of at least 0.")
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise InvalidInputError(f"max_iter={self.max_iter!r}: expected a whole number of at least 1.")
+
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows, of a random sample of them where ``fraction`` is below 1."""
         sample, sample_weights = rows, weights
         if self.fraction < 1.0:
-            chosen = sample_positions(len(rows), self.fraction, random)
-            if weights[chosen].sum() > 0.0:
-                sample, sample_weights = rows.subset(chosen), weights[chosen]
+            chosen = sample_positions(weights, self.fraction, random)
+            sample, sample_weights = rows.subset(chosen), weights[chosen]
         result = solve(
             sample, sample_weights, eps=self.eps, max_iter=self.max_iter, delta=self.delta, threads=threads
         )
@@ -83,8 +94,7 @@ class CoordinateMedianTarget:
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows."""
         point = np.empty(rows.n_features)
-        # Columns come in blocks of about four million numbers, so that no second copy of the rows exists.
-        width = max(1, (1 << 22) // len(rows))
+        width = max(1, _BLOCK_ELEMENTS // len(rows))
         for first in range(0, rows.n_features, width):
             columns = _columns(rows, first, first + width)
             point[first : first + width] = weighted_column_medians(columns, weights)
@@ -111,19 +121,28 @@ def weighted_column_medians(columns: Any, weights: Vector) -> Vector:
     return np.asarray(0.5 * (ranked[low, every] + ranked[high, every]), dtype=np.float64)
 
 
-def sample_positions(n: int, fraction: float, random: np.random.Generator) -> Indices:
-    """Return a sorted random sample of ``fraction`` of ``n`` positions, at least one."""
-    count = max(1, int(np.floor(fraction * n + 0.5)))
-    return np.sort(random.choice(n, size=count, replace=False))
+def sample_positions(weights: Vector, fraction: float, random: np.random.Generator) -> Indices:
+    """Return a sorted random sample of ``fraction`` of the positions with a weight, at least one."""
+    positions = np.flatnonzero(weights > 0.0)
+    count = max(1, int(np.floor(fraction * len(positions) + 0.5)))
+    return np.sort(random.choice(positions, size=count, replace=False))
 
 
 def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Target:
-    """Return the target that goes by ``name``: "mean", "geometric-median" or "coordinate-median"."""
+    """Return the target that goes by ``name``: "mean", "geometric-median" or "coordinate-median".
+
+    ``options`` are those of :class:`GeometricMedianTarget`; ``argument`` is what messages call ``name``.
+
+    Examples
+    --------
+    >>> resolve_target("geometric-median", eps=1e-6)
+    GeometricMedianTarget(eps=1e-06, max_iter=1000, delta=0.0, fraction=1.0)
+    """
+    median = GeometricMedianTarget(**options)  # made in any case, to check its options
     if name == "mean":
         return MeanTarget()
     if name == "geometric-median":
-        check_fraction(options.get("fraction", 1.0), "median_fraction")
-        return GeometricMedianTarget(**options)
+        return median
     if name == "coordinate-median":
         return CoordinateMedianTarget()
     raise InvalidInputError(
@@ -132,7 +151,8 @@ def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Ta
 
 
 def _columns(rows: Rows, first: int, stop: int) -> Any:
+    # In float64, because the middle of two float32 numbers need not be one.
     if rows.bfloat16:
-        return np.concatenate([rows.block(number)[:, first:stop] for number in range(rows.n_chunks)])
-    block = rows.source[:, first:stop]
-    return np.asarray(block[rows.index], dtype=rows.dtype)
+        blocks = [rows.block(number)[:, first:stop] for number in range(rows.n_chunks)]
+        return np.concatenate(blocks, dtype=np.float64)
+    return rows.source[:, first:stop][rows.index].astype(np.float64, copy=False)
