@@ -104,13 +104,12 @@ class Rows:
         return out
 
     def gather(self, positions: Indices) -> NDArray[np.float64]:
-        """Return copies of the rows at these positions in float64."""
+        """Return the rows at these positions in float64; a read-only view where they are stored so."""
         return self._convert(self.index[positions], np.dtype(np.float64))
 
     def row(self, position: int) -> Vector:
         """Return a copy of one row in float64."""
-        values: Vector = self.gather(np.array([position]))[0]
-        return values
+        return np.array(self.gather(np.array([position]))[0])
 
     def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
         # Only a converted chunk is ever copied; a run of rows is sliced, which spares a gather.
@@ -134,9 +133,11 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     array, bfloat16 = _as_array(X, name)
     if array.ndim != 2:
         shape = f"shape {array.shape}" if array.ndim else "a single value"
+        remedy = f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row"
+        if array.ndim > 2:
+            remedy = f"{name}.reshape(len({name}), -1) makes a row of each entry"
         raise InvalidInputError(
-            f"{name} must be two-dimensional (rows by features); got {shape}. Reshape your data: "
-            f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row."
+            f"{name} must be two-dimensional (rows by features); got {shape}. Reshape your data: {remedy}."
         )
     if array.shape[0] == 0:
         raise InvalidInputError(
@@ -164,12 +165,12 @@ def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
             f"Sparse data was passed as {name}, but dense data is required. "
             f"Use {name}.toarray() if it fits in memory, or reduce it first (TruncatedSVD)."
         )
-    if type(X).__module__.split(".")[0] == "torch":
-        X = X.detach()
-        X = X.cpu() if X.device.type != "cpu" else X
-        if str(X.dtype) == "torch.bfloat16":
-            return X.view(_torch_uint16()).numpy(), True
-        return _numeric(X.numpy(), name), False
+    if type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach"):
+        return _from_torch(X.detach().cpu(), name)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InvalidInputError(
+            f"{name} has masked entries; drop these rows or fill them in ({name}.filled)."
+        )
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -199,10 +200,16 @@ def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
-def _torch_uint16() -> Any:
+def _from_torch(X: Any, name: str) -> tuple[NDArray[Any], bool]:
     import torch
 
-    return torch.uint16
+    if X.dtype == torch.bfloat16:
+        return X.view(torch.uint16).numpy(), True
+    try:
+        array = X.numpy()
+    except (TypeError, RuntimeError) as error:  # sparse and quantised tensors, float8
+        raise InvalidTypeError(f"{name} is a tensor that NumPy cannot read: {error}") from error
+    return _numeric(array, name), False
 
 
 def _is_run(index: Indices) -> bool:
