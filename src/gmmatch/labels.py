@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 from gmmatch.budget import PerClass
 from gmmatch.errors import InvalidInputError, InvalidTypeError, UnlabeledRowsWarning
 from gmmatch.types import Indices
+from gmmatch.validation import warn_caller
 
 Label: TypeAlias = "bool | int | float | str | None"
 """The name of a class; None stands for rows without a label, or for all rows when labels are ignored."""
@@ -119,11 +119,11 @@ def _report_unlabeled(rows: Indices, n: int) -> None:
             "to select from all rows together."
         )
     first = ", ".join(map(str, rows[:_LISTED_AT_MOST].tolist()))
-    warnings.warn(
-        f"{len(rows):,} of {n:,} rows have no label (None, NaN or -1) and are left out, the first of them "
-        f"in rows {first}; unlabeled='group' keeps them as a group of their own.",
-        UnlabeledRowsWarning,
-        stacklevel=3,
+    warn_caller(
+        UnlabeledRowsWarning(
+            f"{len(rows):,} of {n:,} rows have no label (None, NaN or -1) and are left out, the first of them "
+            f"in rows {first}; unlabeled='group' keeps them as a group of their own."
+        )
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -99,3 +101,13 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     raise InvalidTypeError(
         f"random_state={random_state!r}: expected an integer, a numpy Generator or RandomState, or None."
     )
+
+
+def warn_caller(warning: Warning) -> None:
+    """Give a warning at the line outside of this package that led to it, however deep it arose."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gmmatch":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(warning, stacklevel=level)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from gmmatch.selected_groups import SelectedGroup, interleave
 from gmmatch.selection import Selection
 from gmmatch.selectors.estimator import EstimatorConventions
 from gmmatch.types import Indices, Mask, RandomState, Vector
-from gmmatch.validation import as_generator, check_rows, check_sample_weight
+from gmmatch.validation import as_generator, check_rows, check_sample_weight, warn_caller
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,11 @@ class GroupTask:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The picks of a group, with what should be warned about and recorded."""
+    """The picks of a group, with what should be recorded and warned about."""
 
     picks: Picks
     details: dict[str, Any]
-    warn: Callable[[], None] | None = None
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,9 +118,10 @@ class Selector(EstimatorConventions, BaseEstimator):
         seed = self._draw_seed()
         tasks = self._tasks(preprocess_rows(rows, steps), groups, weights, inside, outside, shares, seed)
         results = self._run(tasks)
+        # Given here and not by the threads, whose warnings would name no line of the caller.
         for result in results:
-            if result.warn is not None:
-                result.warn()
+            for warning in result.warnings:
+                warn_caller(warning)
         return self._selection(tasks, results, groups, rows, names, seed, steps)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
@@ -320,12 +320,3 @@ def _check_included(inside: Mask, groups: list[Group], n: int) -> None:
             f"include names row {lost[0]}, which has no label and so no class to be picked for: "
             'label it, or pass unlabeled="group".'
         )
-
-
-def warn_once(message: str, category: type[Warning]) -> Callable[[], None]:
-    """Return a function that gives the warning at the caller's line; threads hand it to the main one."""
-
-    def warn() -> None:
-        warnings.warn(message, category, stacklevel=4)
-
-    return warn

@@ -16,7 +16,7 @@ from gmmatch.matching.in_kernel import match_in_kernel
 from gmmatch.matching.kernel_rows import ComputedRows, KernelRows, StoredGram
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.rows import Rows
-from gmmatch.selectors.base import GroupResult, GroupTask, warn_once
+from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.targets.moments import sample_positions
 from gmmatch.types import Vector
 
@@ -43,14 +43,14 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
         already=task.already, start=selector.start, replacement=selector.replacement,
         batches=selector.batches, random_state=task.random,
     )  # fmt: skip
-    warning = None
-    if details.get("median_converged") is False:
-        warning = warn_once(
+    warnings: tuple[Warning, ...] = ()
+    if not details.get("median_converged", True):
+        message = (
             f"The geometric median in the {kernel.name} kernel's space stopped at max_iter={selector.max_iter} "
-            f"with a certified gap of {details['median_gap']:.1e}. Raise max_iter or eps.",
-            ConvergenceWarning,
+            f"with a certified gap of {details['median_gap']:.1e}. Raise max_iter or eps."
         )
-    return GroupResult(picks, {"kernel": kernel.name, **kernel.params, **details}, warning)
+        warnings = (ConvergenceWarning(message),)
+    return GroupResult(picks, {"kernel": kernel.name, **kernel.params, **details}, warnings)
 
 
 def check_kernel_options(selector: MomentMatching) -> None:
@@ -78,12 +78,10 @@ def check_kernel_options(selector: MomentMatching) -> None:
             f'target="coordinate-median" has no meaning in the space of kernel={kernel.name!r}, which has no '
             'coordinates: use "geometric-median" or "mean".'
         )
-    if not selector.carry and selector.batches > 1:
+    if not selector.carry and selector.batches > 1 and selector.approximation in ("auto", None):
         raise InvalidInputError(
-            f"carry=False runs batches in parallel in the linear kernel only; kernel={kernel.name!r} needs "
-            'carry=True, or approximation="nystroem".'
-            if selector.approximation in (None, "auto")
-            else "carry=False needs carry=True with a kernel."
+            "carry=False: batches that know nothing of each other need explicit features; with "
+            f'kernel={kernel.name!r} pass carry=True or approximation="nystroem".'
         )
 
 
@@ -95,16 +93,26 @@ def _approximation(selector: MomentMatching, n: int) -> tuple[str | None, bool]:
     """Return which features to use, if any, and whether the size of the data forced it."""
     if selector.approximation in ("nystroem", "fourier"):
         return selector.approximation, False
-    fits = n <= _EXACT_MEAN_ROWS if selector.target == "mean" else 8 * n * n <= _limit(selector)
-    if fits:
+    if selector.target == "mean":  # takes long on many rows, but little memory
+        forced = n > _EXACT_MEAN_ROWS and selector.approximation == "auto"
+        return ("nystroem", True) if forced else (None, False)
+    if 8 * n * n <= _limit(selector):
         return None, False
     if selector.approximation is None:
         raise InvalidInputError(
-            f"approximation=None: the exact kernel computation on {n:,} rows does not fit "
-            f"(the Gram matrix takes {8 * n * n / 2**30:.1f} GiB). Raise memory_limit or use "
+            f"approximation=None: {_why_not_exact(selector, n)}. Raise memory_limit or use "
             'approximation="nystroem".'
         )
     return "nystroem", True
+
+
+def _why_not_exact(selector: MomentMatching, n: int) -> str:
+    if selector.target == "mean":
+        return f"the exact mean in a kernel's space takes {n * n:.0e} kernel values for {n:,} rows"
+    return (
+        f"the Gram matrix of {n:,} rows takes {8 * n * n / 2**20:,.1f} MiB, and memory_limit is "
+        f"{_limit(selector) / 2**20:,.1f} MiB"
+    )
 
 
 def _pick_by_features(
@@ -112,8 +120,8 @@ def _pick_by_features(
 ) -> GroupResult:
     n = len(task.rows)
     count = selector.n_components
-    if count is None:
-        count = int(min(1024, n, max(64, _limit(selector) // (4 * n))))
+    if count is None:  # even, because Fourier features come in pairs
+        count = min(1024, max(64, int(_limit(selector) // (4 * n)))) // 2 * 2
     make = NystroemFeatures if how == "nystroem" else FourierFeatures
     features = make(kernel, count, random_state=task.random).fit(task.rows).transform(task.rows)
     explicit = replace(task, rows=Rows(features))
@@ -123,14 +131,16 @@ def _pick_by_features(
         "kernel": kernel.name, **kernel.params, "approximation": how,
         "n_components": int(features.shape[1]), **result.details,
     }  # fmt: skip
-    warning = result.warn
+    warnings = result.warnings
     if forced:
-        warning = warn_once(
-            f"The exact {kernel.name} kernel on {n:,} rows does not fit; {features.shape[1]} {how} features "
-            "stand in for it. Pass approximation= to choose, or raise memory_limit.",
-            ApproximationWarning,
+        exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
+        message = (
+            f"{features.shape[1]} {how} features stand in for the {kernel.name} kernel, because "
+            f"{_why_not_exact(selector, n)}. For exact picks {exact}; to choose the features yourself "
+            'pass approximation="nystroem" and n_components.'
         )
-    return GroupResult(result.picks, details, warning)
+        warnings = (ApproximationWarning(message), *warnings)
+    return GroupResult(result.picks, details, warnings)
 
 
 def _target_scores(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
 from gmmatch.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy
 from gmmatch.matching.engine import match
-from gmmatch.selectors.base import GroupResult, GroupTask, Selector, warn_once
+from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
@@ -109,7 +108,6 @@ class MomentMatching(Selector):
 
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
-        warning = self._warning(task, moment)
         point = moment.point
         if self.unit_target:
             length = float(np.linalg.norm(point))
@@ -119,7 +117,7 @@ class MomentMatching(Selector):
             replacement=self.replacement, strategy=self.strategy, batches=self.batches, carry=self.carry,
             random_state=task.random, memory_limit=self.memory_limit, threads=task.threads,
         )  # fmt: skip
-        return GroupResult(picks, {**moment.details}, warning)
+        return GroupResult(picks, dict(moment.details), self._warnings(task, moment))
 
     def moment_target(self) -> Target:
         """Return the target as an object."""
@@ -138,32 +136,37 @@ class MomentMatching(Selector):
         super()._check_parameters()
         check_strategy(self.strategy)
         self.moment_target()
-        check_kernel_options(self)
         if self.start not in ("target", "zero"):
             raise InvalidInputError(
                 f'start={self.start!r}: expected "target" (the paper\'s θ₀ = μ) or "zero".'
             )
         if isinstance(self.batches, bool) or not hasattr(self.batches, "__index__") or self.batches < 1:
             raise InvalidInputError(f"batches={self.batches!r}: expected a whole number of at least 1.")
+        check_kernel_options(self)
 
-    def _warning(self, task: GroupTask, moment: Moment) -> Callable[[], None] | None:
-        if moment.details.get("median_converged") is False:
-            return warn_once(
-                f"The geometric median{_of(task)} stopped at max_iter={self.max_iter} with a certified gap of "
-                f"{moment.details['median_gap']:.1e}, not eps={self.eps:.1e}. Raise max_iter or eps.",
-                ConvergenceWarning,
-            )
+    def _warnings(self, task: GroupTask, moment: Moment) -> tuple[Warning, ...]:
+        found = (self._convergence_warning(task, moment), self._far_row_warning(task, moment))
+        return tuple(warning for warning in found if warning is not None)
+
+    def _convergence_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
+        if moment.details.get("median_converged", True):
+            return None
+        return ConvergenceWarning(
+            f"The geometric median{_of(task)} stopped at max_iter={self.max_iter} with a certified gap of "
+            f"{moment.details['median_gap']:.1e}, not eps={self.eps:.1e}. Raise max_iter or eps."
+        )
+
+    def _far_row_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
         distances = moment.distances_of(task.rows, task.threads)
         typical = float(np.median(distances))
         reachable = np.where(task.available, distances, 0.0)
         farthest = int(np.argmax(reachable))
         if typical == 0.0 or reachable[farthest] <= FAR * typical:
             return None
-        return warn_once(
+        return FarRowWarning(
             f"Row {task.row_numbers[farthest]}{_of(task)} lies {reachable[farthest] / typical:,.0f} times as far "
             "from the target as the median row. Linear matching may pick such a row and lose the target: "
-            "pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf').",
-            FarRowWarning,
+            "pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
         )
 
 

@@ -1,0 +1,148 @@
+"""What is warned about, in which words, at whose line, and when not."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gmmatch as gm
+from gmmatch.errors import ApproximationWarning, ConvergenceWarning, FarRowWarning, UnlabeledRowsWarning
+
+
+@pytest.fixture(name="X")
+def clean_rows():
+    return np.random.default_rng(0).normal(size=(200, 4))
+
+
+@pytest.fixture(name="far")
+def rows_with_one_far_away(X):
+    X = X.copy()
+    X[137] = 1e6
+    return X
+
+
+def warned(call):
+    """Every warning that a call gives, as (category, text, file)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [(one.category, str(one.message), one.filename) for one in caught]
+
+
+# ---------------------------------------------------------------------------------------- far rows
+
+
+def test_a_far_row_is_named_with_three_remedies(far):
+    [(category, text, _)] = warned(lambda: gm.GMMatching(k=10).select(far))
+    assert category is FarRowWarning
+    assert text.startswith("Row 137 lies ")
+    for remedy in ("normalize=True", "exclude=[...]", "kernel='rbf'"):
+        assert remedy in text
+
+
+@pytest.mark.parametrize("method", [gm.GMMatching, gm.Herding])
+def test_the_remedies_work(far, method):
+    """Without them the far row is picked, and the mean of the picks is off by 10⁵."""
+    with pytest.warns(FarRowWarning, match="Row 137"):
+        assert 137 in method(k=10).select(far).indices
+    excluded = method(k=10).select(far, exclude=[137])
+    assert 137 not in excluded.indices
+    if method is gm.GMMatching:
+        clean = np.delete(far, 137, axis=0)
+        assert np.linalg.norm(far[excluded.indices].mean(axis=0) - clean.mean(axis=0)) < 0.5
+    # Of unit length, the far row is one among equals; a bounded kernel cannot tell it from one at 10.
+    near = far.copy()
+    near[137] = 1.0
+    assert np.array_equal(
+        method(k=10, normalize=True).select(far).order, method(k=10, normalize=True).select(near).order
+    )
+    assert method(k=10, kernel=gm.RBF(2.0)).select(far).k == 10
+
+
+def test_in_a_class_the_row_is_still_named_by_its_number(far):
+    y = np.where(np.arange(200) % 2, "odd", "even")
+    with pytest.warns(FarRowWarning, match="Row 137 of class 'odd' lies"):
+        gm.GMMatching(k=10).select(far, y)
+
+
+def test_no_warning_where_none_is_due(X, far):
+    assert warned(lambda: gm.GMMatching(k=10).select(X)) == []
+    assert warned(lambda: gm.GMMatching(k=10).select(far, exclude=[137])) == []
+    assert warned(lambda: gm.GMMatching(k=10).select(far, sample_weight=np.ones(200), exclude=[137])) == []
+    assert warned(lambda: gm.Easy(k=10).select(far)) == []
+    heavy = np.random.default_rng(1).standard_t(3, size=(2_000, 8))
+    assert warned(lambda: gm.GMMatching(k=10).select(heavy)) == []
+
+
+# -------------------------------------------------------------------------------------- convergence
+
+
+def test_an_unfinished_median_says_so(X):
+    [(category, text, _)] = warned(lambda: gm.GMMatching(k=10, max_iter=1).select(X))
+    assert category is ConvergenceWarning
+    assert "max_iter=1 " in text and "Raise max_iter or eps" in text
+    [(category, text, _)] = warned(lambda: gm.GMMatching(k=10, kernel="rbf", max_iter=1).select(X))
+    assert category is ConvergenceWarning
+    assert "rbf kernel" in text and "max_iter=1 " in text
+
+
+def test_one_warning_does_not_hide_another(far):
+    found = warned(lambda: gm.GMMatching(k=10, max_iter=1).select(far))
+    assert {category for category, _, _ in found} == {ConvergenceWarning, FarRowWarning}
+
+
+# ------------------------------------------------------------------------------------- whose line
+
+
+@pytest.mark.parametrize("labels", [None, [0, 1] * 100], ids=["one group", "two groups"])
+def test_warnings_point_at_the_line_that_called(far, labels):
+    selector = gm.GMMatching(k=10, n_jobs=2)
+    unlabeled = [0, 1, None, 1] * 50
+    for call in (
+        lambda: selector.select(far, labels),
+        lambda: selector.fit(far, labels),
+        lambda: gm.select(far, y=labels, k=10),
+        lambda: gm.Easy(k=10).select(far, unlabeled),
+        lambda: gm.select(far, y=unlabeled, k=10, method="easy"),
+    ):
+        assert {file for _, _, file in warned(call)} == {__file__}
+
+
+def test_rows_without_a_label_are_counted(X):
+    y = [None] * 20 + ["a"] * 80 + ["b"] * 100
+    [(category, text, _)] = warned(lambda: gm.Easy(k=10).select(X, y))
+    assert category is UnlabeledRowsWarning
+    assert text.startswith("20 of 200 rows have no label") and "unlabeled='group'" in text
+    assert warned(lambda: gm.Easy(k=10, unlabeled="group").select(X, y)) == []
+    assert warned(lambda: gm.Easy(k=10, per_class=None).select(X, y)) == []
+
+
+# ----------------------------------------------------------------------------------- approximations
+
+
+def test_a_median_that_does_not_fit_is_approximated_with_a_warning(X):
+    selector = gm.GMMatching(k=10, kernel="rbf", memory_limit=100_000)
+    [(category, text, _)] = warned(lambda: selector.select(X))
+    assert category is ApproximationWarning
+    for words in (
+        "nystroem features",
+        "200 rows",
+        "0.3 MiB",
+        "memory_limit is 0.1 MiB",
+        "raise memory_limit",
+    ):
+        assert words in text
+    assert warned(lambda: gm.GMMatching(k=10, kernel="rbf", memory_limit=400_000).select(X)) == []
+
+
+def test_a_mean_of_too_many_rows_is_approximated_with_a_warning(X, monkeypatch):
+    monkeypatch.setattr("gmmatch.selectors.kernel_groups._EXACT_MEAN_ROWS", 100)
+    [(category, text, _)] = warned(lambda: gm.KernelHerding(k=10).select(X))
+    assert category is ApproximationWarning
+    assert "4e+04 kernel values for 200 rows" in text and "pass approximation=None" in text
+    exact = gm.KernelHerding(k=10, approximation=None)
+    assert warned(lambda: exact.select(X)) == []
+    monkeypatch.undo()
+    assert np.array_equal(exact.select(X).order, gm.KernelHerding(k=10).select(X).order)
