@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +30,25 @@ def digits() -> NoisyDigits:
 
 
 @pytest.fixture(scope="module")
-def one_seed() -> dict:
-    return compare(seeds=[0])
+def progress_calls() -> list[int]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def one_seed(progress_calls) -> dict:
+    return compare(seeds=[0], advance=lambda: progress_calls.append(1))
+
+
+@pytest.fixture
+def computed(monkeypatch, one_seed) -> dict:
+    """The figures of seed 0, computed once for all tests of what the command does with them."""
+
+    def stand_in(seeds, advance):
+        assert list(seeds) == [0]
+        return one_seed
+
+    monkeypatch.setattr("gmmatch.demo.compare", stand_in)
+    return one_seed
 
 
 def test_35_percent_of_the_labels_are_flipped_and_each_to_another_class(digits):
@@ -80,10 +98,9 @@ def test_figures_of_a_hand_made_case():
     assert figures.accuracy == 1.0
 
 
-def test_means_and_deviations_are_those_of_the_single_seeds():
-    singles = [compare(seeds=[seed]) for seed in (0, 1)]
-    both = compare(seeds=[0, 1])
-    for first, second, together in zip(*(result["rows"] for result in (*singles, both)), strict=True):
+def test_means_and_deviations_are_those_of_the_single_seeds(one_seed):
+    other, both = compare(seeds=[1]), compare(seeds=[0, 1])
+    for first, second, together in zip(one_seed["rows"], other["rows"], both["rows"], strict=True):
         for name in FIGURES:
             values = [first[name]["mean"], second[name]["mean"]]
             assert together[name]["mean"] == pytest.approx(np.mean(values), abs=2e-6)
@@ -104,10 +121,8 @@ def test_the_geometric_median_brings_matching_nearer_to_the_clean_centre_than_th
     assert found["gm-matching"] < found["herding"]
 
 
-def test_progress_is_reported_as_often_as_announced():
-    calls = []
-    compare(seeds=[0], advance=lambda: calls.append(1))
-    assert len(calls) == steps([0])
+def test_progress_is_reported_as_often_as_announced(one_seed, progress_calls):
+    assert len(progress_calls) == steps([0])
 
 
 def test_no_seed_is_an_error():
@@ -115,21 +130,20 @@ def test_no_seed_is_an_error():
         compare(seeds=[])
 
 
-def test_table_shows_the_figures_of_the_json():
-    result = json.loads(run("--seeds", "1", "--no-picture", "--json").stdout)
+def test_table_shows_every_figure(computed):
     table = " ".join(run("--seeds", "1", "--no-picture").stdout.split())
-    for row in result["rows"]:
+    for row in computed["rows"]:
         for text in command_module.format_figures(row):
             assert text in table
 
 
-def test_nothing_but_the_result_goes_to_stdout_and_nothing_to_stderr():
+def test_json_is_the_comparison_and_nothing_is_said_beside_it(one_seed):
     result = run("--seeds", "1", "--no-picture", "--json")
-    assert json.loads(result.stdout)["data"]["seeds"] == [0]
+    assert json.loads(result.stdout) == one_seed
     assert result.stderr == ""
 
 
-def test_the_picture_is_written_where_asked_and_nothing_beside_it(tmp_path):
+def test_the_picture_is_written_where_asked_and_nothing_beside_it(tmp_path, computed):
     from matplotlib import image
 
     result = run("--seeds", "1", "--output", str(tmp_path / "map.png"))
@@ -156,8 +170,8 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_work(tmp_path, m
     assert result.stderr.count("\n") == 1
 
 
-def test_without_matplotlib_the_table_comes_with_the_name_of_the_extra(monkeypatch, tmp_path):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+def test_without_matplotlib_the_table_comes_with_the_name_of_the_extra(monkeypatch, tmp_path, computed):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.chdir(tmp_path)
     plain = run("--seeds", "1")
     assert plain.exit_code == 0
