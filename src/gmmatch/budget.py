@@ -167,6 +167,7 @@ def quotas(
     sizes: ArrayLike,
     per_class: PerClass = "proportional",
     *,
+    unit: str = "rows",
     replacement: bool = False,
 ) -> Indices:
     """Share a budget among the groups.
@@ -184,6 +185,8 @@ def quotas(
         ``"proportional"``: in proportion to ``sizes``, by largest remainder. ``"balanced"``: equal
         shares, the remainder to the first groups. A mapping: class to count, or to fraction of that
         class (``0.1``, ``"10%"``); classes it does not name get nothing. None: as ``"proportional"``.
+    unit
+        What is counted, for error messages.
     replacement
         Whether a row may be picked more than once, so that a quota may exceed its group's size.
 
@@ -205,12 +208,12 @@ def quotas(
     total = int(rows.sum())
     if isinstance(per_class, Mapping):
         result = _mapped_quotas(labels_of_groups, rows, per_class)
-        if k is not None and resolve_count(k, total, replacement=replacement) != result.sum():
+        if k is not None and resolve_count(k, total, unit=unit, replacement=replacement) != result.sum():
             raise InvalidInputError(
-                f"k={k} disagrees with per_class, which sums to {result.sum()}: leave out k or change it."
+                f"k={k} disagrees with per_class, which sums to {result.sum()}: leave out k (None) or change it."
             )
     elif per_class in (None, "proportional", "balanced"):
-        count = resolve_count(k, total, replacement=replacement)
+        count = resolve_count(k, total, unit=unit, replacement=replacement)
         result = largest_remainder(count, np.ones_like(rows) if per_class == "balanced" else rows)
     else:
         raise InvalidInputError(

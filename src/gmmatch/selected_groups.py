@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.labels import Label, plain_label
 from gmmatch.types import Indices, Vector
 
@@ -153,3 +153,25 @@ def row_count(n_rows: object) -> int:
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
         raise InvalidInputError(f"n_rows={n_rows!r}: give the number of rows, an integer of at least 0.")
     return int(n_rows)
+
+
+def frozen_ids(ids: Any, count: int, of: str) -> NDArray[Any]:
+    """Return ids as int64 (uint64 where they need it), or as Python strings, which NumPy's own would clip."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise InvalidTypeError(f"ids has type {type(ids).__name__}: give a list or an array.")
+    values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
+    if len(values) != count:
+        raise InvalidInputError(f"ids has {len(values):,} entries for {count:,} {of}: give one for each.")
+    types = {type(value) for value in values}
+    if types == {str}:
+        array = np.empty(count, dtype=object)
+        array[:] = values
+        return frozen(array)
+    low, high = (min([0, *values]), max([0, *values])) if types <= {int} else (0, 2**64)
+    if low >= -(2**63) and high < 2**63:
+        return frozen(np.array(values, dtype=np.int64))
+    if low >= 0 and high < 2**64:
+        return frozen(np.array(values, dtype=np.uint64))
+    raise InvalidTypeError(
+        "ids must be all integers of 64 bits or all strings; [str(i) for i in ids] makes them so."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from gmmatch.row_taking import count_rows, take_rows
 from gmmatch.selected_groups import (
     SelectedGroup,
     frozen,
+    frozen_ids,
     frozen_row_numbers,
     interleave,
     match_groups,
@@ -91,7 +92,7 @@ class Selection:
             "order": picks,
             "n_rows": rows,
             "groups": parts,
-            "order_ids": None if ids is None else _frozen_ids(ids, len(picks)),
+            "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
             "provenance": _json_copy(provenance or {}),
             "_group_of_pick": match_groups(picks, parts),
         }
@@ -315,28 +316,6 @@ class Selection:
             return cls(record.order, record.n_rows, groups, record.ids, record.provenance)
         except (InvalidInputError, InvalidTypeError) as error:
             raise damaged(path, error) from None
-
-
-def _frozen_ids(ids: Any, k: int) -> NDArray[Any]:
-    """Ids as int64 (uint64 where they need it), or as Python strings, which NumPy's own would clip."""
-    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
-        raise InvalidTypeError(f"ids has type {type(ids).__name__}: give a list or an array.")
-    values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
-    if len(values) != k:
-        raise InvalidInputError(f"ids has {len(values):,} entries for {k:,} picks: give the id of each pick.")
-    types = {type(value) for value in values}
-    if types == {str}:
-        array = np.empty(k, dtype=object)
-        array[:] = values
-        return frozen(array)
-    low, high = (min([0, *values]), max([0, *values])) if types <= {int} else (0, 2**64)
-    if low >= -(2**63) and high < 2**63:
-        return frozen(np.array(values, dtype=np.int64))
-    if low >= 0 and high < 2**64:
-        return frozen(np.array(values, dtype=np.uint64))
-    raise InvalidTypeError(
-        "ids must be all integers of 64 bits or all strings; [str(i) for i in ids] makes them so."
-    )
 
 
 def _json_copy(value: Any, name: str = "provenance") -> Any:

@@ -18,8 +18,8 @@ class KernelHerding(MomentMatching):
 
     Examples
     --------
-    >>> KernelHerding(k=2).select([[0.0], [0.1], [5.0], [5.1]]).indices
-    array([1, 2])
+    >>> KernelHerding(k=2).select([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]).indices
+    array([2, 4])
     """
 
     kernel: KernelSpec = "rbf"

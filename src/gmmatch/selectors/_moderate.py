@@ -17,7 +17,7 @@ class Moderate(CenterRanking):
     Examples
     --------
     >>> Moderate(k=2).select([[0.0], [1.0], [1.5], [3.0], [9.0]]).indices
-    array([0, 1])
+    array([1, 2])
     """
 
     method = "moderate"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from gmmatch.budget import Budget, PerClass, quotas
@@ -19,9 +19,53 @@ from gmmatch.preprocessing import parse_steps, preprocess_rows
 from gmmatch.rows import Rows
 from gmmatch.selected_groups import SelectedGroup, interleave
 from gmmatch.selection import Selection
+from gmmatch.selectors.arguments import (
+    check_group_weights,
+    check_ids,
+    check_included,
+    class_budgets,
+    group_name,
+    row_masks,
+)
 from gmmatch.selectors.estimator import EstimatorConventions
+from gmmatch.selectors.provenance import (
+    array_fingerprint,
+    fingerprint,
+    label_fingerprint,
+    recorded_parameters,
+)
 from gmmatch.types import Indices, Mask, RandomState, Vector
 from gmmatch.validation import as_generator, check_rows, check_sample_weight, warn_caller
+
+# How much is picked when neither k nor a mapping of classes says so.
+DEFAULT_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller of ``select`` asked for, after every check."""
+
+    rows: Rows
+    groups: list[Group]
+    shares: Indices
+    weights: Vector
+    inside: Mask
+    outside: Mask
+    names: NDArray[Any] | None
+    seed: int
+    steps: list[tuple[str, int]]
+
+    def fingerprints(self) -> dict[str, str]:
+        """Return a hash of every argument beside X that plays a part."""
+        found = {}
+        if any(group.label is not None for group in self.groups):
+            found["labels"] = label_fingerprint(self.groups)
+        if np.any(self.weights != 1.0):
+            found["sample_weight"] = array_fingerprint(self.weights)
+        for name, mask in (("include", self.inside), ("exclude", self.outside)):
+            if mask.any():
+                found[name] = array_fingerprint(mask)
+        return found
 
 
 @dataclass(frozen=True)
@@ -53,9 +97,9 @@ class GroupResult:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Selector(EstimatorConventions, BaseEstimator):
-    """Base class of the methods; see :class:`~gmmatch.GMMatching` for the shared parameters."""
+    """Base class of the methods; see :class:`~gmmatch.MomentMatching` for the shared parameters."""
 
-    k: Budget | None = 0.1
+    k: Budget | None = None
     per_class: PerClass = "proportional"
     unlabeled: Unlabeled = "drop"
     preprocess: str | list[str] | None = None
@@ -89,40 +133,40 @@ class Selector(EstimatorConventions, BaseEstimator):
             Rows that are picked already. They come first, count towards ``k``, and a matching starts
             from them.
         exclude : row numbers or boolean mask, optional
-            Rows that must not be picked. They still count in the target.
+            Rows that must not be picked. They still count in the target; ``k`` as a share is one of
+            the others.
         ids : array of shape (n,), optional
-            Your own names of the rows, carried along.
+            Your own names of the rows, integers or strings, carried along.
 
         Returns
         -------
         Selection
+
+        Examples
+        --------
+        >>> from gmmatch import GMMatching
+        >>> X = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]
+        >>> GMMatching(k=4).select(X, y=["a", "a", "a", "b", "b", "b"], exclude=[5]).counts
+        {'a': 2, 'b': 2}
         """
-        rows = check_rows(X)
-        n = len(rows)
-        weights = check_sample_weight(sample_weight, n)
-        inside = _row_mask(include, n, "include")
-        outside = _row_mask(exclude, n, "exclude")
-        if np.any(inside & outside):
-            both = int(np.flatnonzero(inside & outside)[0])
-            raise InvalidInputError(f"Row {both} is in include and in exclude; it can be in one only.")
-        names = _check_ids(ids, n)
         self._check_parameters()
+        rows = check_rows(X)
+        weights = check_sample_weight(sample_weight, len(rows))
+        inside, outside = row_masks(include, exclude, len(rows))
+        names = check_ids(ids, len(rows))
         steps = parse_steps(self.preprocess) + self._own_steps()
-        groups = group_rows(y, n=n, per_class=self.per_class, unlabeled=self.unlabeled)
-        _check_included(inside, groups, n)
-        replacement = self.allows_replacement and bool(getattr(self, "replacement", False))
-        sizes = [int((~outside[group.rows]).sum()) for group in groups]
-        shares = quotas(
-            self.k, [group.label for group in groups], sizes, self.per_class, replacement=replacement
-        )
-        seed = self._draw_seed()
-        tasks = self._tasks(preprocess_rows(rows, steps), groups, weights, inside, outside, shares, seed)
+        per_class = class_budgets(self.per_class, y)
+        groups = group_rows(y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled)
+        check_included(inside, groups)
+        shares = self._shares(groups, per_class, outside)
+        request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps)
+        tasks = self._tasks(request)
         results = self._run(tasks)
         # Given here and not by the threads, whose warnings would name no line of the caller.
         for result in results:
             for warning in result.warnings:
                 warn_caller(warning)
-        return self._selection(tasks, results, groups, rows, names, seed, steps)
+        return self._selection(request, tasks, results)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
@@ -143,38 +187,48 @@ class Selector(EstimatorConventions, BaseEstimator):
             return int(self.random_state)
         return int(as_generator(self.random_state).integers(0, 2**31 - 1))
 
-    def _tasks(
-        self,
-        rows: Rows,
-        groups: list[Group],
-        weights: Vector,
-        inside: Mask,
-        outside: Mask,
-        shares: Indices,
-        seed: int,
-    ) -> list[GroupTask]:
+    def _shares(self, groups: list[Group], per_class: PerClass, outside: Mask) -> Indices:
+        k = self.k
+        if k is None and not isinstance(per_class, Mapping):
+            k = DEFAULT_SHARE
+        sizes = [int((~outside[group.rows]).sum()) for group in groups]
+        unit = "rows"
+        if outside.any():
+            unit = "rows that exclude leaves"
+        elif sum(sizes) < len(outside):
+            unit = "rows with a label"
+        labels = [group.label for group in groups]
+        return quotas(k, labels, sizes, per_class, unit=unit, replacement=self._replaces())
+
+    def _replaces(self) -> bool:
+        return self.allows_replacement and bool(getattr(self, "replacement", False))
+
+    def _tasks(self, request: Request) -> list[GroupTask]:
+        rows, groups = preprocess_rows(request.rows, request.steps), request.groups
         jobs = resolve_jobs(self.n_jobs)
-        threads = 1 if len(groups) > 1 else jobs
-        streams = np.random.SeedSequence(seed).spawn(len(groups))
+        streams = np.random.SeedSequence(request.seed).spawn(len(groups))
         tasks = []
-        for group, share, stream in zip(groups, shares, streams, strict=True):
+        for group, share, stream in zip(groups, request.shares, streams, strict=True):
             mine = group.rows
-            already = np.flatnonzero(inside[mine])
+            already = np.flatnonzero(request.inside[mine])
             if len(already) > share:
                 raise InvalidInputError(
-                    f"include names {len(already)} rows of {_named(group)}, more than its {share} picks: "
+                    f"include names {len(already)} rows of {group_name(group)}, more than its {share} picks: "
                     "raise k or include fewer."
                 )
+            weights, taken = request.weights[mine], request.outside[mine]
+            if share > len(already):
+                check_group_weights(weights, group)
             tasks.append(
                 GroupTask(
                     rows=rows if len(groups) == 1 and len(mine) == len(rows) else rows.subset(mine),
                     row_numbers=mine,
-                    weights=_group_weights(weights[mine], group),
-                    available=~(outside[mine] | inside[mine]),
+                    weights=weights,
+                    available=~taken if self._replaces() else ~(taken | request.inside[mine]),
                     already=already,
                     k=int(share) - len(already),
                     random=np.random.default_rng(stream),
-                    threads=threads,
+                    threads=jobs if len(groups) == 1 else 1,
                     label=group.label,
                 )
             )
@@ -189,134 +243,42 @@ class Selector(EstimatorConventions, BaseEstimator):
 
         return map_in_order(work, len(tasks), resolve_jobs(self.n_jobs) if len(tasks) > 1 else 1)
 
-    def _selection(
-        self,
-        tasks: list[GroupTask],
-        results: list[GroupResult],
-        groups: list[Group],
-        rows: Rows,
-        names: Any,
-        seed: int,
-        steps: list[tuple[str, int]],
-    ) -> Selection:
-        chosen = []
-        for task, result, group in zip(tasks, results, groups, strict=True):
-            order = task.row_numbers[np.concatenate([task.already, result.picks.order])]
-            residuals = result.picks.residuals
+    def _selection(self, request: Request, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
+        rows, chosen, fresh = request.rows, [], []
+        for task, result, group in zip(tasks, results, request.groups, strict=True):
+            order, residuals = task.row_numbers[result.picks.order], result.picks.residuals
+            fresh.append(SelectedGroup(group.label, order, len(group.rows)))
             if len(task.already) and len(residuals):
                 # The rows that were there before have no residual of their own on the way.
                 residuals = np.concatenate([np.full(len(task.already), np.nan), residuals])
+            order = np.concatenate([task.row_numbers[task.already], order])
             chosen.append(SelectedGroup(group.label, order, len(group.rows), residuals))
-        order = interleave(chosen)
+        order = np.concatenate([np.flatnonzero(request.inside), interleave(fresh)])
         provenance = {
             "method": self.method,
-            "parameters": self._recorded_parameters(),
-            "seed": seed,
+            "parameters": recorded_parameters(self),
+            "seed": request.seed,
             "version": _version(),
             "input": {
                 "n_rows": len(rows),
                 "n_features": rows.n_features,
                 "dtype": "bfloat16" if rows.bfloat16 else str(rows.source.dtype),
                 "fingerprint": fingerprint(rows),
+                **request.fingerprints(),
             },
-            "preprocess": [f"{name}:{number}" if number else name for name, number in steps],
+            "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": [result.details for result in results],
         }
         return Selection(
             order=order,
             n_rows=len(rows),
             groups=tuple(chosen),
-            ids=None if names is None else names[order],
+            ids=None if request.names is None else request.names[order],
             provenance=provenance,
         )
-
-    def _recorded_parameters(self) -> dict[str, Any]:
-        values = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "random_state":
-                continue
-            values[field.name] = value if _is_plain(value) else repr(value)
-        return values
-
-
-def fingerprint(rows: Rows) -> str:
-    """Return a hash of the shape, the type and up to 1,024 evenly spaced rows.
-
-    Enough to tell whether the same data came again, without reading all of a large input once more.
-    """
-    positions = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 1024)).astype(np.int64))
-    digest = hashlib.sha256(f"{len(rows)} {rows.n_features} {rows.source.dtype}".encode())
-    digest.update(np.ascontiguousarray(rows.source[rows.index[positions]]).tobytes())
-    return digest.hexdigest()[:32]
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return all(_is_plain(item) for item in value)
-    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _version() -> str:
     from gmmatch import __version__
 
     return __version__
-
-
-def _named(group: Group) -> str:
-    return "the data" if group.label is None else f"class {group.label!r}"
-
-
-def _group_weights(weights: Vector, group: Group) -> Vector:
-    if weights.sum() == 0.0:
-        raise InvalidInputError(
-            f"sample_weight is 0 for every row of {_named(group)}; leave these rows out of X instead."
-        )
-    return weights
-
-
-def _row_mask(rows: Any, n: int, name: str) -> Mask:
-    mask = np.zeros(n, dtype=bool)
-    if rows is None:
-        return mask
-    array = np.asarray(rows)
-    if array.dtype == bool:
-        if array.shape != (n,):
-            raise InvalidInputError(
-                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
-            )
-        return array.copy()
-    if array.size == 0:
-        return mask
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidInputError(f"{name} must be row numbers or a boolean mask; got dtype {array.dtype}.")
-    if array.min() < 0 or array.max() >= n:
-        bad = int(array[(array < 0) | (array >= n)][0])
-        raise InvalidInputError(f"{name} names row {bad}; X has rows 0 to {n - 1}.")
-    mask[array] = True
-    return mask
-
-
-def _check_ids(ids: Any, n: int) -> Any:
-    if ids is None:
-        return None
-    names = np.asarray(ids)
-    if names.shape != (n,):
-        raise InvalidInputError(f"ids has shape {names.shape}; expected ({n},), one per row of X.")
-    return names
-
-
-def _check_included(inside: Mask, groups: list[Group], n: int) -> None:
-    if not inside.any():
-        return
-    grouped = np.zeros(n, dtype=bool)
-    for group in groups:
-        grouped[group.rows] = True
-    lost = np.flatnonzero(inside & ~grouped)
-    if len(lost):
-        raise InvalidInputError(
-            f"include names row {lost[0]}, which has no label and so no class to be picked for: "
-            'label it, or pass unlabeled="group".'
-        )

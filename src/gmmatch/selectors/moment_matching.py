@@ -31,10 +31,12 @@ class MomentMatching(Selector):
 
     Parameters
     ----------
-    k : int, float or str
-        How many rows: a count (``500``) or a share (``0.1``, ``"10%"``).
+    k : int, float or str, optional
+        How many rows: a count (``500``) or a share (``0.1``, ``"10%"``). By default what a mapping
+        ``per_class`` sums to, and a tenth of the rows without one.
     per_class : "proportional", "balanced", mapping or None
-        With labels, how ``k`` is shared among the classes; None ignores the labels.
+        With labels, how ``k`` is shared among the classes; a mapping of class to count or share says
+        it for each; None ignores the labels.
     unlabeled : "drop" or "group"
         What becomes of rows without a label.
     preprocess : list of "center", "scale", "pca:64", "unit", optional

@@ -58,7 +58,7 @@ def method_class(name: str) -> type[Selector]:
     return found
 
 
-def select(X: Any, *, y: Any = None, k: Any = 0.1, method: str = "gm-matching", **options: Any) -> Selection:
+def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching", **options: Any) -> Selection:
     """Pick ``k`` rows of ``X`` by any method, in one call.
 
     Parameters
@@ -67,8 +67,9 @@ def select(X: Any, *, y: Any = None, k: Any = 0.1, method: str = "gm-matching", 
         The rows (embeddings).
     y : array of shape (n,), optional
         Labels; selection is then per class.
-    k : int, float or str
-        A count (``500``) or a share (``0.1``, ``"10%"``).
+    k : int, float or str, optional
+        A count (``500``) or a share (``0.1``, ``"10%"``). By default what a mapping ``per_class`` sums
+        to, and a tenth of the rows without one.
     method : str
         One of :func:`methods`.
     **options

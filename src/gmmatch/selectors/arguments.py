@@ -1,0 +1,110 @@
+"""The arguments of ``select``, checked; every message names the argument and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.budget import PerClass
+from gmmatch.errors import InvalidInputError
+from gmmatch.labels import Group
+from gmmatch.selected_groups import frozen_ids
+from gmmatch.types import Mask, Vector
+
+
+def row_masks(include: Any, exclude: Any, n: int) -> tuple[Mask, Mask]:
+    """Return which rows are picked already, and which must not be.
+
+    Examples
+    --------
+    >>> row_masks([2], [True, False, False], 3)
+    (array([False, False,  True]), array([ True, False, False]))
+    """
+    inside, outside = _row_mask(include, n, "include"), _row_mask(exclude, n, "exclude")
+    both = np.flatnonzero(inside & outside)
+    if len(both):
+        raise InvalidInputError(f"Row {both[0]} is in include and in exclude; it can be in one only.")
+    return inside, outside
+
+
+def _row_mask(rows: Any, n: int, name: str) -> Mask:
+    mask = np.zeros(n, dtype=bool)
+    if rows is None:
+        return mask
+    array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise InvalidInputError(
+                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
+            )
+        return array.copy()
+    if array.ndim == 1 and array.size == 0:
+        return mask
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"{name} must be a list of row numbers or a boolean mask; got dtype {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.min() < 0 or array.max() >= n:
+        bad = int(array[(array < 0) | (array >= n)][0])
+        raise InvalidInputError(f"{name} names row {bad}; X has rows 0 to {n - 1}.")
+    mask[array] = True
+    return mask
+
+
+def check_ids(ids: Any, n: int) -> NDArray[Any] | None:
+    """Return the caller's names of all rows, integers or strings."""
+    return None if ids is None else frozen_ids(ids, n, "rows of X")
+
+
+def class_budgets(per_class: Any, y: Any) -> PerClass:
+    """Return ``per_class``, its pairs as the mapping they stand for.
+
+    A mapping of classes that are not strings is recorded as pairs, because JSON has no other way.
+
+    Examples
+    --------
+    >>> class_budgets([[0, 5], [1, "10%"]], y=[0, 1, 1])
+    {0: 5, 1: '10%'}
+    """
+    if isinstance(per_class, (list, tuple)):
+        try:
+            per_class = dict(per_class)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"per_class={per_class!r}: give a mapping of class to count, or such pairs."
+            ) from None
+    if isinstance(per_class, Mapping) and y is None:
+        raise InvalidInputError(
+            "per_class names classes, but y was not given: pass the labels, or k instead of per_class."
+        )
+    checked: PerClass = per_class
+    return checked
+
+
+def check_included(inside: Mask, groups: list[Group]) -> None:
+    """Raise for rows that are picked already but belong to no group."""
+    lost = inside.copy()
+    for group in groups:
+        lost[group.rows] = False
+    if lost.any():
+        raise InvalidInputError(
+            f"include names row {np.argmax(lost)}, which has no label and so no class to be picked for: "
+            'label it, or pass unlabeled="group".'
+        )
+
+
+def check_group_weights(weights: Vector, group: Group) -> None:
+    """Raise where no row of a group counts."""
+    if weights.sum() == 0.0:
+        raise InvalidInputError(
+            f"sample_weight is 0 for every row of {group_name(group)}; leave these rows out of X instead."
+        )
+
+
+def group_name(group: Group) -> str:
+    """Return what a message calls a group."""
+    return "the data" if group.label is None else f"class {group.label!r}"
