@@ -74,7 +74,7 @@ def _compare(kind: str, X: NDArray[np.float32], repetitions: int, report: Report
     report.quantities |= {f"{name}, passes": float(count) for name, count in passes.items()}
     if installed_version("geom-median") != "not installed":
         peer = f"{kind}: geom-median"
-        report.timings[peer], count = _geom_median(X, target)
+        report.timings[peer], count = _geom_median(X, target, passes[plain])
         report.quantities[f"{peer}, passes"] = float(count)
         report.ratios.append(
             Ratio(f"{peer} / gmmatch", report.timings[peer].median / timings[ours].median, 10.0)
@@ -99,18 +99,23 @@ def _passes_needed(solver: Callable[[int], Any], X: NDArray[np.float32], target:
     raise RuntimeError(f"{_MOST_PASSES} passes did not reach the target objective.")
 
 
-def _geom_median(X: NDArray[np.float32], target: float) -> tuple[Timing, int]:
-    """Return the time geom-median takes to its first good point, and after how many passes that was."""
+def _geom_median(X: NDArray[np.float32], target: float, passes: int) -> tuple[Timing, int]:
+    """Return the time geom-median takes to its first good point, and after how many passes that is.
+
+    ``passes`` is a first guess: those of another plain iteration from the mean.
+    """
     from geom_median.numpy import compute_geometric_median
 
-    points, passes = list(X), 1
-    while True:
+    points = list(X)
+    seconds: list[float] = []
+    while len(seconds) < 2:
+        logs: list[float] = []
+        elapsed = timed(lambda: logs.extend(compute_geometric_median(points, maxiter=passes).logs))  # noqa: B023
         # Its log holds the mean distance after every pass, from that of the starting point on.
-        log = np.array(compute_geometric_median(points, maxiter=passes).logs) * len(X)
-        reached = np.flatnonzero(log[1:] <= target)
-        if len(reached):
-            passes = int(reached[0]) + 1
-            break
-        passes *= 2
-    seconds = [timed(lambda: compute_geometric_median(points, maxiter=passes)) for _ in range(2)]
+        reached = np.flatnonzero(np.array(logs[1:]) * len(X) <= target)
+        needed = int(reached[0]) + 1 if len(reached) else passes + 1
+        if needed == passes:
+            seconds.append(elapsed)
+        else:
+            passes, seconds = needed, []
     return Timing(tuple(seconds)), passes
