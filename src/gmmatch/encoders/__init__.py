@@ -1,0 +1,30 @@
+"""Encoders: raw rows to vectors.
+
+:func:`load_encoder` returns anything a user can name; what it returns follows the protocol
+:class:`Encoder`. :func:`encode_batches` runs one over batches of a source.
+"""
+
+from gmmatch.encoders._callable import CallableEncoder
+from gmmatch.encoders._identity import IdentityEncoder
+from gmmatch.encoders._pixels import PixelEncoder
+from gmmatch.encoders._sentence_transformers import SentenceEncoder
+from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders.base import Encoder, SmallerBatchWarning
+from gmmatch.encoders.hub import UnknownEncoderError
+from gmmatch.encoders.pipeline import EncodedBatch, SkippedRow, encode_batches
+from gmmatch.encoders.registry import load_encoder
+
+__all__ = [
+    "CallableEncoder",
+    "EncodedBatch",
+    "Encoder",
+    "IdentityEncoder",
+    "PixelEncoder",
+    "SentenceEncoder",
+    "SkippedRow",
+    "SmallerBatchWarning",
+    "TransformersEncoder",
+    "UnknownEncoderError",
+    "encode_batches",
+    "load_encoder",
+]

@@ -1,0 +1,166 @@
+"""A function of the user's own as an encoder."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gmmatch.data.images import load_image
+from gmmatch.data.source import Kind
+from gmmatch.encoders.base import Items, Vectors, describe_encoder, first_line, sha256_of
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+
+
+class CallableEncoder:
+    """Encode with any function from a list of items to an array with one row per item.
+
+    Items are RGB PIL images, strings or the rows of an array, as ``kind`` says. The function is called
+    from one thread, a batch at a time; images are decoded before, in parallel.
+
+    Parameters
+    ----------
+    function
+        Takes a list (or, for vectors, an array) of n items; returns an array or tensor of shape (n, s).
+        Attributes it may have: ``fingerprint`` (a text that changes when its results do), ``batch_size``.
+    kind
+        What items it takes.
+    name
+        What to call it.
+
+    Notes
+    -----
+    The fingerprint is made of the function's own ``fingerprint`` if it has one, else of the source code
+    of the function or class and its name: what it calls, or the weights it loads, are not looked at.
+
+    Examples
+    --------
+    >>> def lengths(texts):
+    ...     return np.array([[len(text)] for text in texts])
+    >>> encoder = CallableEncoder(lengths, "text")
+    >>> encoder.encode(encoder.prepare(["a", "abc"]))
+    array([[1.],
+           [3.]], dtype=float32)
+    """
+
+    def __init__(self, function: Callable[[Any], Any], kind: Kind = "image", name: str | None = None) -> None:
+        if not callable(function):
+            raise InvalidTypeError(
+                f"encoder has type {type(function).__name__}: give the name of a model or a function."
+            )
+        self.function = function
+        self.kind: Kind = kind
+        self.name = name or _qualified_name(function)
+        self.fingerprint = sha256_of({"encoder": "callable", "kind": kind, "function": _identity(function)})
+        self.n_features: int | None = None
+        self.batch_size = int(getattr(function, "batch_size", 64))
+
+    def prepare(self, items: Items) -> Items:
+        """Decode images; pass anything else on."""
+        if self.kind == "image":
+            return [load_image(item) for item in items]
+        return items if isinstance(items, np.ndarray) else list(items)
+
+    def encode(self, batch: Items) -> Vectors:
+        """Call the function and check what it returned."""
+        result = self.function(batch)
+        if hasattr(result, "detach"):
+            result = result.detach().cpu()
+            result = (result.float() if str(result.dtype) == "torch.bfloat16" else result).numpy()
+        vectors = np.asarray(result)
+        if vectors.ndim != 2 or len(vectors) != len(batch) or vectors.dtype.kind not in "fiub":
+            raise InvalidInputError(
+                f"encoder={self.name!r} returned an array of shape {vectors.shape} and type {vectors.dtype} for "
+                f"{len(batch)} items: it must return numbers of shape ({len(batch)}, features)."
+            )
+        self.n_features = vectors.shape[1]
+        return vectors if vectors.dtype in (np.float16, np.float32) else vectors.astype(np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the encoder is."""
+        return describe_encoder(self)
+
+
+def import_callable(spec: str) -> Callable[[Any], Any]:
+    """Import ``module:function`` or ``path/to/file.py:function``.
+
+    A module is also looked for in the current folder. ``function`` may have dots in it.
+
+    Examples
+    --------
+    >>> import_callable("math:sqrt")(4)
+    2.0
+    >>> import_callable("math:sqr")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: encoder='math:sqr': math has no function 'sqr'.
+    """
+    module_name, _, attribute = spec.rpartition(":")
+    found: Any = _import_module(module_name, spec)
+    for part in attribute.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise InvalidInputError(
+                f"encoder={spec!r}: {module_name} has no function {attribute!r}."
+            ) from None
+    if not callable(found):
+        raise InvalidTypeError(f"encoder={spec!r} is a {type(found).__name__}, not a function.")
+    function: Callable[[Any], Any] = found
+    return function
+
+
+def _import_module(name: str, spec: str) -> ModuleType:
+    try:
+        if name.endswith(".py"):
+            return _import_file(Path(name), spec)
+        sys.path.insert(0, str(Path.cwd()))  # the `gmmatch` command does not look there by itself
+        try:
+            return importlib.import_module(name)
+        finally:
+            sys.path.remove(str(Path.cwd()))
+    except (InvalidInputError, DataFileNotFoundError):
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise InvalidInputError(
+                f"encoder={spec!r}: there is no module {error.name!r}; write module:function, "
+                "path/to/file.py:function, a folder, or the name of a model."
+            ) from None
+        raise InvalidInputError(f"encoder={spec!r} cannot be imported: {first_line(error)}.") from error
+    except Exception as error:  # whatever the user's own code raises
+        raise InvalidInputError(f"encoder={spec!r} cannot be imported: {first_line(error)}.") from error
+
+
+def _import_file(path: Path, spec: str) -> ModuleType:
+    if not path.is_file():
+        raise DataFileNotFoundError(f"encoder={spec!r}: there is no file {path}.")
+    found = importlib.util.spec_from_file_location(f"_gmmatch_encoder_{path.stem}", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module  # dataclasses and pickle look a class's module up there
+    found.loader.exec_module(module)
+    return module
+
+
+def _qualified_name(function: Any) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(named, '__module__', '?')}:{named.__qualname__}"
+
+
+def _identity(function: Any) -> dict[str, str]:
+    own = getattr(function, "fingerprint", None)
+    if own is not None:
+        return {"fingerprint": str(own() if callable(own) else own)}
+    named = function if hasattr(function, "__qualname__") else type(function)
+    try:
+        source = inspect.getsource(named)
+    except (OSError, TypeError):
+        source = ""
+    return {"name": named.__qualname__, "source": source}

@@ -1,0 +1,201 @@
+"""Vision models of Hugging Face ``transformers``, by their name on the hub or by folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.data.images import load_image
+from gmmatch.data.source import Kind
+from gmmatch.encoders.base import Items, Vectors, describe_encoder, first_line, sha256_of
+from gmmatch.encoders.devices import choose_device, choose_dtype, devices_present, import_torch
+from gmmatch.encoders.hub import Model, find_model
+from gmmatch.encoders.image_processor import ImageProcessor
+from gmmatch.encoders.loading import explained
+from gmmatch.encoders.pooling import Pooler, Pooling
+from gmmatch.encoders.weights import named_weights
+from gmmatch.errors import GMMatchError, InvalidInputError
+
+DEFAULT_MODEL = "openai/clip-vit-base-patch32"
+
+
+class TransformersEncoder:
+    """A vision model of ``transformers``.
+
+    CLIP and its kin give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
+    pooled output; see :class:`~gmmatch.encoders.pooling.Pooler` for the rest.
+
+    Pictures are made RGB by :func:`gmmatch.data.load_image` and then treated by the model's own image
+    processor (its Pillow version). Some processors keep the aspect ratio: pictures of one shape are then
+    encoded together.
+
+    Parameters
+    ----------
+    model
+        A folder or a name on the hub.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
+    dtype
+        ``"auto"`` (half precision on a GPU, else single), ``"float32"``, ``"float16"``, ``"bfloat16"``.
+    pooling
+        ``"auto"``, or ``"cls"`` or ``"mean"`` of the last hidden state.
+    image_size
+        Resize to this many pixels instead of what the processor says. For convolutional networks.
+
+    Notes
+    -----
+    The same batches on the same machine give the same bits. Batches of another size may differ in the
+    last digits, as libraries choose other ways to add up for other sizes.
+
+    Examples
+    --------
+    >>> encoder = TransformersEncoder("openai/clip-vit-base-patch32")  # doctest: +SKIP
+    >>> encoder.encode(encoder.prepare(["cat.jpg"])).shape  # doctest: +SKIP
+    (1, 512)
+    """
+
+    kind: Kind = "image"
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        pooling: Pooling = "auto",
+        image_size: int | None = None,
+    ) -> None:
+        torch = import_torch("vision")
+        self.name = str(model)
+        self.device = choose_device(device, devices_present(torch))
+        self.dtype = choose_dtype(dtype, self.device)
+        self.batch_size = 32 if self.device == "cpu" else 128
+        self._torch = torch
+        with explained(self.name, "a vision model of transformers", "transformers", "vision"):
+            found = find_model(self.name)
+            processor = _load_processor(found, image_size)
+            self.model, missing = _load_model(found)
+        _refuse_gaps(missing, self.name, self.model)
+        self.processor = ImageProcessor(processor)
+        self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
+        weights = sha256_of("weights", named_weights(self.model, without=missing))
+        # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
+        self.model = self.model.to(self.device, memory_format=torch.channels_last)
+        self._table: Any = None
+        if self.processor.table is not None:
+            self._table = torch.from_numpy(self.processor.table.ravel()).to(self.device)
+        self._pooler = Pooler(self.model, pooling, trained=not missing)
+        self.pooling, self.n_features = self._try_out()
+        self.fingerprint = sha256_of(
+            {
+                "encoder": "transformers",
+                "model": type(self.model).__name__,
+                "weights": weights,
+                "pooling": self.pooling,
+                "processor": self.processor.settings(),
+            }
+        )
+
+    def prepare(self, items: Items) -> list[NDArray[Any]]:
+        """Decode and preprocess: float32 for a CPU; for a GPU bytes, whose last step it does itself."""
+        pictures = (load_image(item) for item in items)
+        if self.device == "cpu":
+            return [self.processor(picture) for picture in pictures]
+        return [self.processor.levels(picture) for picture in pictures]
+
+    def encode(self, batch: Sequence[NDArray[Any]]) -> Vectors:
+        """Run the model; float16 numbers if it computes in float16, else float32."""
+        if len({picture.shape for picture in batch}) <= 1:
+            return self._forward(batch)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for position, picture in enumerate(batch):
+            groups.setdefault(picture.shape, []).append(position)
+        parts = [self._forward([batch[position] for position in group]) for group in groups.values()]
+        vectors = np.empty((len(batch), parts[0].shape[1]), dtype=parts[0].dtype)
+        for group, part in zip(groups.values(), parts, strict=True):
+            vectors[group] = part
+        return vectors
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the encoder is and how it was set up."""
+        return describe_encoder(
+            self,
+            model=type(self.model).__name__,
+            pooling=self.pooling,
+            dtype=self.dtype,
+            device=self.device,
+        )
+
+    def _forward(self, batch: Sequence[NDArray[Any]]) -> Vectors:
+        torch = self._torch
+        pixels = torch.from_numpy(np.stack(batch))
+        if self.device.startswith("cuda"):
+            pixels = pixels.pin_memory()
+        pixels = pixels.to(self.device, non_blocking=True)
+        if pixels.dtype == torch.uint8:
+            channels = torch.arange(pixels.shape[1], device=self.device, dtype=torch.int32)
+            pixels = self._table[pixels.int() + 256 * channels.view(1, -1, 1, 1)]
+        pixels = pixels.to(getattr(torch, self.dtype), memory_format=torch.channels_last)
+        with torch.inference_mode():
+            vectors, self._taken = self._pooler(pixels)
+        if vectors.dtype != torch.float16:
+            vectors = vectors.float()
+        array: Vectors = vectors.cpu().numpy()
+        return array
+
+    def _try_out(self) -> tuple[str, int]:
+        from PIL import Image
+
+        try:
+            vectors = self.encode(self.prepare([Image.new("RGB", (64, 64), (128, 64, 32))]))
+        except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+            if isinstance(error, GMMatchError):
+                raise
+            raise InvalidInputError(
+                f"encoder={self.name!r} cannot encode a picture: {first_line(error)}."
+            ) from error
+        return self._taken, vectors.shape[1]
+
+
+def _load_processor(found: Model, image_size: int | None) -> Any:
+    transformers: Any = import_module("transformers")
+    # The version with Pillow: torchvision is not needed, and nothing differs between machines.
+    major = int(transformers.__version__.partition(".")[0])
+    options: dict[str, Any] = {"backend": "pil"} if major >= 5 else {"use_fast": False}
+    options["local_files_only"] = found.local
+    processor = transformers.AutoImageProcessor.from_pretrained(found.path, **options)
+    if image_size is None:
+        return processor
+    for name in ("size", "crop_size"):
+        size = getattr(processor, name, None)
+        if size:
+            edges = {edge: image_size for edge, pixels in dict(size).items() if pixels is not None}
+            options[name] = edges
+    return transformers.AutoImageProcessor.from_pretrained(found.path, **options)
+
+
+def _load_model(found: Model) -> tuple[Any, set[str]]:
+    """Return the model and the names of the weights that the checkpoint does not have."""
+    transformers: Any = import_module("transformers")
+    options = {"local_files_only": found.local}
+    config = transformers.AutoConfig.from_pretrained(found.path, **options)
+    architecture = (config.architectures or [""])[0]
+    loader = transformers.AutoModel
+    if architecture.endswith("VisionModelWithProjection"):
+        # AutoModel would leave the projection out.
+        loader = getattr(transformers, architecture)
+    model, loading = loader.from_pretrained(found.path, output_loading_info=True, **options)
+    return model, set(loading["missing_keys"])
+
+
+def _refuse_gaps(missing: set[str], name: str, model: Any) -> None:
+    gaps = sorted(key for key in missing if "pooler" not in key)
+    if gaps:
+        raise InvalidInputError(
+            f"encoder={name!r}: its checkpoint has no weights for {gaps[0]} ({len(gaps)} missing): it is not a "
+            f"whole {type(model).__name__}."
+        )

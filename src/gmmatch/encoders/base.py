@@ -1,0 +1,144 @@
+"""What an encoder is: something that turns raw rows into vectors, in two steps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.data.source import Kind
+from gmmatch.errors import GMMatchWarning, MissingDependencyError
+
+Vectors: TypeAlias = NDArray[np.floating[Any]]
+"""One row of float16 or float32 numbers per item."""
+
+Items: TypeAlias = "Sequence[Any] | NDArray[Any]"
+"""Rows of a source, or what an encoder made of them: a list or an array, one entry per row."""
+
+OnError: TypeAlias = Literal["raise", "skip"]
+"""What to do about a row that cannot be encoded."""
+
+
+class SmallerBatchWarning(GMMatchWarning):
+    """Memory ran out, and the work goes on with smaller batches."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Turns rows of one kind into vectors. Anything with these members can embed a source.
+
+    The work is cut in two. :meth:`prepare` is what a CPU does for each item on its own (decode, resize):
+    it runs in several threads at once while the model is busy. :meth:`encode` is the model: it runs in
+    one thread, and may be called with a part of what ``prepare`` returned when memory runs out.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call it in files and messages."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 of everything that decides the vectors: weights, preprocessing, options."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """What rows it takes: ``"image"``, ``"text"`` or ``"embedding"``."""
+        ...
+
+    @property
+    def n_features(self) -> int | None:
+        """How long a vector is; None if that shows only when rows are encoded."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows to encode at a time, if nobody says otherwise."""
+        ...
+
+    def prepare(self, items: Items) -> Items:
+        """Make items ready for the model: a sequence as long as ``items`` that can be cut anywhere."""
+        ...
+
+    def encode(self, batch: Any) -> Vectors:
+        """Encode what :meth:`prepare` returned; the result has one row per item."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the encoder is and how it was set up, in what JSON can hold."""
+        ...
+
+
+def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ()) -> str:
+    """Return a SHA-256 of settings that JSON can hold and of named arrays.
+
+    Parameters
+    ----------
+    settings
+        Anything that JSON can hold; the order of keys does not count.
+    arrays
+        Names and arrays; their order counts.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> sha256_of({"a": 1, "b": 2}) == sha256_of({"b": 2, "a": 1}) != sha256_of({"a": 1})
+    True
+    """
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    for name, array in arrays:
+        digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
+    """Return what every encoder says about itself, and the settings of this one.
+
+    Examples
+    --------
+    >>> from gmmatch.encoders import load_encoder
+    >>> describe_encoder(load_encoder("identity"), note="nothing to do")["note"]
+    'nothing to do'
+    """
+    return {
+        "name": encoder.name,
+        "kind": encoder.kind,
+        "n_features": encoder.n_features,
+        "fingerprint": encoder.fingerprint,
+        **settings,
+    }
+
+
+def missing_package(what: str, package: str, extra: str) -> MissingDependencyError:
+    """Make the error for an optional package that is not installed.
+
+    Examples
+    --------
+    >>> print(missing_package("Encoding text", "sentence-transformers", "text"))
+    Encoding text needs sentence-transformers, which is not installed: pip install "gmmatch[text]".
+    """
+    return MissingDependencyError(
+        f'{what} needs {package}, which is not installed: pip install "gmmatch[{extra}]".'
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, without the full stop.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such thing.\\nTry another."))
+    'no such thing'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__

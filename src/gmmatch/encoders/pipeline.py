@@ -1,0 +1,258 @@
+"""Rows to vectors at the model's pace: reading and preparing run beside the model.
+
+One thread reads the source, ``workers`` threads decode and preprocess, and the caller's thread runs the
+model. Threads suffice: Pillow and NumPy let go of the interpreter while they work on pixels. A bounded
+queue keeps what is prepared ahead small, and results come in the order of the source.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gmmatch.data.images import BrokenImageError
+from gmmatch.data.source import Batch, Id
+from gmmatch.encoders.backoff import BackingOff
+from gmmatch.encoders.base import Encoder, Items, OnError, Vectors
+from gmmatch.errors import InvalidInputError
+from gmmatch.labels import Label
+from gmmatch.parallel import available_cores
+
+_ROWS_PER_TASK = 16
+
+
+@dataclass(frozen=True)
+class SkippedRow:
+    """A row that could not be encoded.
+
+    Attributes
+    ----------
+    row
+        Its number in the source.
+    id
+        Its id in the source.
+    reason
+        What was wrong, in one line.
+    """
+
+    row: int
+    id: Id
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedBatch:
+    """The vectors of one batch of a source.
+
+    Attributes
+    ----------
+    vectors : array of shape (b, s)
+        One row per row of the source that could be encoded.
+    ids, labels
+        Theirs; ``labels`` is None if the source has none.
+    start, stop
+        Which rows of the source were read: ``start`` to ``stop - 1``.
+    skipped
+        Those of them that could not be encoded.
+    rows_at_once
+        How many rows the model was given at a time, if memory was too small for all; else None.
+    """
+
+    vectors: Vectors
+    ids: list[Id]
+    labels: list[Label] | None
+    start: int
+    stop: int
+    skipped: tuple[SkippedRow, ...]
+    rows_at_once: int | None = None
+
+
+def encode_batches(
+    batches: Iterable[Batch],
+    encoder: Encoder,
+    *,
+    workers: int | None = None,
+    dtype: DTypeLike | None = None,
+    on_error: OnError = "raise",
+) -> Iterator[EncodedBatch]:
+    """Encode batches of a source, preparing the next ones meanwhile.
+
+    Parameters
+    ----------
+    batches
+        What :meth:`gmmatch.data.Source.batches` yields.
+    encoder
+        See :func:`gmmatch.encoders.load_encoder`.
+    workers
+        Threads that prepare rows; one per core by default.
+    dtype
+        Of the vectors; what the encoder returns by default.
+    on_error
+        ``"raise"`` stops at the first row that cannot be encoded (a broken image; NaN or infinity in
+        the vector); ``"skip"`` leaves it out and lists it.
+
+    Yields
+    ------
+    EncodedBatch
+        One per batch, in order.
+
+    Examples
+    --------
+    >>> from gmmatch.data.source import Batch
+    >>> from gmmatch.encoders import load_encoder
+    >>> batch = Batch(np.array([[1.0, 2.0], [np.nan, 0.0]]), ids=["a", "b"], labels=None)
+    >>> [done] = encode_batches([batch], load_encoder("identity"), on_error="skip")
+    >>> done.ids, done.skipped[0].id
+    (['a'], 'b')
+    """
+    if on_error not in ("raise", "skip"):
+        raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
+    threads = available_cores() if workers is None else workers
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InvalidInputError(f"workers={workers!r}: give a number of threads, at least 1.")
+    model = BackingOff(encoder)
+    with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
+        for batch, tasks in preparation:
+            yield _finished(batch, *_joined(tasks), model, dtype, on_error)
+
+
+class _Preparation:
+    """The reading thread and the preparing threads; iterating gives batches in order."""
+
+    def __init__(self, batches: Iterable[Batch], encoder: Encoder, threads: int, *, skip: bool) -> None:
+        self.batches = batches
+        self.encoder = encoder
+        self.threads = threads
+        self.skip = skip
+        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
+        self.ready: deque[Any] = deque()
+        self.changed = threading.Condition()
+        self.stopped = False
+        self.reader = threading.Thread(target=self._read, name="gmmatch-read", daemon=True)
+
+    def __enter__(self) -> _Preparation:
+        self.reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.changed:
+            self.stopped = True
+            self.changed.notify_all()
+        self.pool.shutdown(cancel_futures=True)
+        self.reader.join()
+
+    def __iter__(self) -> Iterator[tuple[Batch, list[Future[Any]]]]:
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: self.ready)
+                item = self.ready.popleft()
+                self.changed.notify_all()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def _has_room(self, most: int) -> bool:
+        return self.stopped or len(self.ready) < most
+
+    def _read(self) -> None:
+        """Hand every batch to the preparing threads, as long as not too much lies ready."""
+        end: BaseException | None = None
+        try:
+            for batch in self.batches:
+                # An array needs no preparation worth a task; cutting it would only mean joining it again.
+                size = len(batch) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
+                # One batch for the model to go on with, and work for every thread twice over.
+                most = 1 + -(-2 * self.threads * _ROWS_PER_TASK // len(batch))
+                with self.changed:
+                    self.changed.wait_for(partial(self._has_room, most))
+                    if self.stopped:
+                        return
+                    pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
+                    tasks = [self.pool.submit(_prepared, self.encoder, piece, self.skip) for piece in pieces]
+                    self.ready.append((batch, tasks))
+                    self.changed.notify_all()
+        except BaseException as error:  # for the caller's thread to raise
+            end = error
+        with self.changed:
+            self.ready.append(end)
+            self.changed.notify_all()
+
+
+def _prepared(encoder: Encoder, piece: Batch, skip: bool) -> tuple[Items, list[SkippedRow]]:
+    """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
+    try:
+        return encoder.prepare(piece.rows), []
+    except BrokenImageError:
+        if not skip:
+            raise
+    ready: list[Any] = []
+    skipped = []
+    for position, row in enumerate(piece.rows):
+        try:
+            ready.extend(encoder.prepare([row]))
+        except BrokenImageError as error:
+            skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
+    return ready, skipped
+
+
+def _joined(tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
+    parts = [task.result() for task in tasks]
+    if len(parts) == 1:
+        return parts[0][0], parts[0][1]
+    return [item for ready, _ in parts for item in ready], [row for _, skipped in parts for row in skipped]
+
+
+def _finished(
+    batch: Batch,
+    ready: Items,
+    skipped: list[SkippedRow],
+    model: BackingOff,
+    dtype: DTypeLike | None,
+    on_error: OnError,
+) -> EncodedBatch:
+    broken = {row.row - batch.start for row in skipped}
+    kept = [position for position in range(len(batch)) if position not in broken]
+    vectors = model(ready) if kept else np.empty((0, model.encoder.n_features or 0), dtype=np.float32)
+    if len(vectors) != len(kept):
+        raise InvalidInputError(
+            f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
+        )
+    if dtype is not None:
+        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is found below
+            vectors = vectors.astype(dtype, copy=False)
+    if not np.isfinite(vectors).all():
+        finite = np.asarray(np.isfinite(vectors).all(axis=1))
+        for number in np.flatnonzero(~finite):
+            skipped.append(_not_finite(batch, kept[number], vectors.dtype, model.encoder))
+        if on_error == "raise":
+            raise InvalidInputError(skipped[-int((~finite).sum())].reason)
+        vectors = vectors[finite]
+        kept = [position for position, good in zip(kept, finite.tolist(), strict=True) if good]
+    return EncodedBatch(
+        vectors=vectors,
+        ids=[batch.ids[position] for position in kept],
+        labels=None if batch.labels is None else [batch.labels[position] for position in kept],
+        start=batch.start,
+        stop=batch.start + len(batch),
+        skipped=tuple(sorted(skipped, key=lambda row: row.row)),
+        rows_at_once=model.limit,
+    )
+
+
+def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Encoder) -> SkippedRow:
+    row, name = batch.start + position, batch.ids[position]
+    named = f"row {row}" if row == name else f"row {row} ({name})"
+    reason = f"{named}: its vector has NaN or infinity in it"
+    if dtype == np.float16 and encoder.kind != "embedding":
+        reason += "; numbers above 65,504 do not fit into float16, where dtype='float32' would help"
+    return SkippedRow(row, name, f"{reason}.")

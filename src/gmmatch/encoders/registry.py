@@ -1,0 +1,137 @@
+"""Encoders by name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from gmmatch.data.source import Kind
+from gmmatch.encoders._callable import CallableEncoder, import_callable
+from gmmatch.encoders._identity import IdentityEncoder
+from gmmatch.encoders._pixels import PixelEncoder
+from gmmatch.encoders._sentence_transformers import DEFAULT_MODEL as DEFAULT_TEXT_MODEL
+from gmmatch.encoders._sentence_transformers import SentenceEncoder
+from gmmatch.encoders._transformers import DEFAULT_MODEL as DEFAULT_IMAGE_MODEL
+from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders.base import Encoder
+from gmmatch.errors import InvalidInputError
+
+_FUNCTION = re.compile(r"[\w./\\~ -]+:[A-Za-z_][\w.]*")
+
+
+def load_encoder(
+    spec: Any = None,
+    *,
+    kind: Kind | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    **options: Any,
+) -> Encoder:
+    """Return the encoder that a user names.
+
+    Parameters
+    ----------
+    spec
+        One of
+
+        - None: a good choice for the kind: CLIP for images, MiniLM for text, nothing to do for vectors;
+        - a folder with a model, or the name of a model on the Hugging Face hub;
+        - ``"pixels"``, ``"pixels:HxW"``, ``"pixels:HxW:gray"``: the picture itself;
+        - ``"identity"``: rows that are vectors already;
+        - ``"module:function"``, ``"file.py:function"`` or a function: see
+          :class:`~gmmatch.encoders.CallableEncoder`;
+        - an :class:`~gmmatch.encoders.Encoder`, which is returned as it is.
+    kind
+        What the rows are: ``"image"``, ``"text"`` or ``"embedding"``. Without it a hub model is taken
+        as one for images unless its name says ``sentence-transformers``, and a folder as what its files
+        say.
+    device
+        Where a model runs: ``"auto"`` (a GPU if there is one), ``"cpu"``, ``"cuda"``, ``"mps"``.
+    dtype
+        In which precision it computes: ``"auto"`` (half on a GPU, else single), ``"float32"``,
+        ``"float16"``, ``"bfloat16"``.
+    **options
+        Of the encoder's class: ``pooling``, ``image_size`` (images); ``prompt`` (text).
+
+    Returns
+    -------
+    Encoder
+
+    Examples
+    --------
+    >>> load_encoder("pixels:8x8").n_features
+    192
+    >>> load_encoder("statistics:mean", kind="embedding").name
+    'statistics:mean'
+    """
+    if not isinstance(spec, (str, Path, type(None))):
+        if not isinstance(spec, type) and isinstance(spec, Encoder):
+            return _without(options, spec)
+        return _without(options, _callable(spec, kind, None))
+    name = _default(kind) if spec is None else str(spec)
+    encoder = _built_in(name, kind)
+    if encoder is not None:
+        return _without(options, encoder)
+    return _model(name, kind or _guess_kind(name), device, dtype, options)
+
+
+def _built_in(name: str, kind: Kind | None) -> Encoder | None:
+    if name == "identity":
+        return IdentityEncoder()
+    if re.match(r"pixels(:|$)", name):
+        return PixelEncoder.from_spec(name)
+    if _FUNCTION.fullmatch(name) and not Path(name).is_dir():
+        return _callable(import_callable(name), kind, name)
+    return None
+
+
+def _callable(function: Any, kind: Kind | None, name: str | None) -> Encoder:
+    takes: Any = kind or getattr(function, "kind", "image")
+    return CallableEncoder(function, takes, name)
+
+
+def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, Any]) -> Encoder:
+    if kind == "embedding":
+        raise InvalidInputError(
+            f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
+        )
+    known = {"text": {"prompt"}, "image": {"pooling", "image_size"}}[kind]
+    for option in options:
+        if option not in known:
+            raise InvalidInputError(
+                f"{option}= is not an option of encoder={name!r}; it has {' and '.join(sorted(known))}."
+            )
+    if kind == "text":
+        return SentenceEncoder(name, device=device, dtype=dtype, **options)
+    return TransformersEncoder(name, device=device, dtype=dtype, **options)
+
+
+def _default(kind: Kind | None) -> str:
+    if kind == "embedding":
+        return "identity"
+    return DEFAULT_TEXT_MODEL if kind == "text" else DEFAULT_IMAGE_MODEL
+
+
+def _guess_kind(name: str) -> Kind:
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return "text" if name.startswith("sentence-transformers/") else "image"
+    if (folder / "modules.json").exists():
+        return "text"
+    if (folder / "preprocessor_config.json").exists():
+        return "image"
+    # Newer processors are part of one file for everything that a model reads.
+    try:
+        if "image_processor" in json.loads((folder / "processor_config.json").read_text()):
+            return "image"
+    except (OSError, ValueError):
+        pass
+    return "text" if (folder / "tokenizer_config.json").exists() else "image"
+
+
+def _without(options: dict[str, Any], encoder: Encoder) -> Encoder:
+    for option in options:
+        raise InvalidInputError(f"{option}= is not an option of encoder={encoder.name!r}; it has none.")
+    return encoder
