@@ -157,3 +157,16 @@ def test_many_rows_and_classes():
     assert [group.label for group in groups] == sorted(map(str, range(10_000)))
     assert np.array_equal(groups[17].rows, np.flatnonzero(y == int(groups[17].label)))
     assert sum(len(group.rows) for group in groups) == len(y)
+
+
+def test_measurements_are_no_classes():
+    """Each would be a class of its own, and the first ones would get all picks."""
+    prices = np.random.default_rng(0).normal(size=100)
+    with pytest.raises(InvalidInputError, match=r"y holds 100 different numbers such as .*per_class=None"):
+        group_rows(prices, n=100)
+    assert len(group_rows(prices, n=100, per_class=None)) == 1
+    doses = np.round(prices) / 2  # few different numbers are classes, broken or not
+    assert len(group_rows(doses, n=100)) == len(set(doses))
+    assert len(group_rows(np.arange(100.0), n=100)) == 100
+    with pytest.raises(InvalidInputError, match="y contains infinity"):
+        group_rows([1.0, np.inf], n=2)

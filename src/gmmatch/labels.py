@@ -96,6 +96,7 @@ def group_rows(
     final = np.array([position.get(label, len(classes)) for label in labels], dtype=np.int64)[codes]
     ends = np.cumsum(np.bincount(final, minlength=len(classes) + 1))
     *by_class, without_label = np.split(np.argsort(final, kind="stable"), ends[:-1])
+    _refuse_measurements(classes, n - len(without_label))
     groups = [Group(label, rows) for label, rows in zip(classes, by_class, strict=True)]
     if len(without_label) and unlabeled == "group":
         groups.append(Group(None, without_label))
@@ -110,6 +111,20 @@ def _labels_of(values: list[Any]) -> list[Label]:
     if {label for label in labels if type(label) is int} == {-1, 1}:
         return labels
     return [None if type(label) is int and label == -1 else label for label in labels]
+
+
+def _refuse_measurements(classes: list[Label], labelled: int) -> None:
+    """Raise for numbers that are no names of classes: each would be a class of its own."""
+    numbers = [label for label in classes if isinstance(label, float)]
+    if any(math.isinf(number) for number in numbers):
+        raise InvalidInputError("y contains infinity: labels are finite numbers, strings or missing.")
+    broken = next((number for number in numbers if not number.is_integer()), None)
+    # scikit-learn's own measure of what is suspicious.
+    if broken is not None and labelled > 20 and len(classes) > labelled / 2:
+        raise InvalidInputError(
+            f"y holds {len(classes):,} different numbers such as {broken!r} for {labelled:,} rows, which are "
+            "measurements and not classes: pass y=None or per_class=None to select from all rows together."
+        )
 
 
 def _report_unlabeled(rows: Indices, n: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import InputTags, Tags
 
+from gmmatch.errors import InvalidInputError
 from gmmatch.row_taking import take_rows
 from gmmatch.types import Indices
 
@@ -57,6 +58,7 @@ class EstimatorConventions:
     sampling_strategy_: dict[Any, int]
 
     if TYPE_CHECKING:
+        per_class: Any
 
         def select(
             self,
@@ -76,7 +78,7 @@ class EstimatorConventions:
         from sklearn.utils.validation import validate_data
 
         if y is not None:
-            y = _check_targets(y)
+            y = _check_targets(y, ignored=self.per_class is None)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.selection_ = self.select(X, y, sample_weight=sample_weight)
         self.sample_indices_ = self.selection_.indices
@@ -86,7 +88,7 @@ class EstimatorConventions:
     def fit_resample(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """Select, and return the picked rows of ``X`` and ``y`` in the types they came in."""
         if y is None:
-            raise ValueError(
+            raise InvalidInputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None; "
                 "use select(X) for rows without labels."
             )
@@ -108,11 +110,11 @@ class EstimatorConventions:
         return EstimatorTags(**values, sampler_tags=SamplerTags())
 
 
-def _check_targets(y: Any) -> Any:
+def _check_targets(y: Any, ignored: bool) -> Any:
     """Return labels as one column; refuse numbers that are measurements, and several outputs.
 
     One-versus-all rows (a single 1, the rest 0) are read as the column of the 1, which is what
-    imbalanced-learn does.
+    imbalanced-learn does. Labels that are ``ignored`` may be measurements.
     """
     import warnings
 
@@ -130,16 +132,22 @@ def _check_targets(y: Any) -> Any:
         )
         y = values = values.ravel()
     if values.ndim > 1:
-        raise ValueError(
+        raise InvalidInputError(
             "Multilabel and multioutput targets are not supported. "
             f"y should be a 1d array of one label per row, got an array of shape {values.shape} instead."
         )
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" and not ignored:
         known = values[~np.isnan(values)]
         if np.any(np.isinf(known)):
-            raise ValueError("Input y contains infinity; labels are finite numbers, strings or missing.")
-        if len(known):
-            check_classification_targets(known)
+            raise InvalidInputError(
+                "Input y contains infinity; labels are finite numbers, strings or missing."
+            )
+        try:
+            check_classification_targets(known if len(known) else [0])
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{error} Pass per_class=None to select from all rows together."
+            ) from error
     return y if isinstance(y, (list, tuple)) or hasattr(y, "dtype") else values
 
 
