@@ -15,7 +15,7 @@ ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
 
 _KINDS: tuple[Kind, ...] = ("image", "embedding", "text")
 _PLURALS = {"image": "images", "embedding": "embeddings", "text": "text", "number": "numbers"}
-_LABEL_NAMES = ("label", "labels", "class", "category", "target")
+_LABEL_NAMES = ("label", "labels", "class", "category", "target", "cls")
 _ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__")
 _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
     "image": ("image", "img", "picture", "photo"),

@@ -23,12 +23,10 @@ def natural_key(path: str) -> tuple[object, ...]:
     >>> sorted(["b/1", "a/img10", "a/img2", "a/img02"], key=natural_key)
     ['a/img02', 'a/img2', 'a/img10', 'b/1']
     """
-    parts = []
-    for name in path.split("/"):
-        pieces = _DIGITS.split(name)
-        pieces[1::2] = [int(digits) for digits in pieces[1::2]]  # type: ignore[list-item]
-        parts.append(tuple(pieces))
-    return tuple(parts), path
+    # Splitting puts text at even places and digits at odd ones, so that like is compared with like.
+    folders = (_DIGITS.split(name) for name in path.split("/"))
+    numbered = (tuple(int(part) if i % 2 else part for i, part in enumerate(parts)) for parts in folders)
+    return tuple(numbered), path
 
 
 def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
@@ -58,7 +56,12 @@ def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
     ...     list_files(Path(folder), lambda name: name.endswith(".txt"))
     ['9.txt', '10.txt']
     """
-    return sorted(_walk(str(folder), "", wanted, frozenset()), key=natural_key)
+    return sorted(iter_files(folder, wanted), key=natural_key)
+
+
+def iter_files(folder: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
+    """Yield what :func:`list_files` lists, in no particular order and without holding it."""
+    return _walk(str(folder), "", wanted, frozenset())
 
 
 def _walk(

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gmmatch.budget import Label
 from gmmatch.data.files import list_files, pick_split
 from gmmatch.data.fingerprints import evenly_spaced, file_ends, fingerprint_of
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.labels import Label
 
 _SAMPLED_FILES = 256
 
@@ -98,7 +98,7 @@ class ImageFolder(BaseSource):
         """The names of the sub-folders; None if there are none."""
         return [self._label(name) for name in self._names] if self._has_labels else None
 
-    def _label(self, name: str) -> str | None:
+    def _label(self, name: str) -> Label:
         top, slash, _ = name[self._skip :].partition("/")
         return top if slash else None
 
@@ -117,7 +117,7 @@ class ImageFolder(BaseSource):
         for first in range(start, len(self._names), size_hint):
             names = self._names[first : first + size_hint]
             labels = [self._label(name) for name in names] if self._has_labels else None
-            yield Batch([self.folder / name for name in names], list(names), labels, first)  # type: ignore[arg-type]
+            yield Batch([self.folder / name for name in names], list(names), labels, first)
 
 
 def _is_image(name: str, others: Counter[str]) -> bool:

@@ -21,26 +21,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 IMAGE_SUFFIXES = frozenset(
-    [
-        ".avif",
-        ".bmp",
-        ".dib",
-        ".gif",
-        ".j2k",
-        ".jfif",
-        ".jp2",
-        ".jpe",
-        ".jpeg",
-        ".jpg",
-        ".pbm",
-        ".pgm",
-        ".png",
-        ".pnm",
-        ".ppm",
-        ".tif",
-        ".tiff",
-        ".webp",
-    ]
+    (
+        *(".avif", ".bmp", ".dib", ".gif", ".j2k", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg"),
+        *(".pbm", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"),
+    )
 )
 """The file types that count as images, in lower case."""
 

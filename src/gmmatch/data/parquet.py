@@ -8,19 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gmmatch.budget import Label
-from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns
+from gmmatch.data.columns import ColumnRequest, choose_columns
 from gmmatch.data.fingerprints import files_fingerprint
-from gmmatch.data.images import ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.data.values import plain_ids, plain_labels, plain_texts
+from gmmatch.data.tables import TableReader, column_types
+from gmmatch.data.values import plain_ids, plain_labels
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.labels import Label
 
-# Column chunks are read through a buffer of this size instead of being loaded whole.
-_BUFFER_BYTES = 1 << 20
+# Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
+# it was asked for before it hands out the first row.
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
 class ParquetSource(BaseSource):
@@ -60,15 +58,14 @@ class ParquetSource(BaseSource):
     ) -> None:
         self.files = [Path(file) for file in files]
         self.location = location or str(self.files[0])
-        first = _open(self.files[0])
-        self.columns = choose_columns(
-            _column_types(first.schema_arrow), request or ColumnRequest(), self.location
-        )
+        with _open(self.files[0]) as first:
+            available = column_types(first.schema_arrow)
+        self.columns = choose_columns(available, request or ColumnRequest(), self.location)
         self.kind = self.columns.kind
         self.how = self.columns.how
         # Row groups per file: their sizes place every row without reading one.
         self._groups = [self._group_sizes(file) for file in self.files]
-        self._n_features: int | None = None
+        self._reader = TableReader(self.columns, self.location)
 
     def _group_sizes(self, path: Path) -> list[int]:
         with _open(path) as file:
@@ -94,12 +91,14 @@ class ParquetSource(BaseSource):
         """The column of ids, or the row numbers."""
         if self.columns.id is None:
             return range(self.n_rows)
-        return plain_ids(self._column(self.columns.id), self.columns.id, self._row_name)
+        return plain_ids(self._column(self.columns.id), self.columns.id, self._reader.row_name)
 
     @cached_property
     def labels(self) -> Sequence[Label] | None:
         """The column of labels, read without the other columns."""
-        return None if self.columns.label is None else plain_labels(self._column(self.columns.label))
+        if self.columns.label is None:
+            return None
+        return plain_labels(self._column(self.columns.label), self.columns.label, self._reader.row_name)
 
     def _column(self, name: str) -> Iterator[Any]:
         for path in self.files:
@@ -110,9 +109,6 @@ class ParquetSource(BaseSource):
     def fingerprint(self) -> str:
         """Hash the sizes and ends of all files, and the choice of columns."""
         return files_fingerprint(self.files, "parquet", *self.columns.settings())
-
-    def _row_name(self, row: int) -> str:
-        return f"row {row} of {self.location}"
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
         first = 0
@@ -127,7 +123,7 @@ class ParquetSource(BaseSource):
     ) -> Iterator[Batch]:
         """The rows of one file, without its first ``skip`` ones; ``first`` is its first row's number."""
         wanted = list(range(len(sizes)))
-        while skip >= sizes[wanted[0]]:
+        while wanted and skip >= sizes[wanted[0]]:  # row groups may be empty
             skipped = sizes[wanted.pop(0)]
             first, skip = first + skipped, skip - skipped
         with _open(path) as file, _Readable(path):
@@ -135,51 +131,8 @@ class ParquetSource(BaseSource):
                 rest = table.slice(min(skip, len(table)))
                 first, skip = first + len(table) - len(rest), max(0, skip - len(table))
                 if len(rest):
-                    yield self._batch(rest, first, path)
+                    yield self._reader.batch(rest, first, path.parent)
                 first += len(rest)
-
-    def _batch(self, table: Any, first: int, path: Path) -> Batch:
-        columns = self.columns
-
-        def name(i: int) -> str:
-            return self._row_name(first + i)
-
-        data = table.column(columns.data)
-        rows: Any
-        if columns.kind == "image":
-            rows = [_image(value, name(i), path.parent) for i, value in enumerate(data.to_pylist())]
-        elif columns.kind == "text":
-            rows = plain_texts(data.to_pylist(), columns.data, name)
-        else:
-            rows = self._vectors(data, first)
-        ids: list[Id] = list(range(first, first + len(table)))
-        if columns.id is not None:
-            ids = plain_ids(table.column(columns.id).to_pylist(), columns.id, name)
-        labels = None if columns.label is None else plain_labels(table.column(columns.label).to_pylist())
-        return Batch(rows, ids, labels, first)
-
-    def _vectors(self, column: Any, first: int) -> NDArray[Any]:
-        import pyarrow.compute as pc
-
-        lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
-        if self._n_features is None:
-            self._n_features = max(1, int(lengths[0]))
-        wrong = np.flatnonzero(lengths != self._n_features)
-        if len(wrong):
-            length = int(lengths[wrong[0]])
-            held = "no embedding" if length < 0 else f"an embedding of {length} numbers"
-            raise InvalidInputError(
-                f"{self._row_name(first + int(wrong[0]))} has {held} in column {self.columns.data!r}, "
-                f"where {self._n_features} are expected."
-            )
-        values = column.flatten()
-        if values.null_count:
-            row = first + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // self._n_features
-            raise InvalidInputError(
-                f"{self._row_name(row)} has a missing number in column {self.columns.data!r}: fill it in."
-            )
-        flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
-        return flat.reshape(len(column), self._n_features)
 
 
 class _Readable:
@@ -205,7 +158,7 @@ def _open(path: Path) -> Any:
     if not path.exists():
         raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
-        return pq.ParquetFile(path, buffer_size=_BUFFER_BYTES)
+        return pq.ParquetFile(path, **_STREAMED)
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from None
 
@@ -213,35 +166,3 @@ def _open(path: Path) -> Any:
 def _damaged(path: Path, error: BaseException) -> InvalidInputError:
     reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
     return InvalidInputError(f"{path} is not a Parquet file, or is truncated or damaged: {reason}.")
-
-
-def _image(value: Any, name: str, folder: Path) -> ImageBytes | Path:
-    if isinstance(value, dict):
-        if value.get("bytes") is None and value.get("path"):
-            return folder / value["path"]  # an absolute path stays as it is
-        name = f"{name} ({value['path']})" if value.get("path") else name
-        value = value.get("bytes")
-    return ImageBytes(value or b"", name)
-
-
-def _column_types(schema: Any) -> dict[str, ColumnType]:
-    return {field.name: _column_type(field.type) for field in schema}
-
-
-def _column_type(kind: Any) -> ColumnType:
-    import pyarrow.types as pt
-
-    if pt.is_dictionary(kind):
-        return _column_type(kind.value_type)
-    if pt.is_string(kind) or pt.is_large_string(kind):
-        return "text"
-    if pt.is_integer(kind) or pt.is_boolean(kind):
-        return "number"
-    if pt.is_binary(kind) or pt.is_large_binary(kind):
-        return "image"
-    if pt.is_struct(kind) and kind.get_field_index("bytes") >= 0:
-        return "image"
-    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
-        numeric = pt.is_floating(kind.value_type) or pt.is_integer(kind.value_type)
-        return "embedding" if numeric else "other"
-    return "other"

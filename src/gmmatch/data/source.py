@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from gmmatch.budget import Label
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.labels import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
 """What the rows of a source are."""
@@ -57,7 +57,6 @@ class Batch:
         return Batch(self.rows[part], self.ids[part], labels, self.start + first)
 
 
-@runtime_checkable
 class Source(Protocol):
     """Rows of one kind in a fixed order. Anything with these members can be embedded.
 
@@ -182,6 +181,12 @@ class BaseSource(ABC):
             "has_labels": self.has_labels,
             "how": self.how,
         }
+
+
+if TYPE_CHECKING:
+
+    def _follows_the_protocol(source: BaseSource) -> Source:
+        return source
 
 
 def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:

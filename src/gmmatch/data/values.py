@@ -6,22 +6,29 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gmmatch.budget import Label, plain_label
 from gmmatch.data.source import Id
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.labels import Label, plain_label
 
 
-def plain_labels(values: Iterable[Any]) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none.
+def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
+    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`.
 
     Examples
     --------
-    >>> plain_labels([np.int64(3), "cat", float("nan")])
+    >>> plain_labels([np.int64(3), "cat", float("nan")], "label", lambda i: f"row {i}")
     [3, 'cat', None]
     """
-    return [plain_label(value) for value in values]
+    labels = []
+    for i, value in enumerate(values):
+        try:
+            labels.append(plain_label(value))
+        except InvalidTypeError:
+            raise InvalidTypeError(
+                f"{name(i)} has {type(value).__name__} in column {column!r}: a label is a number or a text."
+            ) from None
+    return labels
 
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
@@ -38,7 +45,7 @@ def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) ->
         if isinstance(plain, bool) or not isinstance(plain, (int, str)):
             held = "nothing" if plain is None else type(plain).__name__
             raise InvalidTypeError(
-                f"{name(i)} has {held} in id_column={column!r}: an id is an integer or a text."
+                f"{name(i)} has {held} in column {column!r}: an id is an integer or a text."
             )
         ids.append(plain)
     return ids
@@ -62,21 +69,31 @@ def plain_texts(values: Iterable[Any], column: str, name: Callable[[int], str]) 
     return texts
 
 
-def check_vectors(block: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return an array if it can be rows of numbers, or say why not.
+def check_shape(shape: tuple[int, ...], where: str) -> None:
+    """Raise unless this is the shape of rows of numbers.
 
     Examples
     --------
-    >>> check_vectors(np.zeros(3), "a.npy")
+    >>> check_shape((3,), "a.npy")
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: a.npy has shape (3,): embeddings are two-dimensional, rows by features.
     """
-    if block.ndim != 2:
+    if len(shape) != 2:
         raise InvalidInputError(
-            f"{where} has shape {block.shape}: embeddings are two-dimensional, rows by features."
+            f"{where} has shape {shape}: embeddings are two-dimensional, rows by features."
         )
-    if block.dtype.kind not in "fiub":
-        raise InvalidInputError(f"{where} has dtype {block.dtype}: embeddings are floats or integers.")
-    if block.shape[1] == 0:
-        raise InvalidInputError(f"{where} has shape {block.shape}: embeddings need at least one feature.")
-    return block
+    if shape[1] == 0:
+        raise InvalidInputError(f"{where} has shape {shape}: embeddings need at least one feature.")
+
+
+def check_dtype(dtype: np.dtype[Any], where: str) -> None:
+    """Raise unless this is a type of real numbers.
+
+    Examples
+    --------
+    >>> check_dtype(np.dtype("U3"), "a.npy")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: a.npy has dtype <U3: embeddings are floats or integers.
+    """
+    if dtype.kind not in "fiub":
+        raise InvalidInputError(f"{where} has dtype {dtype}: embeddings are floats or integers.")

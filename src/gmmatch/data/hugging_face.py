@@ -1,0 +1,212 @@
+"""Hugging Face datasets: by name, from a folder, or already loaded; whole or streamed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns, unknown_name
+from gmmatch.data.fingerprints import canonical, evenly_spaced, fingerprint_of
+from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.data.tables import TableReader, column_types
+from gmmatch.data.values import plain_ids, plain_labels
+from gmmatch.errors import (
+    DataFileNotFoundError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+)
+from gmmatch.labels import Label
+
+_SAMPLED_ROWS = 64
+_SAMPLED_FROM_STREAM = 16
+
+
+class HuggingFaceSource(BaseSource):
+    """The rows of a ``datasets.Dataset`` or ``datasets.IterableDataset``.
+
+    Images are handed on as they are stored, without being decoded. An id is the row's number unless a
+    column is named. A stream has no length and cannot list its ids and labels: they come with the
+    batches.
+
+    Parameters
+    ----------
+    dataset
+        One split. A stream must have a fixed order: do not shuffle it.
+    request
+        The columns that the caller named.
+    location
+        What to call it.
+
+    Examples
+    --------
+    >>> import datasets
+    >>> source = HuggingFaceSource(datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}))
+    >>> [(batch.rows, batch.labels) for batch in source.batches(2)]
+    [(['a', 'b'], [1, 0])]
+    """
+
+    format = "Hugging Face dataset"
+
+    def __init__(
+        self, dataset: Any, request: ColumnRequest | None = None, *, location: str = "a dataset in memory"
+    ) -> None:
+        self.location = location
+        self.streaming = not hasattr(dataset, "num_rows")
+        types = _feature_types(dataset)
+        if not types:
+            raise InvalidInputError(f"{location} has no columns, or no rows to find them in.")
+        self.columns = choose_columns(types, request or ColumnRequest(), location)
+        self.kind = self.columns.kind
+        self.how = ("streamed, " if self.streaming else "") + self.columns.how
+        self._reader = TableReader(self.columns, location)
+        # In the form of Arrow tables nothing is decoded or converted.
+        self._data = dataset.select_columns(self.columns.names()).with_format("arrow")
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None for a stream."""
+        return None if self.streaming else int(self._data.num_rows)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there is a column of labels."""
+        return self.columns.label is not None
+
+    @cached_property
+    def ids(self) -> Sequence[Id]:
+        """The column of ids, or the row numbers."""
+        if self.columns.id is None and self.n_rows is not None:
+            return range(self.n_rows)
+        name = self.columns.id or "id"
+        return plain_ids(self._column(name, "ids"), name, self._reader.row_name)
+
+    @cached_property
+    def labels(self) -> Sequence[Label] | None:
+        """The column of labels, read without the other columns."""
+        if self.columns.label is None:
+            return None
+        name = self.columns.label
+        return plain_labels(self._column(name, "labels"), name, self._reader.row_name)
+
+    def _column(self, name: str, what: str) -> list[Any]:
+        if self.streaming:
+            raise InvalidTypeError(
+                f"{self.location} is a stream, whose {what} come with its batches and are not known before."
+            )
+        return list(self._data.select_columns([name])[:].column(name).to_pylist())
+
+    def fingerprint(self) -> str:
+        """Hash the columns, the number of rows and up to 64 of them; of a stream, its name and beginning."""
+        parts: list[str | int | bytes | None] = ["hugging face", *self.columns.settings(), self.n_rows]
+        if self.streaming:
+            tables = self._data.take(_SAMPLED_FROM_STREAM).iter(_SAMPLED_FROM_STREAM)
+            return fingerprint_of([*parts, self.location, *(_content(table) for table in tables)])
+        rows = evenly_spaced(int(self._data.num_rows), _SAMPLED_ROWS)
+        return fingerprint_of([*parts, *(_content(self._data[row : row + 1]) for row in rows)])
+
+    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+        if self.streaming:
+            tables = (self._data.skip(start) if start else self._data).iter(size_hint)
+        else:
+            ends = range(start, int(self._data.num_rows), size_hint)
+            tables = (self._data[first : first + size_hint] for first in ends)
+        for table in tables:
+            yield self._reader.batch(table, start)
+            start += table.num_rows
+
+
+def load_named(
+    name: str, request: ColumnRequest, *, split: str | None = None, streaming: bool = False
+) -> HuggingFaceSource:
+    """Load a dataset of the hub by its name.
+
+    Parameters
+    ----------
+    name
+        As on the hub; a configuration follows after ``::``, as in ``nyu-mll/glue::sst2``.
+    request
+        The columns that the caller named.
+    split
+        Which split; not needed if there is only one.
+    streaming
+        Whether to read it from the network as it is used, instead of downloading it first.
+
+    Returns
+    -------
+    HuggingFaceSource
+    """
+    datasets = _datasets(name)
+    repository, _, configuration = name.partition("::")
+    try:
+        loaded = datasets.load_dataset(repository, configuration or None, split=split, streaming=streaming)
+    except Exception as error:  # the package raises a dozen kinds, for a dozen things beyond our reach
+        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
+        raise DataFileNotFoundError(
+            f"{name}: there is no such file or folder, and no dataset of that name could be loaded: {reason}."
+        ) from None
+    return from_dataset(loaded, request, split=None if split else split, location=f"hf:{name}")
+
+
+def load_saved(
+    folder: str | os.PathLike[str], request: ColumnRequest, *, split: str | None = None
+) -> HuggingFaceSource:
+    """Open a folder that ``save_to_disk`` wrote; see :func:`load_named` for the parameters."""
+    datasets = _datasets(str(folder))
+    try:
+        loaded = datasets.load_from_disk(str(folder))
+    except Exception as error:  # see above
+        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
+        raise InvalidInputError(f"{folder} is not a saved dataset, or is damaged: {reason}.") from None
+    return from_dataset(loaded, request, split=split, location=str(folder))
+
+
+def from_dataset(
+    loaded: Any, request: ColumnRequest, *, split: str | None, location: str
+) -> HuggingFaceSource:
+    """Make a source of what ``datasets`` returns, be it one split or a dictionary of splits."""
+    if isinstance(loaded, dict):
+        names = list(loaded)
+        if split is None and len(names) != 1:
+            listed = ", ".join(repr(name) for name in names)
+            raise InvalidInputError(
+                f"{location} has several splits ({listed}): say which, as split={names[0]!r}."
+            )
+        split = names[0] if split is None else split
+        if split not in loaded:
+            raise unknown_name("split", split, names, f"{location} has no such split; it has")
+        return HuggingFaceSource(loaded[split], request, location=f"{location} ({split})")
+    if split is not None:
+        raise InvalidInputError(f"split={split!r}: {location} is a single split.")
+    return HuggingFaceSource(loaded, request, location=location)
+
+
+def _datasets(name: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{name}: reading it needs the package datasets, which is not installed (if you meant a file or "
+            'folder, there is none of that name): pip install "gmmatch[vision]".'
+        ) from error
+    return datasets
+
+
+def _feature_types(dataset: Any) -> dict[str, ColumnType]:
+    features = dataset.features
+    if features is None:  # a stream that does not know before it is read
+        for table in dataset.with_format("arrow").iter(_SAMPLED_FROM_STREAM):
+            return column_types(table.schema)
+        return {}
+    types = column_types(features.arrow_schema)
+    # Sounds and films are stored like images.
+    return {
+        name: "other" if type(features[name]).__name__ in ("Audio", "Video", "Pdf") else kind
+        for name, kind in types.items()
+    }
+
+
+def _content(table: Any) -> str:
+    return canonical(table.to_pylist())

@@ -1,0 +1,282 @@
+"""open_source: from what a user can name to a source."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from gmmatch.data.columns import ColumnRequest
+from gmmatch.data.files import expand, iter_files, list_files, pick_split
+from gmmatch.data.images import IMAGE_SUFFIXES
+from gmmatch.data.source import BaseSource
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+
+_KNOWN = (
+    "a folder of images, .parquet, .csv, .tsv, .jsonl, .ndjson or .json (text, also with .gz), .tar "
+    "(WebDataset), .npy, .npz or .safetensors"
+)
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".csv.gz": "csv",
+    ".tsv.gz": "csv",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".jsonl.gz": "json",
+    ".ndjson.gz": "json",
+    ".json.gz": "json",
+    ".tar": "tar",
+    ".tar.gz": "tar",
+    ".tgz": "tar",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".safetensors": "safetensors",
+}
+_FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "tar": "WebDataset"}
+
+
+def open_source(
+    spec: Any,
+    *,
+    text_column: str | None = None,
+    image_column: str | None = None,
+    embedding_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    split: str | None = None,
+    streaming: bool = False,
+) -> BaseSource:
+    """Open rows of images, text or embeddings, whatever form they have.
+
+    Parameters
+    ----------
+    spec
+        One of:
+
+        - a folder of images, with or without sub-folders as classes;
+        - a ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl`` or ``.tar`` file, a folder of such files, or a
+          pattern (``data/part-*.parquet``, ``shard-{000..012}.tar``);
+        - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
+        - the name of a Hugging Face dataset (``uoft-cs/cifar10``; ``hf:`` in front of it rules out a
+          file; ``name::configuration``), or a folder that ``save_to_disk`` wrote;
+        - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
+        - a source of your own, which is returned as it is.
+    text_column, image_column, embedding_column
+        The column of the rows; at most one of these. By default it is found by type and name.
+    label_column
+        The column of labels; by default one that is named like ``label``, and ``""`` for none.
+    id_column
+        The column of ids; by default an id is a path or a row number.
+    split
+        Which split, where there are several.
+    streaming
+        Read a Hugging Face dataset over the network as it is used. Files are always streamed.
+
+    Returns
+    -------
+    Source
+        Its ``how`` says in words what was recognised.
+
+    Examples
+    --------
+    >>> source = open_source(np.zeros((3, 2), dtype=np.float32))
+    >>> source.kind, len(source)
+    ('embedding', 3)
+    >>> open_source("nowhere.parquet")
+    Traceback (most recent call last):
+    gmmatch.errors.DataFileNotFoundError: nowhere.parquet: there is no such file.
+    """
+    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column)
+    request.data()  # refuses two columns of rows before anything is read
+    if isinstance(spec, (str, os.PathLike)):
+        return _open_path(os.fspath(spec), request, split, streaming)
+    return _open_object(spec, request, split)
+
+
+def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSource:
+    from gmmatch.data.arrays import ArraySource, is_tensor
+
+    # Of the type, because asking the object itself could make it read its files.
+    if all(hasattr(type(spec), name) for name in ("batches", "describe", "fingerprint")):
+        return cast(BaseSource, spec)
+    package = type(spec).__module__.partition(".")[0]
+    if package == "datasets":
+        from gmmatch.data.hugging_face import from_dataset
+
+        return from_dataset(spec, request, split=split, location="a dataset in memory")
+    if isinstance(spec, np.ndarray) or is_tensor(spec):
+        request.refuse("an array", "has no columns")
+        return ArraySource(spec, how=f"an array in memory ({package})")
+    raise InvalidTypeError(
+        f"spec has type {type(spec).__name__}: give a path ({_KNOWN}), the name of a Hugging Face dataset, "
+        "a NumPy array, a torch tensor, or a dataset."
+    )
+
+
+def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: bool) -> BaseSource:
+    if not spec:
+        raise InvalidInputError("spec is empty: give a path or the name of a Hugging Face dataset.")
+    if spec.startswith("hf:"):
+        return _named(spec.removeprefix("hf:"), request, split, streaming)
+    pattern = expand(spec)
+    if pattern is not None:
+        return _open_files(pattern, request, split, spec, "the files that match")
+    path = Path(spec).expanduser()
+    if path.is_dir():
+        return _open_folder(path, request, split, spec)
+    if not path.exists() and "::" in spec and format_of(spec.rpartition("::")[0]):
+        file, _, member = spec.rpartition("::")
+        if format_of(file) not in ("npz", "safetensors"):
+            raise InvalidInputError(
+                f"{spec}: only .npz and .safetensors files have members; leave out ::{member}."
+            )
+        if request.data() is not None:
+            raise InvalidInputError(f"{spec} names an array already: leave out the column of rows.")
+        path = Path(file).expanduser()
+        request = ColumnRequest(None, None, member, request.label, request.id)
+    if not path.exists():
+        if _looks_like_path(spec):
+            raise DataFileNotFoundError(f"{spec}: there is no such file{' or folder' * (not path.suffix)}.")
+        return _named(spec, request, split, streaming)
+    return _open_files([path], request, split, str(path), "")
+
+
+def _named(name: str, request: ColumnRequest, split: str | None, streaming: bool) -> BaseSource:
+    from gmmatch.data.hugging_face import load_named
+
+    return load_named(name, request, split=split, streaming=streaming)
+
+
+def _looks_like_path(spec: str) -> bool:
+    return (
+        format_of(spec) is not None
+        or Path(spec).suffix.lower() in IMAGE_SUFFIXES
+        or spec.startswith(("/", ".", "~"))
+        or spec.endswith(("/", os.sep))
+        or spec.count("/") > 1
+        or (os.sep != "/" and os.sep in spec)
+    )
+
+
+def format_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the short name of the format that a path's suffix stands for, or None.
+
+    Examples
+    --------
+    >>> format_of("texts.JSONL.gz"), format_of("notes.txt")
+    ('json', None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return _FORMATS.get("".join(suffixes[-2:])) or _FORMATS.get("".join(suffixes[-1:]))
+
+
+def _open_files(
+    files: Sequence[Path], request: ColumnRequest, split: str | None, location: str, how: str
+) -> BaseSource:
+    """Open files of one format; a split can be told from the names of several files only."""
+    formats = {format_of(path) for path in files}
+    if None in formats:
+        path = next(path for path in files if format_of(path) is None)
+        if path.suffix.lower() in IMAGE_SUFFIXES:
+            raise InvalidInputError(f"{path} is a single image: give the folder that it lies in.")
+        raise InvalidInputError(f"{path}: the suffix {path.suffix!r} is not known; expected {_KNOWN}.")
+    if len(formats) > 1:
+        raise InvalidInputError(f"{location} names files of several formats: give files of one.")
+    if split is not None:
+        if len(files) == 1:
+            raise InvalidInputError(f"split={split!r}: {location} is a single file and has no splits.")
+        kept, _ = pick_split([path.name for path in files], split, location)
+        files = [path for path in files if path.name in set(kept)]
+    source = _opener(cast(str, formats.pop()))(files, request, location)
+    if how:
+        source.how = f"{how}: {source.how}"
+    return source
+
+
+def _opener(format: str) -> Callable[[Sequence[Path], ColumnRequest, str], BaseSource]:
+    if format == "parquet":
+        from gmmatch.data.parquet import ParquetSource
+
+        return lambda files, request, location: ParquetSource(files, request, location=location)
+    if format == "csv":
+        from gmmatch.data.csv_table import CSVTable
+
+        return lambda files, request, location: CSVTable(files, request, location=location)
+    if format == "json":
+        from gmmatch.data.json_lines import JSONLines
+
+        return lambda files, request, location: JSONLines(files, request, location=location)
+    if format == "tar":
+        from gmmatch.data.web_shards import WebShards
+
+        return lambda files, request, location: WebShards(files, request, location=location)
+    return lambda files, request, location: _open_array_file(format, files, request, location)
+
+
+def _open_array_file(format: str, files: Sequence[Path], request: ColumnRequest, location: str) -> BaseSource:
+    from gmmatch.data.array_files import NpzSource, open_safetensors
+    from gmmatch.data.arrays import open_npy
+
+    if len(files) > 1:
+        raise InvalidInputError(f"{location} names {len(files)} files of arrays: give one.")
+    if format == "npz":
+        return NpzSource(files[0], request)
+    if format == "safetensors":
+        return open_safetensors(files[0], request)
+    request.refuse(location, "has no columns")
+    return open_npy(files[0])
+
+
+def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
+    _refuse_store(folder)
+    if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
+        from gmmatch.data.hugging_face import load_saved
+
+        return load_saved(folder, request, split=split)
+    found = Counter(
+        "images" if _is_image(name) else cast(str, format_of(name))
+        for name in iter_files(folder, lambda name: format_of(name) in _FORMAT_NAMES or _is_image(name))
+    )
+    # A table of text beside images, Parquet or tar files is a note about them, not the data.
+    main: list[str] = [name for name in ("parquet", "tar", "images") if name in found]
+    main = main or [name for name in ("json", "csv") if name in found]
+    if len(main) > 1:
+        counts = " and ".join(f"{found[name]} {_FORMAT_NAMES.get(name, name)} files" for name in main)
+        raise InvalidInputError(
+            f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
+        )
+    if not main or main == ["images"]:
+        from gmmatch.data.image_folder import ImageFolder
+
+        request.refuse(location, "is a folder of images and has no columns")
+        return ImageFolder(folder, split=split)
+    listed = list_files(folder, lambda name: format_of(name) == main[0])
+    names, chosen = pick_split(listed, split, location)
+    source = _opener(main[0])([folder / name for name in names], request, location)
+    of_split = f" of the split {chosen!r}" if chosen else ""
+    source.how = f"a folder with {len(names)} {_FORMAT_NAMES[main[0]]} files{of_split}: {source.how}"
+    return source
+
+
+def _is_image(name: str) -> bool:
+    return Path(name).suffix.lower() in IMAGE_SUFFIXES
+
+
+def _refuse_store(folder: Path) -> None:
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(manifest, dict) and manifest.get("format") == "gmmatch-embeddings":
+        raise InvalidInputError(
+            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.embeddings.open_store."
+        )

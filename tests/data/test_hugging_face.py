@@ -1,0 +1,209 @@
+"""Hugging Face datasets: loaded, saved, named or streamed, they give what they hold, undecoded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gmmatch.data import ImageBytes, load_image, open_source
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
+
+from .helpers import check_protocol, png, read_all
+
+datasets = pytest.importorskip("datasets")
+
+
+@pytest.fixture
+def images():
+    label = datasets.ClassLabel(names=["cat", "dog"])
+    features = datasets.Features({"img": datasets.Image(), "label": label, "note": datasets.Value("string")})
+    values = [{"bytes": png((i, 0, 0)), "path": None} for i in range(7)]
+    columns = {"img": values, "label": [0, 1, 0, 1, 1, 0, 0], "note": [str(i) for i in range(7)]}
+    return datasets.Dataset.from_dict(columns, features=features)
+
+
+def test_images_come_undecoded_with_integer_labels(images):
+    source = open_source(images)
+    rows, ids, labels = check_protocol(source)
+    assert all(isinstance(row, ImageBytes) for row in rows)
+    assert [load_image(row).getpixel((0, 0))[0] for row in rows] == list(range(7))
+    assert (ids, labels) == (list(range(7)), [0, 1, 0, 1, 1, 0, 0])
+
+
+def test_the_order_of_a_selected_and_shuffled_dataset_is_kept(images):
+    shuffled = images.shuffle(seed=3).select([4, 0, 2])
+    rows, ids, labels = check_protocol(open_source(shuffled, id_column="note"))
+    assert ids == shuffled["note"][:]
+    assert labels == shuffled["label"][:]
+    assert [str(load_image(row).getpixel((0, 0))[0]) for row in rows] == ids
+
+
+def test_a_stream_gives_the_same_rows_but_no_length(images):
+    whole = check_protocol(open_source(images))
+    source = open_source(images.to_iterable_dataset(num_shards=3))
+    assert check_protocol(source) == whole
+    assert source.n_rows is None
+    assert source.has_labels
+    for ask in (len, lambda one: one.ids, lambda one: one.labels):
+        with pytest.raises(InvalidTypeError, match="stream"):
+            ask(source)
+    assert source.describe()["n_rows"] is None
+
+
+def test_a_stream_that_does_not_know_its_columns():
+    def rows():
+        for i in range(5):
+            yield {"text": f"t{i}", "label": i}
+
+    stream = datasets.IterableDataset.from_generator(rows)
+    assert stream.features is None
+    assert check_protocol(open_source(stream)) == (
+        [f"t{i}" for i in range(5)],
+        list(range(5)),
+        list(range(5)),
+    )
+
+
+def test_embeddings_keep_their_values():
+    values = np.random.default_rng(0).standard_normal((5, 3))
+    for kind in (datasets.Value("float64"), datasets.Value("float32")):
+        for length in (3, -1):
+            features = datasets.Features({"e": datasets.Sequence(kind, length=length)})
+            dataset = datasets.Dataset.from_dict({"e": values.tolist()}, features=features)
+            for form in (dataset, dataset.to_iterable_dataset()):
+                rows = np.stack(check_protocol(open_source(form))[0])
+                np.testing.assert_array_equal(rows, values.astype(kind.dtype))
+                assert rows.dtype == kind.dtype
+
+
+def test_sounds_are_no_images():
+    features = datasets.Features({"audio": datasets.Audio(), "text": datasets.Value("string")})
+    dataset = datasets.Dataset.from_dict({"audio": [None], "text": ["a"]}, features=features)
+    assert check_protocol(open_source(dataset))[0] == ["a"]
+
+
+def test_saved_to_disk_with_and_without_splits(images, tmp_path):
+    images.save_to_disk(tmp_path / "one")
+    rows, ids, labels = check_protocol(open_source(tmp_path / "one"))
+    assert [row.data for row in rows] == [row.data for row in read_all(open_source(images))[0]]
+    assert (ids, labels) == (list(range(7)), images["label"][:])
+    both = datasets.DatasetDict({"train": images, "test": images.select([0])})
+    both.save_to_disk(tmp_path / "two")
+    for spec in (both, tmp_path / "two"):
+        with pytest.raises(InvalidInputError, match=r"several splits \('train', 'test'\)"):
+            open_source(spec)
+        assert open_source(spec, split="train").n_rows == 7
+        assert open_source(spec, split="test").n_rows == 1
+        with pytest.raises(InvalidInputError, match=r"split='tset': .*Did you mean 'test'"):
+            open_source(spec, split="tset")
+    only = datasets.DatasetDict({"train": images})
+    assert open_source(only).n_rows == 7
+    with pytest.raises(InvalidInputError, match="single split"):
+        open_source(images, split="train")
+
+
+def test_what_we_read_from_parquet_is_what_datasets_reads(images, tmp_path):
+    images.to_parquet(tmp_path / "x.parquet")
+    rows, ids, labels = check_protocol(open_source(tmp_path / "x.parquet"))
+    loaded = datasets.load_dataset(
+        "parquet", data_files=str(tmp_path / "x.parquet"), cache_dir=tmp_path / "cache"
+    )
+    theirs = read_all(open_source(loaded))
+    assert [row.data for row in rows] == [row.data for row in theirs[0]]
+    assert (ids, labels) == theirs[1:]
+
+
+class TestNames:
+    @pytest.fixture
+    def hub(self, monkeypatch, images):
+        """What `datasets.load_dataset` would be asked for; the hub itself cannot be reached."""
+        asked = []
+
+        def load_dataset(name, configuration, *, split, streaming):
+            asked.append((name, configuration, split, streaming))
+            data = datasets.DatasetDict({"train": images, "test": images.select([0])})
+            one = data if split is None else data[split]
+            if not streaming:
+                return one
+            return (
+                one.to_iterable_dataset()
+                if split
+                else datasets.IterableDatasetDict(
+                    {key: value.to_iterable_dataset() for key, value in data.items()}
+                )
+            )
+
+        monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+        return asked
+
+    def test_what_is_asked_of_the_hub(self, hub):
+        assert open_source("uoft-cs/cifar10", split="train").n_rows == 7
+        assert open_source("hf:cifar10::plain", split="test", streaming=True).n_rows is None
+        assert hub == [("uoft-cs/cifar10", None, "train", False), ("cifar10", "plain", "test", True)]
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    def test_several_splits(self, hub, streaming):
+        with pytest.raises(InvalidInputError, match="hf:x/y has several splits"):
+            open_source("x/y", streaming=streaming)
+
+    def test_paths_are_never_taken_for_names(self, hub, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        for spec in (
+            "photos/",
+            "./photos",
+            "/no/photos",
+            "a/b/c",
+            "x.parquet",
+            "~/nowhere",
+            "a/b.jsonl",
+            "x.png",
+        ):
+            with pytest.raises(DataFileNotFoundError, match="there is no such file"):
+                open_source(spec)
+        assert hub == []
+
+    def test_a_folder_of_that_name_comes_first(self, hub, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "cifar10").mkdir()
+        (tmp_path / "cifar10" / "1.png").write_bytes(png())
+        assert open_source("cifar10").n_rows == 1
+        assert hub == []
+
+    def test_an_unknown_name_is_one_line(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DataFileNotFoundError) as caught:
+            open_source("phtos")
+        assert str(caught.value).startswith("phtos: there is no such file or folder, and no dataset")
+        assert "\n" not in str(caught.value)
+
+    def test_without_the_package(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+        with pytest.raises(MissingDependencyError, match=r"phtos: .*gmmatch\[vision\]"):
+            open_source("phtos")
+
+
+def test_fingerprints_depend_on_content(images):
+    reference = open_source(images).fingerprint()
+    again = datasets.Dataset.from_dict(images.to_dict(), features=images.features)
+    assert open_source(again).fingerprint() == reference
+    changed = [
+        open_source(images.select(range(6))),
+        open_source(images.select([1, 0, *range(2, 7)])),
+        open_source(images, label_column=""),
+        open_source(images.to_iterable_dataset()),
+        open_source(images.select([1, 0, *range(2, 7)]).to_iterable_dataset()),
+    ]
+    assert len({reference, *(source.fingerprint() for source in changed)}) == 6
+
+
+def test_batches_are_read_one_at_a_time(images, monkeypatch):
+    def endless():
+        i = 0
+        while True:
+            yield {"text": str(i)}
+            i += 1
+
+    source = open_source(datasets.IterableDataset.from_generator(endless))
+    batches = source.batches(3, start=5)
+    assert [next(batches).rows for _ in range(2)] == [["5", "6", "7"], ["8", "9", "10"]]

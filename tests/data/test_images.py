@@ -1,0 +1,188 @@
+"""Every kind of picture becomes the RGB picture a person would see."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+from gmmatch.data import BrokenImageError, ImageBytes, load_image
+from gmmatch.errors import GMMatchError, InvalidTypeError
+
+Image = pytest.importorskip("PIL.Image")
+
+
+def encoded(picture, format="PNG", **options):
+    buffer = io.BytesIO()
+    picture.save(buffer, format=format, **options)
+    return ImageBytes(buffer.getvalue(), "it")
+
+
+def pixels(item):
+    picture = load_image(item)
+    assert picture.mode == "RGB"
+    return np.asarray(picture)
+
+
+def test_plain_rgb_is_unchanged_from_bytes_path_and_pil(tmp_path):
+    values = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    picture = Image.fromarray(values)
+    path = tmp_path / "naïve name\n\"quoted\" 'x'.png"
+    picture.save(path)
+    for item in (encoded(picture), encoded(picture).data, path, str(path), picture):
+        np.testing.assert_array_equal(pixels(item), values)
+
+
+def test_gray_repeats_its_value_in_all_channels():
+    values = np.arange(12, dtype=np.uint8).reshape(3, 4)
+    np.testing.assert_array_equal(pixels(encoded(Image.fromarray(values))), np.stack([values] * 3, axis=-1))
+
+
+def test_one_bit_is_black_and_white():
+    picture = Image.fromarray(np.array([[True, False]]))
+    assert picture.mode == "1"
+    np.testing.assert_array_equal(pixels(encoded(picture))[0, :, 0], [255, 0])
+
+
+@pytest.mark.parametrize(
+    ("rgba", "expected"),
+    [
+        ((0, 0, 0, 0), (255, 255, 255)),  # a hidden black does not show
+        ((200, 100, 0, 255), (200, 100, 0)),
+        ((0, 0, 0, 51), (204, 204, 204)),  # a fifth of black on white
+    ],
+)
+def test_transparent_pixels_lie_on_white(rgba, expected):
+    np.testing.assert_array_equal(pixels(encoded(Image.new("RGBA", (1, 1), rgba)))[0, 0], expected)
+
+
+def test_gray_with_alpha_lies_on_white():
+    assert pixels(encoded(Image.new("LA", (1, 1), (0, 0))))[0, 0].tolist() == [255, 255, 255]
+
+
+def test_palette_gives_its_colours_and_its_transparent_entry_white():
+    picture = Image.new("P", (2, 1))
+    picture.putpalette([9, 8, 7, 60, 50, 40])
+    picture.putpixel((1, 0), 1)
+    assert pixels(encoded(picture)).tolist() == [[[9, 8, 7], [60, 50, 40]]]
+    assert pixels(encoded(picture, transparency=0)).tolist() == [[[255, 255, 255], [60, 50, 40]]]
+
+
+def test_cmyk_without_ink_is_white_and_with_black_ink_black():
+    for ink, value in (((0, 0, 0, 0), 255), ((0, 0, 0, 255), 0)):
+        item = encoded(Image.new("CMYK", (8, 8), ink), "JPEG", quality=100)
+        assert np.abs(pixels(item).astype(int) - value).max() <= 2
+
+
+def test_sixteen_bits_are_scaled_to_eight():
+    values = np.array([[0, 257, 32896, 65535, 100]], dtype=np.uint16)
+    expected = [0, 1, 128, 255, 0]
+    for format in ("PNG", "TIFF"):
+        result = pixels(encoded(Image.fromarray(values), format))
+        assert result[0, :, 0].tolist() == expected
+        assert (result == result[:, :, :1]).all()
+
+
+def test_a_dark_sixteen_bit_picture_stays_dark():
+    values = np.full((2, 2), 300, dtype=np.uint16)
+    assert pixels(encoded(Image.fromarray(values))).max() == 1
+
+
+def test_floats_within_one_are_taken_as_they_are_and_others_stretched():
+    def of(*values):
+        picture = Image.fromarray(np.array([values], dtype=np.float32))
+        return pixels(encoded(picture, "TIFF"))[0, :, 0].tolist()
+
+    assert of(0.0, 0.2, 1.0) == [0, 51, 255]
+    assert of(0.2, 0.2) == [51, 51]
+    assert of(-10.0, 0.0, 10.0) == [0, 128, 255]
+    assert of(np.nan, 1.0, 0.5) == [0, 255, 128]
+    assert of(7.0, 7.0) == [0, 0]
+
+
+def test_thirty_two_bit_integers_are_stretched():
+    picture = Image.fromarray(np.array([[-100, 50, 100]], dtype=np.int32))
+    assert pixels(encoded(picture, "TIFF"))[0, :, 0].tolist() == [0, 191, 255]
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG"])
+def test_an_animation_gives_its_first_frame(format):
+    frames = [Image.new("RGB", (6, 6), color) for color in ((255, 0, 0), (0, 0, 255))]
+    item = encoded(frames[0], format, save_all=True, append_images=frames[1:], lossless=True)
+    assert Image.open(io.BytesIO(item.data)).n_frames == 2
+    assert pixels(item)[0, 0].tolist() == [255, 0, 0]
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_the_camera_orientation_is_applied(orientation):
+    # Left half dark, top row marked; undoing the stored transformation must bring both back.
+    upright = np.zeros((4, 6, 3), dtype=np.uint8)
+    upright[:, 3:] = 200
+    upright[0, 0] = 120
+    stored = {
+        1: upright,
+        2: upright[:, ::-1],
+        3: upright[::-1, ::-1],
+        4: upright[::-1],
+        5: upright.swapaxes(0, 1),
+        6: np.rot90(upright, 1),
+        7: np.rot90(upright.swapaxes(0, 1), 2),
+        8: np.rot90(upright, -1),
+    }[orientation]
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    item = encoded(Image.fromarray(np.ascontiguousarray(stored)), exif=exif)
+    np.testing.assert_array_equal(pixels(item), upright)
+
+
+def test_damaged_notes_about_a_picture_do_not_break_it():
+    item = encoded(Image.new("RGB", (4, 4), (1, 2, 3)), exif=b"Exif\x00\x00garbage that is no EXIF")
+    assert pixels(item)[0, 0].tolist() == [1, 2, 3]
+
+
+def test_the_given_picture_is_not_changed():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture = Image.open(io.BytesIO(encoded(Image.new("RGBA", (4, 2), (1, 2, 3, 4)), exif=exif).data))
+    before = (picture.mode, picture.size)
+    assert load_image(picture).size == (2, 4)
+    assert (picture.mode, picture.size) == before
+
+
+class TestBroken:
+    def test_truncated_files_name_themselves(self, tmp_path):
+        noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+        for format in ("PNG", "JPEG", "WEBP", "GIF"):
+            data = encoded(Image.fromarray(noise), format).data
+            path = tmp_path / f"cut.{format.lower()}"
+            path.write_bytes(data[: len(data) // 2])
+            with pytest.raises(BrokenImageError, match=f"cut.{format.lower()} is not a readable image"):
+                load_image(path)
+
+    @pytest.mark.parametrize("data", [b"not an image", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff"])
+    def test_garbage_is_one_line_with_the_rows_name(self, data):
+        with pytest.raises(BrokenImageError) as caught:
+            load_image(ImageBytes(data, "row 7 of x.parquet"))
+        assert str(caught.value).startswith("row 7 of x.parquet is not a readable image: ")
+        assert "\n" not in str(caught.value)
+        assert caught.value.name == "row 7 of x.parquet"
+
+    def test_no_image_at_all(self, tmp_path):
+        (tmp_path / "empty.png").touch()
+        with pytest.raises(BrokenImageError, match="the file is empty"):
+            load_image(tmp_path / "empty.png")
+        with pytest.raises(BrokenImageError, match="there is no image"):
+            load_image(ImageBytes(b"", "row 3"))
+        with pytest.raises(BrokenImageError, match=r"gone\.png is not a readable image: No such file"):
+            load_image(tmp_path / "gone.png")
+
+    def test_it_survives_the_way_between_processes(self):
+        error = pickle.loads(pickle.dumps(BrokenImageError("a.png", "why")))
+        assert str(error) == "a.png is not a readable image: why."
+        assert isinstance(error, (GMMatchError, ValueError))
+
+    def test_other_things_are_refused(self):
+        with pytest.raises(InvalidTypeError, match="int"):
+            load_image(3)
