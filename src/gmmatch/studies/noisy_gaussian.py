@@ -137,7 +137,8 @@ def _check_cleanest(results: Results) -> Verdict:
     return Verdict(
         own < others[best],
         f"share of corrupt picks at ψ = 0.4: {own:.2f}, against {others[best]:.2f} for {style.LABELS[best]} and "
-        f"{others['herding']:.2f} for Herding; at ψ = 0.45 the least is {later[first]:.2f}, by {style.LABELS[first]}",
+        f"{others['herding']:.2f} for Herding; at ψ = 0.45 the least is {later[first]:.2f}, by "
+        f"{style.LABELS[first]}",
     )
 
 
