@@ -14,6 +14,13 @@ class Easy(CenterRanking):
     The most typical rows (Shah et al., 2020): safe among scattered outliers, poor in diversity, and as
     fragile as its centre, which is the mean unless ``center`` says otherwise.
 
+    Parameters
+    ----------
+    center : "mean", "coordinate-median" or "geometric-median"
+        The point that distances are measured from.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`.
+
     Examples
     --------
     >>> Easy(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices

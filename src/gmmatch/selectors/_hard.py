@@ -13,6 +13,13 @@ class Hard(CenterRanking):
 
     Edge cases where the data is clean (Joshi et al., 2009); where it is not, mostly the corrupt rows.
 
+    Parameters
+    ----------
+    center : "mean", "coordinate-median" or "geometric-median"
+        The point that distances are measured from.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`.
+
     Examples
     --------
     >>> Hard(k=2).select([[0.0], [1.0], [1.2], [3.0]]).indices

@@ -14,6 +14,13 @@ class Moderate(CenterRanking):
     Neither the easiest nor the hardest rows (Xia et al., 2022). The paper's text centres on the class
     mean, the default; the method's authors on ``center="coordinate-median"``.
 
+    Parameters
+    ----------
+    center : "mean", "coordinate-median" or "geometric-median"
+        The point that distances are measured from.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`.
+
     Examples
     --------
     >>> Moderate(k=2).select([[0.0], [1.0], [1.5], [3.0], [9.0]]).indices

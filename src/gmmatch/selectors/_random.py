@@ -19,6 +19,13 @@ class Random(Selector):
 
     Its residual is the distance from the mean of the picks to the mean of the group.
 
+    Parameters
+    ----------
+    replacement : bool
+        Whether a row may be picked again.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`.
+
     Examples
     --------
     >>> Random(k=3, random_state=0).select(np.eye(5)).indices

@@ -10,6 +10,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
+from gmmatch.targets.moments import weighted_column_medians
 from gmmatch.types import Indices, Vector
 
 
@@ -26,7 +27,7 @@ class Ranking(Selector):
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Keep the best-ranked rows."""
         scores, center = self.scores(task)
-        ranked = rank(scores, self.keep)
+        ranked = rank(scores, self.keep, task.weights)
         order = ranked[task.available[ranked]][: task.k]
         return GroupResult(Picks(order, residuals_along(task, order, center)), {})
 
@@ -51,12 +52,14 @@ class CenterRanking(Ranking):
             )
 
 
-def rank(scores: Vector, keep: str) -> Indices:
+def rank(scores: Vector, keep: str, weights: Vector) -> Indices:
     """Return positions from the most to the least wanted; equals stay in row order.
+
+    The middle is the weighted median of the scores.
 
     Examples
     --------
-    >>> rank(np.array([3.0, 1.0, 2.0]), "middle")
+    >>> rank(np.array([3.0, 1.0, 2.0]), "middle", np.ones(3))
     array([2, 0, 1])
     """
     if keep == "lowest":
@@ -64,7 +67,7 @@ def rank(scores: Vector, keep: str) -> Indices:
     elif keep == "highest":
         wanted = -scores
     else:
-        wanted = np.abs(scores - np.median(scores))
+        wanted = np.abs(scores - weighted_column_medians(scores[:, None], weights))
     return np.argsort(wanted, kind="stable")
 
 
