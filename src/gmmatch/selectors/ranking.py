@@ -10,7 +10,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
-from gmmatch.targets.moments import weighted_column_medians
+from gmmatch.targets.moments import middle_values
 from gmmatch.types import Indices, Vector
 
 
@@ -67,7 +67,9 @@ def rank(scores: Vector, keep: str, weights: Vector) -> Indices:
     elif keep == "highest":
         wanted = -scores
     else:
-        wanted = np.abs(scores - weighted_column_medians(scores[:, None], weights))
+        # Twice the distance to the median, so that the two scores around it are exactly as far from it.
+        low, high = middle_values(scores[:, None], weights)
+        wanted = np.abs((scores - low) + (scores - high))
     return np.argsort(wanted, kind="stable")
 
 

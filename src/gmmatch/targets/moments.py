@@ -109,16 +109,31 @@ def weighted_column_medians(columns: Any, weights: Vector) -> Vector:
     >>> weighted_column_medians(np.array([[0.0], [1.0], [5.0]]), np.array([1.0, 1.0, 3.0]))
     array([5.])
     """
+    low, high = middle_values(columns, weights)
+    return 0.5 * (low + high)
+
+
+def middle_values(columns: Any, weights: Vector) -> tuple[Vector, Vector]:
+    """Return the two values of each column that its weighted median lies between; mostly one and the same.
+
+    Examples
+    --------
+    >>> middle_values(np.array([[0.0], [5.0], [1.0], [7.0]]), np.ones(4))
+    (array([1.]), array([5.]))
+    """
+    n = len(columns)
     if np.all(weights == weights[0]):
-        return np.asarray(np.median(columns, axis=0), dtype=np.float64)
+        places = [(n - 1) // 2, n // 2]
+        low, high = np.partition(columns, places, axis=0)[places].astype(np.float64)
+        return low, high
     order = np.argsort(columns, axis=0, kind="stable")
     below = np.cumsum(weights[order], axis=0)
     half = 0.5 * below[-1]
-    low = np.argmax(below >= half * (1.0 - 1e-12), axis=0)
-    high = np.argmax(below > half * (1.0 + 1e-12), axis=0)
-    ranked = np.take_along_axis(columns, order, axis=0)
+    first = np.argmax(below >= half * (1.0 - 1e-12), axis=0)
+    last = np.argmax(below > half * (1.0 + 1e-12), axis=0)
+    ranked = np.take_along_axis(columns, order, axis=0).astype(np.float64)
     every = np.arange(columns.shape[1])
-    return np.asarray(0.5 * (ranked[low, every] + ranked[high, every]), dtype=np.float64)
+    return ranked[first, every], ranked[last, every]
 
 
 def sample_positions(weights: Vector, fraction: float, random: np.random.Generator) -> Indices:
