@@ -59,6 +59,14 @@ def _resnet(folder: Path) -> None:
     ConvNextImageProcessorPil(size={"shortest_edge": 32}, crop_pct=0.875).save_pretrained(folder)
 
 
+def _uncropped(folder: Path) -> None:
+    """The aspect ratio stays, and pictures of one batch have several shapes."""
+    from transformers import MobileNetV2ImageProcessorPil
+
+    _resnet(folder)
+    MobileNetV2ImageProcessorPil(size={"shortest_edge": 32}, do_center_crop=False).save_pretrained(folder)
+
+
 def _mobilenet(folder: Path) -> None:
     from transformers import MobileNetV2Config, MobileNetV2ImageProcessorPil, MobileNetV2Model
 
@@ -66,8 +74,8 @@ def _mobilenet(folder: Path) -> None:
     model = MobileNetV2Model(config)
     _settle(model)
     model.save_pretrained(folder)
-    # No crop: the aspect ratio stays, and pictures of one batch have several shapes.
-    MobileNetV2ImageProcessorPil(size={"shortest_edge": 32}, do_center_crop=False).save_pretrained(folder)
+    size = {"shortest_edge": 36}
+    MobileNetV2ImageProcessorPil(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _settle(model) -> None:
@@ -123,6 +131,7 @@ MODELS = {
     "clip": _clip,
     "clip-vision": _clip_vision,
     "resnet": _resnet,
+    "uncropped": _uncropped,
     "mobilenet": _mobilenet,
     "vit": _vit,
     "vit-classifier": _vit_classifier,

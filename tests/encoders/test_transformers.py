@@ -66,8 +66,10 @@ def test_vectors_are_those_of_a_direct_forward_pass(model_folder, name):
     expected = direct(folder, name, images)
     assert vectors.dtype == np.float32
     assert vectors.shape == (4, encoder.n_features)
-    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)
-    assert np.ptp(expected, axis=0).max() > 1e-4  # else the comparison could not fail
+    # Fifty layers of random weights enlarge the last digit a hundredfold.
+    tolerance = 1e-4 if name == "mobilenet" else 1e-6
+    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=tolerance)
+    assert np.ptp(expected, axis=0).max() > 0.01  # pictures differ by far more than the tolerance
 
 
 def test_clip_gives_the_projected_embedding(model_folder):
@@ -135,7 +137,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("sort", SORTS)
-@pytest.mark.parametrize("name", ["clip", "resnet", "mobilenet", "vit", "dinov2"])
+@pytest.mark.parametrize("name", ["clip", "resnet", "uncropped", "mobilenet", "vit", "dinov2"])
 def test_preprocessing_is_the_model_s_own_to_the_last_bit(model_folder, tmp_path, name, sort):
     folder = model_folder(name)
     path = SORTS[sort](tmp_path / sort)
@@ -181,17 +183,18 @@ def test_a_processor_that_does_more_is_called_in_full():
 
 
 def test_pictures_of_several_shapes_come_back_in_order(model_folder):
-    encoder = TransformersEncoder(str(model_folder("mobilenet")), device="cpu")
+    encoder = TransformersEncoder(str(model_folder("uncropped")), device="cpu")
     images = [picture(seed, (40, 32) if seed % 3 else (32, 56)) for seed in range(9)]
     ready = encoder.prepare(images)
     assert len({pixels.shape for pixels in ready}) == 2
     together = encoder.encode(ready)
     alone = np.concatenate([encoder.encode([pixels]) for pixels in ready])
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
+    assert np.abs(alone[1:] - alone[:-1]).max(axis=1).min() > 1e-3
 
 
 def test_image_size_replaces_the_processor_s(model_folder):
-    folder = str(model_folder("mobilenet"))
+    folder = str(model_folder("uncropped"))
     [ready] = TransformersEncoder(folder, device="cpu", image_size=48).prepare([picture(1, (40, 40))])
     assert ready.shape == (3, 48, 48)
 

@@ -105,8 +105,10 @@ def nearest(name: str) -> str:
     """
     known = {full.lower(): full for full in (*IMAGE_MODELS, *TEXT_MODELS, *BUILT_IN)}
     known |= {full.partition("/")[2].lower(): full for full in (*IMAGE_MODELS, *TEXT_MODELS)}
+    if name in known.values():
+        return ""
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
-    names = [full for full in dict.fromkeys(known[key] for key in near) if full != name]
+    names = dict.fromkeys(known[key] for key in near)
     return f" Did you mean {', or '.join(repr(full) for full in names)}?" if names else ""
 
 

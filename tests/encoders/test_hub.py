@@ -1,0 +1,121 @@
+"""Names that are not there: one line that helps, without a wait."""
+
+from __future__ import annotations
+
+import builtins
+
+import pytest
+
+from gmmatch.encoders import UnknownEncoderError, load_encoder
+from gmmatch.encoders.hub import find_model
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+
+hub = pytest.importorskip("huggingface_hub", reason="needs the extra gmmatch[vision]: transformers")
+
+
+def answer(monkeypatch, error):
+    """Let the hub answer with an error, or say yes."""
+    asked = []
+
+    def model_info(self, name, **options):
+        asked.append(name)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(hub.HfApi, "model_info", model_info)
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda name, file: None)
+    return asked
+
+
+def hub_error(name):
+    cls = getattr(hub.errors, name)
+    return cls.__new__(cls, "404 Client Error")  # what __init__ wants differs between versions
+
+
+def test_without_a_network_the_message_says_how_to_get_the_model(monkeypatch):
+    asked = answer(monkeypatch, ConnectionError("Name or service not known"))
+    with pytest.raises(UnknownEncoderError) as error:
+        find_model("openai/clip-vit-base-patch32")
+    assert str(error.value) == (
+        "encoder='openai/clip-vit-base-patch32' is neither a folder nor in this machine's cache, and the "
+        "Hugging Face hub cannot be reached (Name or service not known). Where there is a network, run "
+        "`hf download openai/clip-vit-base-patch32 --local-dir FOLDER`, and give the FOLDER."
+    )
+    assert asked == ["openai/clip-vit-base-patch32"]
+
+
+def test_a_misspelt_name_gets_the_nearest(monkeypatch):
+    answer(monkeypatch, hub_error("RepositoryNotFoundError"))
+    with pytest.raises(
+        UnknownEncoderError, match=r"is not known.*Did you mean 'openai/clip-vit-base-patch32'"
+    ):
+        find_model("opnai/clip-vit-base-patch32")
+    with pytest.raises(UnknownEncoderError, match=r"Did you mean 'facebook/dinov2-small'"):
+        find_model("dinov2-smal")
+
+
+def test_what_is_no_name_at_all(monkeypatch):
+    answer(monkeypatch, None)
+    monkeypatch.undo()
+    with pytest.raises(UnknownEncoderError) as error:
+        find_model("what is this?")
+    assert "\n" not in str(error.value)
+
+
+def test_a_gated_model(monkeypatch):
+    answer(monkeypatch, hub_error("GatedRepoError"))
+    with pytest.raises(InvalidInputError, match="grants access by request"):
+        find_model("someone/secret")
+
+
+def test_a_model_in_the_cache_is_not_asked_for(monkeypatch):
+    asked = answer(monkeypatch, ConnectionError("no network"))
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda name, file: f"cache/{name}/{file}")
+    assert find_model("openai/clip-vit-base-patch32") == ("openai/clip-vit-base-patch32", True)
+    assert asked == []
+
+
+def test_a_model_on_the_hub_is_downloaded_by_its_name(monkeypatch):
+    answer(monkeypatch, None)
+    assert find_model("openai/clip-vit-base-patch32") == ("openai/clip-vit-base-patch32", False)
+
+
+def test_a_short_name_of_a_text_model(monkeypatch):
+    asked = []
+
+    def model_info(self, name, **options):
+        asked.append(name)
+        if "/" not in name:
+            raise hub_error("RepositoryNotFoundError")
+
+    answer(monkeypatch, None)
+    monkeypatch.setattr(hub.HfApi, "model_info", model_info)
+    found = find_model("all-MiniLM-L6-v2", ("sentence-transformers/all-MiniLM-L6-v2",))
+    assert found.path == "sentence-transformers/all-MiniLM-L6-v2"
+    assert asked == ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "kind", "extra"),
+    [
+        ("transformers", "image", "vision"),
+        ("torch", "image", "vision"),
+        ("sentence_transformers", "text", "text"),
+        ("torch", "text", "text"),
+    ],
+)
+def test_a_missing_package_names_its_extra(monkeypatch, missing, kind, extra):
+    import sys
+
+    pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    real = builtins.__import__
+
+    def without(name, *args, **options):
+        if name.partition(".")[0] == missing:
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(MissingDependencyError, match=rf'pip install "gmmatch\[{extra}\]"'):
+        load_encoder("some/model", kind=kind)

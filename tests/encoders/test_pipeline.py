@@ -1,0 +1,244 @@
+"""The pipeline: order, bounded look-ahead, broken rows, memory that runs out."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from gmmatch.data import BrokenImageError
+from gmmatch.data.source import Batch
+from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder
+from gmmatch.encoders.backoff import OutOfMemoryError
+from gmmatch.errors import InvalidInputError
+
+
+def batches_of(rows, size, labels=None):
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        ids = [f"id{number}" for number in range(start, start + len(rows[part]))]
+        yield Batch(rows[part], ids, None if labels is None else labels[part], start)
+
+
+OUT_OF_MEMORY = RuntimeError("CUDA out of memory")
+
+
+class Lengths:
+    """Texts to (length, number in the text); ``delay`` makes some rows slow to prepare."""
+
+    name, kind, fingerprint, n_features, batch_size = "lengths", "text", "0" * 64, 2, 8
+
+    def __init__(self, delay=0.0, broken=(), most=None, error=OUT_OF_MEMORY):
+        self.delay, self.broken, self.most, self.error = delay, set(broken), most, error
+        self.calls: list[int] = []
+        self.prepared = 0
+        self.lock = threading.Lock()
+
+    def prepare(self, items):
+        for item in items:
+            if self.delay:
+                time.sleep(random.Random(item).random() * self.delay)
+            if item in self.broken:
+                raise BrokenImageError(item, "it is broken")
+        with self.lock:
+            self.prepared += len(items)
+        return list(items)
+
+    def encode(self, batch):
+        self.calls.append(len(batch))
+        if self.most is not None and len(batch) > self.most:
+            raise self.error
+        return np.array([[len(text), int(text)] for text in batch], dtype=np.float32)
+
+    def describe(self):
+        return {}
+
+
+TEXTS = [str(number) for number in range(203)]
+
+
+def joined(results):
+    results = list(results)
+    return np.concatenate([result.vectors for result in results]), [i for r in results for i in r.ids]
+
+
+@pytest.mark.parametrize("workers", [1, 3, 16])
+@pytest.mark.parametrize("size", [1, 7, 64, 500])
+def test_rows_come_in_order_however_long_each_takes(workers, size):
+    results = list(encode_batches(batches_of(TEXTS, size), Lengths(delay=0.002), workers=workers))
+    vectors, ids = joined(results)
+    assert vectors[:, 1].tolist() == list(range(203))
+    assert ids == [f"id{number}" for number in range(203)]
+    assert [result.start for result in results] == list(range(0, 203, size))
+    assert results[-1].stop == 203
+
+
+def test_labels_go_along():
+    labels = [number % 3 for number in range(203)]
+    results = list(encode_batches(batches_of(TEXTS, 50, labels), Lengths()))
+    assert [label for result in results for label in result.labels] == labels
+    assert next(encode_batches(batches_of(TEXTS, 50), Lengths())).labels is None
+
+
+def test_little_is_prepared_ahead():
+    encoder, workers, size = Lengths(), 2, 10
+    results = encode_batches(batches_of(TEXTS * 20, size), encoder, workers=workers)
+    next(results)
+    time.sleep(0.2)  # time in which everything could be prepared
+    most = 2 * workers * 16 + 3 * size  # rows ready, one batch for the model, one being handed in
+    assert 0 < encoder.prepared <= most + size
+    results.close()
+
+
+def test_no_thread_is_left_when_the_caller_stops_early():
+    before = threading.active_count()
+    results = encode_batches(batches_of(TEXTS * 20, 5), Lengths(delay=0.001), workers=4)
+    next(results)
+    results.close()
+    assert threading.active_count() == before
+
+
+def test_an_error_of_the_source_reaches_the_caller_after_the_rows_before_it():
+    def source():
+        yield from batches_of(TEXTS[:20], 10)
+        raise OSError("the disk is gone")
+
+    before, seen = threading.active_count(), []
+    with pytest.raises(OSError, match="the disk is gone"):
+        seen.extend(encode_batches(source(), Lengths()))
+    assert [result.start for result in seen] == [0, 10]
+    assert threading.active_count() == before
+
+
+def test_an_error_of_the_encoder_reaches_the_caller():
+    def fails(texts):
+        raise KeyError("oops")
+
+    before = threading.active_count()
+    with pytest.raises(KeyError, match="oops"):
+        list(encode_batches(batches_of(TEXTS, 10), CallableEncoder(fails, "text")))
+    assert threading.active_count() == before
+
+
+# ------------------------------------------------------------------------------------------ bad rows
+
+
+def test_a_broken_row_stops_the_work_and_is_named():
+    seen = []
+    with pytest.raises(BrokenImageError, match=r"^61 is not a readable image: it is broken"):
+        seen.extend(encode_batches(batches_of(TEXTS, 20), Lengths(broken=["61", "130"]), workers=4))
+    assert [result.start for result in seen] == [0, 20, 40]
+
+
+def test_broken_rows_are_skipped_and_listed():
+    encoder = Lengths(broken=["0", "61", "62", "202"])
+    results = list(encode_batches(batches_of(TEXTS, 20), encoder, on_error="skip"))
+    vectors, ids = joined(results)
+    kept = [number for number in range(203) if str(number) not in encoder.broken]
+    assert vectors[:, 1].tolist() == kept
+    assert ids == [f"id{number}" for number in kept]
+    skipped = [row for result in results for row in result.skipped]
+    assert [(row.row, row.id) for row in skipped] == [(0, "id0"), (61, "id61"), (62, "id62"), (202, "id202")]
+    assert skipped[1].reason == "61 is not a readable image: it is broken."
+
+
+def test_a_batch_of_broken_rows_only_gives_no_vectors():
+    [result] = encode_batches(batches_of(TEXTS[:3], 3), Lengths(broken=TEXTS[:3]), on_error="skip")
+    assert result.vectors.shape == (0, 2)
+    assert (result.ids, result.start, result.stop, len(result.skipped)) == ([], 0, 3, 3)
+
+
+def test_rows_with_nan_or_infinity():
+    rows = np.arange(12.0).reshape(6, 2)
+    rows[2, 1], rows[4, 0] = np.nan, np.inf
+    identity = load_encoder("identity")
+    with pytest.raises(InvalidInputError, match=r"row 2 \(id2\): its vector has NaN or infinity in it"):
+        list(encode_batches(batches_of(rows, 6), identity))
+    [result] = encode_batches(batches_of(rows, 6), identity, on_error="skip")
+    assert result.vectors.tolist() == rows[[0, 1, 3, 5]].tolist()
+    assert result.ids == ["id0", "id1", "id3", "id5"]
+    assert [row.row for row in result.skipped] == [2, 4]
+
+
+def test_numbers_that_do_not_fit_into_float16_are_found():
+    def large(texts):
+        return np.array([[float(text) * 1000] for text in texts])
+
+    encoder = CallableEncoder(large, "text")
+    with pytest.raises(InvalidInputError, match=r"row 66 \(id66\).*dtype='float32' would help"):
+        list(encode_batches(batches_of(TEXTS, 50), encoder, dtype=np.float16))
+    vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), encoder, dtype=np.float32))
+    assert vectors.dtype == np.float32
+    assert len(vectors) == 203
+
+
+# ------------------------------------------------------------------------------------- out of memory
+
+
+def cuda_error():
+    torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    return torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+
+@pytest.mark.parametrize(
+    "make_error", [cuda_error, lambda: RuntimeError("MPS backend out of memory"), MemoryError]
+)
+def test_batches_are_halved_until_they_fit(make_error):
+    encoder = Lengths(most=10, error=make_error())
+    with pytest.warns(SmallerBatchWarning) as caught:
+        results = list(encode_batches(batches_of(TEXTS, 64), encoder))
+    vectors, _ = joined(results)
+    assert vectors[:, 1].tolist() == list(range(203))
+    assert encoder.calls[:3] == [64, 32, 16]
+    assert set(encoder.calls[3:]) <= {8, 203 % 64 % 8}
+    assert results[-1].rows_at_once == 8
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith("Memory ran out with 64 rows at a time; going on with 32")
+
+
+def test_pieces_begin_where_their_size_says_wherever_memory_ran_out():
+    """So that a second run over the same batches gives the same pieces, hence the same bits."""
+    seen = []
+
+    class Recording(Lengths):
+        def encode(self, batch):
+            result = super().encode(batch)
+            seen.append((int(batch[0]), len(batch)))
+            return result
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SmallerBatchWarning)
+        list(encode_batches(batches_of(TEXTS[:20], 10), Recording(most=3)))
+    assert seen == [(0, 3), (3, 3), (6, 3), (9, 1), (10, 3), (13, 3), (16, 3), (19, 1)]
+
+
+def test_one_row_that_does_not_fit_is_an_error():
+    with (
+        pytest.warns(SmallerBatchWarning),
+        pytest.raises(OutOfMemoryError, match="one row alone does not fit into the memory of device='cpu'"),
+    ):
+        list(encode_batches(batches_of(TEXTS, 4), Lengths(most=0)))
+
+
+def test_other_errors_do_not_count_as_memory():
+    encoder = Lengths(most=10, error=RuntimeError("shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        list(encode_batches(batches_of(TEXTS, 64), encoder))
+    assert encoder.calls == [64]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "workers=0: give a number of threads"),
+        ({"workers": True}, "workers=True: give a number of threads"),
+        ({"on_error": "ignore"}, "on_error='ignore': use raise or skip"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        list(encode_batches(batches_of(TEXTS, 4), Lengths(), **options))
