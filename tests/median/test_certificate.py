@@ -44,7 +44,9 @@ def stopped_early(rows, weights, passes, **options):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("n", "s"), [(1, 2), (2, 3), (7, 2), (40, 2), (41, 3), (60, 20), (60, 200), (300, 5)])
+@pytest.mark.parametrize(
+    ("n", "s"), [(1, 2), (2, 3), (7, 2), (40, 2), (41, 3), (60, 20), (60, 200), (300, 5)]
+)
 def test_gap_never_lies_and_reaches_a_millionth(shape, n, s):
     rows, weights = make(shape, n, s, seed=n + s)
     least = least_objective(rows, weights)
@@ -76,7 +78,10 @@ def test_gap_against_fifty_digits(shape):
         point = [mpmath.mpf(float(value)) for value in geometric_median(rows, sample_weight=weights).point]
         best = min([rho(point)] + [rho(row) for row in exact])
         for _ in range(400):
-            d = [mpmath.sqrt(mpmath.fsum((a - b) ** 2 for a, b in zip(row, point, strict=True))) for row in exact]
+            d = [
+                mpmath.sqrt(mpmath.fsum((a - b) ** 2 for a, b in zip(row, point, strict=True)))
+                for row in exact
+            ]
             if any(value == 0 for value in d):
                 break
             total = mpmath.fsum(wi / di for wi, di in zip(w, d, strict=True))

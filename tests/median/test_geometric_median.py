@@ -177,7 +177,9 @@ def test_fraction_uses_a_seeded_sample():
 
 def test_init_changes_the_way_but_not_the_answer():
     rows = np.random.default_rng(0).standard_normal((9000, 3))  # enough for a start from a sample
-    points = [geometric_median(rows, init=init, eps=1e-11).point for init in ("auto", "mean", [5.0, 5.0, 5.0])]
+    points = [
+        geometric_median(rows, init=init, eps=1e-11).point for init in ("auto", "mean", [5.0, 5.0, 5.0])
+    ]
     assert points[0] == pytest.approx(points[1], abs=1e-8)
     assert points[0] == pytest.approx(points[2], abs=1e-8)
 

@@ -100,18 +100,18 @@ class _RowScanner:
         def work(number: int) -> float:
             start, stop = self.rows.bounds(number)
             block, index = self.rows.chunk(number)
-            return float(
-                loops.scan_rows(
-                    block,
-                    index,
-                    theta,
-                    norm,
-                    self.norms[start:stop],
-                    available[start:stop],
-                    self.scores[start:stop],
-                    self.slack[start:stop],
-                )  # fmt: skip
+            part = slice(start, stop)
+            best = loops.scan_rows(
+                block,
+                index,
+                theta,
+                norm,
+                self.norms[part],
+                available[part],
+                self.scores[part],
+                self.slack[part],
             )
+            return float(best)
 
         return max(map_in_order(work, self.rows.n_chunks, self.threads))
 

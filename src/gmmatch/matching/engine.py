@@ -76,7 +76,7 @@ def match(
     --------
     >>> rows = Rows(np.array([[0.0], [1.0], [2.0], [9.0]]))
     >>> match(rows, np.array([1.0]), 2, start="zero").order
-    array([0, 2])
+    array([0, 3])
     """
     check_strategy(strategy)
     free = np.ones(len(rows), dtype=bool) if available is None else np.array(available, dtype=bool)

@@ -25,7 +25,7 @@ def reference_picks(
     Examples
     --------
     >>> reference_picks(np.array([[0.0], [1.0], [2.0], [9.0]]), np.array([1.0]), 2, start="zero")
-    array([0, 2])
+    array([0, 3])
     """
     free = np.ones(len(X), dtype=bool) if available is None else np.array(available)
     theta = target.copy() if start == "target" else np.zeros_like(target)

@@ -37,10 +37,10 @@ def distance(row: NDArray[Any], point: NDArray[np.float64]) -> float:
 @njit(nogil=True, cache=True, boundscheck=False)
 def same_row(one: NDArray[Any], other: NDArray[Any]) -> bool:
     """Return whether two rows are equal; rows at equal distance need not be."""
+    different = 0
     for j in range(one.shape[0]):
-        if one[j] != other[j]:
-            return False
-    return True
+        different += one[j] != other[j]
+    return different == 0
 
 
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)

@@ -90,7 +90,7 @@ def geometric_median(
 
     >>> X = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1e6, 1e6]]
     >>> geometric_median(X).point.round(3)
-    array([1., 1.])
+    array([0.789, 0.789])
     """
     rows = check_rows(X)
     weights = check_sample_weight(sample_weight, len(rows))

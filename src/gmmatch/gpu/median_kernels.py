@@ -1,0 +1,226 @@
+"""Triton kernels of the grouped geometric median: a pass over the rows, and the step of each group.
+
+Everything is accumulated in float64: on a data-centre GPU that costs less than reading the rows, and
+the certificate then means what it means on the CPU.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+# Where a pass leaves its scalar sums, per tile.
+N_SUMS = 6
+# State of a group: running, converged, stopped by rounding.
+RUNNING, CONVERGED, STUCK = 0, 1, 2
+
+
+@triton.jit
+def weiszfeld_pass(
+    data, rows, weights, table, points, state, pulls, sums, distances,
+    n_features, stride,
+    BLOCK_ROWS: tl.constexpr, COLUMNS: tl.constexpr, WEIGHTED: tl.constexpr,
+):  # fmt: skip
+    """One tile's share of Σ w(x−z)/d, Σ w/d, Σ wd, and its nearest row."""
+    tile = tl.program_id(0).to(tl.int64)
+    group = tl.load(table + 3 * tile)
+    if tl.load(state + group) != 0:
+        return
+    start = tl.load(table + 3 * tile + 1)
+    stop = tl.load(table + 3 * tile + 2)
+    column = tl.arange(0, COLUMNS)
+    inside = column < n_features
+    point = tl.load(points + group * n_features + column, mask=inside, other=0.0)
+    pull = tl.zeros([COLUMNS], dtype=tl.float64)
+    inverse = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    objective = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    coincident = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    nearest = tl.full([BLOCK_ROWS], float("inf"), dtype=tl.float64)
+    nearest_at = tl.full([BLOCK_ROWS], -1, dtype=tl.int64)
+    nearest_weight = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    for first in range(start, stop, BLOCK_ROWS):
+        position = first + tl.arange(0, BLOCK_ROWS)
+        valid = position < stop
+        row = tl.load(rows + position, mask=valid, other=0)
+        x = tl.load(
+            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
+        ).to(tl.float64)
+        difference = tl.where(valid[:, None], x - point[None, :], 0.0)
+        d = tl.sqrt(tl.sum(difference * difference, axis=1))
+        w = tl.where(valid, 1.0, 0.0).to(tl.float64)
+        if WEIGHTED:
+            w = tl.load(weights + position, mask=valid, other=0.0)
+        away = valid & (d > 1e-150)
+        c = tl.where(away, w / tl.where(away, d, 1.0), 0.0)
+        pull += tl.sum(difference * c[:, None], axis=0)
+        inverse += c
+        objective += w * d
+        coincident += tl.where(valid & (d <= 1e-150), w, 0.0)
+        near = away & (w > 0.0)
+        closer = near & (d < nearest)
+        nearest_weight = tl.where(
+            closer, w, tl.where(near & (d == nearest), nearest_weight + w, nearest_weight)
+        )
+        nearest_at = tl.where(closer, position, nearest_at)
+        nearest = tl.where(closer, d, nearest)
+        tl.store(distances + position, d, mask=valid)
+    tl.store(pulls + tile * n_features + column, pull, mask=inside)
+    least = tl.min(nearest, axis=0)
+    tied = (nearest == least) & (nearest_at >= 0)
+    base = sums + tile * 6
+    tl.store(base, tl.sum(inverse, axis=0))
+    tl.store(base + 1, tl.sum(objective, axis=0))
+    tl.store(base + 2, tl.sum(coincident, axis=0))
+    tl.store(base + 3, least)
+    tl.store(base + 4, tl.min(tl.where(tied, nearest_at, 1 << 62), axis=0).to(tl.float64))
+    tl.store(base + 5, tl.sum(tl.where(tied, nearest_weight, 0.0), axis=0))
+
+
+@triton.jit
+def group_step(
+    data, rows, first_tile, pulls, sums, total_weight, sizes,
+    points, best_point, plain_point, last_point, last_step, best_objective, accelerated,
+    state, gaps, objectives, passes, n_running,
+    eps, n_features, stride, ACCELERATE: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Add up one group's tiles; certify its point; choose the next one.
+
+    The step keeps the nearest row's cone (see ``Evaluation.proximal_point`` on the CPU) and is
+    accelerated by a one-step Anderson mixing, which is taken back where the objective rose.
+    """
+    group = tl.program_id(0).to(tl.int64)
+    if tl.load(state + group) != 0:
+        return
+    column = tl.arange(0, COLUMNS)
+    inside = column < n_features
+    here = group * n_features + column
+    pull = tl.zeros([COLUMNS], dtype=tl.float64)
+    inverse = tl.full([], 0.0, dtype=tl.float64)
+    objective = tl.full([], 0.0, dtype=tl.float64)
+    coincident = tl.full([], 0.0, dtype=tl.float64)
+    nearest = tl.full([], float("inf"), dtype=tl.float64)
+    nearest_at = tl.full([], 1 << 62, dtype=tl.int64)
+    nearest_weight = tl.full([], 0.0, dtype=tl.float64)
+    for tile in range(tl.load(first_tile + group), tl.load(first_tile + group + 1)):
+        pull += tl.load(pulls + tile * n_features + column, mask=inside, other=0.0)
+        base = sums + tile * 6
+        inverse += tl.load(base)
+        objective += tl.load(base + 1)
+        coincident += tl.load(base + 2)
+        least = tl.load(base + 3)
+        at = tl.load(base + 4).to(tl.int64)
+        heavy = tl.load(base + 5)
+        nearest_weight = tl.where(
+            least < nearest, heavy, tl.where(least == nearest, nearest_weight + heavy, nearest_weight)
+        )
+        nearest_at = tl.where(least < nearest, at, nearest_at)
+        nearest = tl.minimum(nearest, least)
+    point = tl.load(points + here, mask=inside, other=0.0)
+    known = tl.load(best_objective + group)
+    count = tl.load(passes + group) + 1
+    tl.store(passes + group, count)
+    if (tl.load(accelerated + group) == 1) & (objective > known * (1.0 + 1e-14)):
+        # The prediction was worse than the point it came from: take that point's plain successor.
+        tl.store(points + here, tl.load(plain_point + here, mask=inside, other=0.0), mask=inside)
+        tl.store(accelerated + group, 2)
+        tl.atomic_add(n_running, 1)
+        return
+    total = tl.load(total_weight + group)
+    size = tl.load(sizes + group)
+    norm = tl.sqrt(tl.sum(pull * pull, axis=0))
+    excess = tl.maximum(norm - coincident, 0.0)
+    q = excess / total + 1.1102230246251565e-16 * (16.0 + n_features + 4.0 * tl.sqrt(size))
+    gap = tl.where(q < 1.0, 2.0 * q / tl.maximum(1.0 - q, 1e-300), float("inf"))
+    gap = tl.where(objective == 0.0, 0.0, gap)
+    tl.store(gaps + group, gap)
+    tl.store(objectives + group, objective)
+    tl.store(best_point + here, point, mask=inside)
+    tl.store(best_objective + group, objective)
+    if gap <= eps:
+        tl.store(state + group, 1)
+        return
+    # The plain successor: Vardi and Zhang's rule on a row, the nearest row's cone elsewhere.
+    freedom = tl.where(norm > 0.0, excess / tl.maximum(norm, 1e-300), 0.0)
+    successor = point + pull * (freedom / tl.maximum(inverse, 1e-300))
+    if (coincident == 0.0) & (nearest_at < (1 << 61)):
+        near_row = tl.load(rows + nearest_at)
+        near = tl.load(data + near_row * stride + column, mask=inside, other=0.0).to(tl.float64)
+        offset = near - point
+        curvature = inverse - nearest_weight / nearest
+        others = pull - offset * (nearest_weight / nearest)
+        from_row = others / tl.where(curvature > 0.0, curvature, 1.0) - offset
+        length = tl.sqrt(tl.sum(from_row * from_row, axis=0))
+        lands = (curvature <= 1e-12 * inverse) | (length * curvature <= nearest_weight)
+        lands = lands | (nearest * total < 1e-9 * objective)
+        shrink = 1.0 - nearest_weight / tl.where(lands, 1.0, curvature * length)
+        successor = tl.where(lands, near, near + from_row * shrink)
+    step = tl.where(inside, successor - point, 0.0)
+    if tl.sum(step * step, axis=0) == 0.0:
+        tl.store(state + group, 2)
+        return
+    proposal = successor
+    flag = 0
+    if ACCELERATE:
+        if tl.load(accelerated + group) == 1:
+            before = tl.load(last_point + here, mask=inside, other=0.0)
+            step_before = tl.load(last_step + here, mask=inside, other=0.0)
+            change = step - step_before
+            size_of_change = tl.sum(change * change, axis=0)
+            mixing = tl.sum(step * change, axis=0) / tl.maximum(size_of_change, 1e-300)
+            mixing = tl.where(size_of_change > 0.0, mixing, 0.0)
+            proposal = successor - mixing * (point - before + change)
+        flag = 1
+    tl.store(plain_point + here, successor, mask=inside)
+    tl.store(last_point + here, point, mask=inside)
+    tl.store(last_step + here, step, mask=inside)
+    tl.store(accelerated + group, flag)
+    tl.store(points + here, proposal, mask=inside)
+    tl.atomic_add(n_running, 1)
+
+
+@triton.jit
+def row_products(
+    data, rows, table, first_vectors, second_vectors, centers, first_products, second_products, norms,
+    n_features, stride, BLOCK_ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTERED: tl.constexpr,
+):  # fmt: skip
+    """⟨u, x⟩ and ⟨v, x⟩ for two vectors of the group, and ‖x − centre‖, of every row, in float64."""
+    tile = tl.program_id(0).to(tl.int64)
+    group = tl.load(table + 3 * tile)
+    start = tl.load(table + 3 * tile + 1)
+    stop = tl.load(table + 3 * tile + 2)
+    column = tl.arange(0, COLUMNS)
+    inside = column < n_features
+    u = tl.load(first_vectors + group * n_features + column, mask=inside, other=0.0)
+    v = tl.load(second_vectors + group * n_features + column, mask=inside, other=0.0)
+    center = tl.zeros([COLUMNS], dtype=tl.float64)
+    if CENTERED:
+        center = tl.load(centers + group * n_features + column, mask=inside, other=0.0)
+    for first in range(start, stop, BLOCK_ROWS):
+        position = first + tl.arange(0, BLOCK_ROWS)
+        valid = position < stop
+        row = tl.load(rows + position, mask=valid, other=0)
+        x = tl.load(
+            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
+        ).to(tl.float64)
+        tl.store(first_products + position, tl.sum(x * u[None, :], axis=1), mask=valid)
+        tl.store(second_products + position, tl.sum(x * v[None, :], axis=1), mask=valid)
+        x = tl.where(inside[None, :], x - center[None, :], 0.0)
+        tl.store(norms + position, tl.sqrt(tl.sum(x * x, axis=1)), mask=valid)
+
+
+@triton.jit
+def sample_means(
+    data, rows, offsets, points, n_features, stride, SAMPLE: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """The mean of up to SAMPLE evenly spaced rows of each group: a start for the price of nothing."""
+    group = tl.program_id(0).to(tl.int64)
+    start = tl.load(offsets + group)
+    size = tl.load(offsets + group + 1) - start
+    column = tl.arange(0, COLUMNS)
+    inside = column < n_features
+    total = tl.zeros([COLUMNS], dtype=tl.float64)
+    count = tl.minimum(size, SAMPLE)
+    for number in range(count):
+        row = tl.load(rows + start + (number * size) // count)
+        total += tl.load(data + row * stride + column, mask=inside, other=0.0).to(tl.float64)
+    tl.store(points + group * n_features + column, total / count.to(tl.float64), mask=inside)
