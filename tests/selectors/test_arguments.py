@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from plain_numpy import geometric_median, greedy
 
 import gmmatch as gm
@@ -239,6 +240,34 @@ def test_equal_rows_are_picked_from_the_top(method):
     for row, position in place.items():
         if row >= 20:
             assert place.get(row - 20, 99) < position
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_ties_among_whole_numbers_go_to_the_lowest_row(data):
+    """With 2ᵐ rows of small whole numbers all sums are exact, and most scores are ties."""
+    n = data.draw(st.sampled_from([1, 2, 4, 8, 16]))
+    shape = st.tuples(st.just(n), st.integers(1, 3))
+    dtype = data.draw(st.sampled_from([np.float16, np.float32, np.float64, np.int8]))
+    rows = data.draw(hnp.arrays(np.int8, shape, elements=st.integers(-3, 3))).astype(dtype)
+    states = data.draw(st.lists(st.sampled_from(["free", "free", "in", "out"]), min_size=n, max_size=n))
+    inside, outside = (np.array([state == name for state in states]) for name in ("in", "out"))
+    allowed = int((~outside).sum())
+    if allowed == 0:
+        return
+    k = data.draw(st.integers(max(1, int(inside.sum())), allowed))
+    start = data.draw(st.sampled_from(["target", "zero"]))
+    replacement = data.draw(st.booleans())
+    strategy = data.draw(st.sampled_from(["auto", "direct", "coded", "gram"]))
+    ours = gm.Herding(k=k, start=start, replacement=replacement, strategy=strategy).select(
+        rows, include=inside, exclude=outside
+    )
+    wide = rows.astype(np.float64)
+    theirs = greedy(
+        wide, wide.mean(axis=0), k, start=start, already=np.flatnonzero(inside).tolist(),
+        allowed=~outside, replacement=replacement,
+    )  # fmt: skip
+    assert ours.order.tolist() == theirs.tolist()
 
 
 @settings(max_examples=30, deadline=None)
