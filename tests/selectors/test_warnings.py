@@ -37,7 +37,7 @@ def warned(call):
 def test_a_far_row_is_named_with_three_remedies(far):
     [(category, text, _)] = warned(lambda: gm.GMMatching(k=10).select(far))
     assert category is FarRowWarning
-    assert text.startswith("Row 137 lies ")
+    assert text.startswith("Row 137 lies ") and " more over " not in text
     for remedy in ("normalize=True", "exclude=[...]", "kernel='rbf'"):
         assert remedy in text
 
@@ -65,6 +65,16 @@ def test_in_a_class_the_row_is_still_named_by_its_number(far):
     y = np.where(np.arange(200) % 2, "odd", "even")
     with pytest.warns(FarRowWarning, match="Row 137 of class 'odd' lies"):
         gm.GMMatching(k=10).select(far, y)
+
+
+def test_many_classes_give_one_warning(X):
+    far = X.copy()
+    far[[3, 7, 11]] = 1e6
+    [(_, text, _)] = warned(lambda: gm.GMMatching(k=20).select(far, np.arange(200) % 4))
+    assert text.startswith("Row 3 of class 3 ") and ", and 2 more over 30 times." in text
+    assert "more of the classes" not in text
+    [(_, text, _)] = warned(lambda: gm.GMMatching(k=20).select(far, np.arange(200) % 5))
+    assert text.startswith("Row 11 of class 1 ") and text.endswith("for 2 more of the classes.")
 
 
 def test_no_warning_where_none_is_due(X, far):

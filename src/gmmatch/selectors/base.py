@@ -162,10 +162,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps)
         tasks = self._tasks(request)
         results = self._run(tasks)
-        # Given here and not by the threads, whose warnings would name no line of the caller.
-        for result in results:
-            for warning in result.warnings:
-                warn_caller(warning)
+        _warn_of(results)
         return self._selection(request, tasks, results)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
@@ -276,6 +273,17 @@ class Selector(EstimatorConventions, BaseEstimator):
             ids=None if request.names is None else request.names[order],
             provenance=provenance,
         )
+
+
+def _warn_of(results: list[GroupResult]) -> None:
+    """Give each kind of warning once, in the caller's thread, for the first class that has it."""
+    by_kind: dict[type[Warning], list[Warning]] = {}
+    for result in results:
+        for warning in result.warnings:
+            by_kind.setdefault(type(warning), []).append(warning)
+    for kind, (first, *others) in by_kind.items():
+        also = f" The same holds for {len(others):,} more of the classes." if others else ""
+        warn_caller(kind(f"{first}{also}"))
 
 
 def _version() -> str:

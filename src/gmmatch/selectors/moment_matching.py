@@ -165,9 +165,11 @@ class MomentMatching(Selector):
         farthest = int(np.argmax(reachable))
         if typical == 0.0 or reachable[farthest] <= FAR * typical:
             return None
+        others = int((reachable > FAR * typical).sum()) - 1
+        also = f", and {others:,} more over {FAR:.0f} times" if others else ""
         return FarRowWarning(
             f"Row {task.row_numbers[farthest]}{_of(task)} lies {reachable[farthest] / typical:,.0f} times as far "
-            "from the target as the median row. Linear matching may pick such a row and lose the target: "
+            f"from the target as the median row{also}. Linear matching may pick such a row and lose the target: "
             "pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
         )
 
