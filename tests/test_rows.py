@@ -46,7 +46,6 @@ KINDS = {
     "data frame": pd.DataFrame(VALUES),
     "data frame of several types": pd.DataFrame(VALUES).astype({0: np.float32, 1: "Float64"}),
     "masked without a mask": np.ma.masked_array(VALUES),
-    "matrix": np.asmatrix(VALUES),
 }
 IN_PLACE = {"float64", "float32", "read-only"}
 
