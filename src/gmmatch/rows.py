@@ -7,7 +7,7 @@ wholesale.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,29 @@ from gmmatch.types import Indices, Matrix, Vector
 CHUNK_ELEMENTS = 1 << 21
 
 
+class RowSource(Protocol):
+    """Rows that lie elsewhere (in files, on a GPU) and come as NumPy arrays when asked for.
+
+    An object with a method ``row_source()`` that returns one is accepted wherever an array is.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    bfloat16: bool
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
+        """Return a run of rows, or the rows with these numbers."""
+        ...
+
+
 class Rows:
     """A read-only view of some rows of a matrix.
 
     Parameters
     ----------
-    source : array of shape (n, s)
+    source : array or RowSource of shape (n, s)
         Float or integer, or ``uint16`` holding bfloat16 bits when ``bfloat16`` is true.
     index : int64 array, optional
         Which rows of ``source`` these are; all of them by default.
@@ -38,17 +55,17 @@ class Rows:
     array([[4., 5.]])
     """
 
-    def __init__(self, source: NDArray[Any], index: Indices | None = None, *, bfloat16: bool = False) -> None:
-        self.source = read_only(source)
+    def __init__(self, source: Any, index: Indices | None = None, *, bfloat16: bool = False) -> None:
+        in_memory = isinstance(source, np.ndarray)
+        self.source = read_only(source) if in_memory else source
         self.bfloat16 = bfloat16
         every = np.arange(len(source), dtype=np.int64) if index is None else index
         self.index: Indices = read_only(np.ascontiguousarray(every, dtype=np.int64))
         wide = source.dtype.itemsize > 4 or (source.dtype.kind in "iu" and source.dtype.itemsize > 2)
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if wide else np.float32)
-        self.in_place = not bfloat16 and source.dtype == self.dtype and bool(source.flags.carray)
-        if not self.in_place and not bfloat16 and source.dtype == self.dtype:
-            # A read-only C-ordered array is fine too; `carray` asks for a writable one.
-            self.in_place = bool(source.flags.c_contiguous and source.flags.aligned and source.dtype.isnative)
+        self.in_place = in_memory and not bfloat16 and source.dtype == self.dtype and source.dtype.isnative
+        if self.in_place:
+            self.in_place = bool(source.flags.c_contiguous and source.flags.aligned)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -130,6 +147,13 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     """
     if isinstance(X, Rows):
         return X
+    if hasattr(X, "row_source"):
+        X = X.row_source()
+        return Rows(X, bfloat16=X.bfloat16)
+    if type(X).__module__.split(".")[0] == "torch" and getattr(X, "is_cuda", False) and X.ndim == 2:
+        from gmmatch.gpu.tensor_source import TensorSource
+
+        return as_rows(TensorSource(X.detach()), name=name)
     array, bfloat16 = _as_array(X, name)
     if array.ndim != 2:
         shape = f"shape {array.shape}" if array.ndim else "a single value"

@@ -150,7 +150,7 @@ def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, flo
         return int(sums[number, loops.NEAREST_ROW]) + rows.bounds(number)[0]
 
     tied = np.flatnonzero(sums[:, loops.NEAREST_DISTANCE] == sums[best, loops.NEAREST_DISTANCE])
-    row = rows.row(position(best)) if len(tied) > 1 else None
+    row = rows.row(position(best))
     copies = [n for n in tied if n == best or np.array_equal(rows.row(position(int(n))), row)]
     return position(best), float(sums[copies, loops.NEAREST_WEIGHT].sum())
 

@@ -108,6 +108,14 @@ class MomentMatching(Selector):
         moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
         return self.match_moment(task, moment)
 
+    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+        if hasattr(tasks[0].rows.source, "tensor"):
+            from gmmatch.gpu.selecting import run_on_device, runs_on_device
+
+            if runs_on_device(self, tasks):
+                return run_on_device(self, tasks)
+        return super()._run(tasks)
+
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
         point = moment.point
@@ -119,7 +127,7 @@ class MomentMatching(Selector):
             replacement=self.replacement, strategy=self.strategy, batches=self.batches, carry=self.carry,
             random_state=task.random, memory_limit=self.memory_limit, threads=task.threads,
         )  # fmt: skip
-        return GroupResult(picks, dict(moment.details), self._warnings(task, moment))
+        return GroupResult(picks, dict(moment.details), self.warnings_about(task, moment))
 
     def moment_target(self) -> Target:
         """Return the target as an object."""
@@ -146,7 +154,8 @@ class MomentMatching(Selector):
             raise InvalidInputError(f"batches={self.batches!r}: expected a whole number of at least 1.")
         check_kernel_options(self)
 
-    def _warnings(self, task: GroupTask, moment: Moment) -> tuple[Warning, ...]:
+    def warnings_about(self, task: GroupTask, moment: Moment) -> tuple[Warning, ...]:
+        """Return what the caller should know about a target and its group."""
         found = (self._convergence_warning(task, moment), self._far_row_warning(task, moment))
         return tuple(warning for warning in found if warning is not None)
 

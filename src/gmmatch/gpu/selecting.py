@@ -1,0 +1,140 @@
+"""All groups of a selection at once, where the rows are on a GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmmatch.gpu.groups import DeviceGroups
+from gmmatch.gpu.kernel_space import grouped_kernel_picks
+from gmmatch.gpu.medians import grouped_medians
+from gmmatch.gpu.picks import MOST_ROWS_PER_PROGRAM, GroupedPicks, grouped_picks
+from gmmatch.gpu.tensor_source import TensorSource
+from gmmatch.kernels import RBF, Polynomial, resolve_kernel
+from gmmatch.matching.walk import Picks
+from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.targets import Moment
+from gmmatch.types import Indices
+
+if TYPE_CHECKING:
+    from gmmatch.selectors.moment_matching import MomentMatching
+
+# Rows converted to float64 at a time for a mean.
+_BLOCK_ELEMENTS = 1 << 24
+
+
+def runs_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
+    """Return whether the grouped kernels cover what is asked; the rest is read chunk by chunk."""
+    if not tasks or not all(isinstance(task.rows.source, TensorSource) for task in tasks):
+        return False
+    plain = selector.batches == 1 and selector.delta == 0.0 and selector.median_fraction == 1.0
+    fresh = not any(len(task.already) for task in tasks)
+    known = selector.target in ("mean", "geometric-median")
+    return plain and fresh and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))
+
+
+def _is_linear(selector: MomentMatching) -> bool:
+    return resolve_kernel(selector.kernel).is_linear
+
+
+def _fits_in_kernel(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
+    kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
+    small = max(len(task.rows) for task in tasks) <= MOST_ROWS_PER_PROGRAM
+    return kind and small and selector.approximation in ("auto", None) and not selector.unit_target
+
+
+def run_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
+    """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per group."""
+    import torch
+
+    tensor: Any = tasks[0].rows.source.tensor  # type: ignore[union-attr]
+    groups = DeviceGroups.of(tensor, [task.rows.index for task in tasks])
+    flat = np.concatenate([task.weights for task in tasks])
+    weights = None if np.all(flat == 1.0) else groups.to_device(flat)
+    available = groups.to_device(np.concatenate([task.available for task in tasks]))
+    if not _is_linear(selector):
+        return _run_in_kernel(selector, tasks, groups, weights, available)
+    details: list[dict[str, Any]] = [{"device": str(tensor.device)} for _ in tasks]
+    distances = None
+    if selector.target == "geometric-median":
+        result = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
+        points, distances = result.points, result.distances.cpu().numpy()
+        gaps, counts = result.gaps.cpu().numpy(), result.iterations.cpu().numpy()
+        for detail, gap, count in zip(details, gaps, counts, strict=True):
+            detail["median_gap"], detail["median_iterations"] = float(gap), int(count)
+            detail["median_converged"] = bool(gap <= selector.eps)
+    else:
+        points = _means(groups, weights)
+    targets = points
+    if selector.unit_target:
+        lengths = points.norm(dim=1, keepdim=True)
+        targets = points / torch.where(lengths > 0.0, lengths, 1.0)
+    quotas = np.array([task.k for task in tasks])
+    picks = grouped_picks(
+        groups, targets, quotas, start=selector.start, replacement=selector.replacement, available=available,
+        memory_limit=selector.memory_limit,
+    )  # fmt: skip
+    hosts = points.cpu().numpy()
+    return [
+        _result(selector, task, number, picks, hosts, distances, details[number], groups.offsets)
+        for number, task in enumerate(tasks)
+    ]
+
+
+def _run_in_kernel(
+    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any, available: Any
+) -> list[GroupResult]:
+    kernels = [resolve_kernel(selector.kernel).fit(task.rows) for task in tasks]
+    median = selector.target == "geometric-median"
+    result = grouped_kernel_picks(
+        groups, kernels, np.array([task.k for task in tasks]), median=median, weights=weights,
+        available=available, start=selector.start, replacement=selector.replacement, eps=selector.eps,
+        max_iter=selector.max_iter, memory_limit=selector.memory_limit,
+    )  # fmt: skip
+    found = []
+    for number, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
+        part = slice(int(result.picks.offsets[number]), int(result.picks.offsets[number + 1]))
+        details: dict[str, Any] = {"kernel": kernel.name, **kernel.params, "device": str(groups.data.device)}
+        if median:
+            details["median_gap"] = float(result.gaps[number])
+            details["median_iterations"] = int(result.iterations[number])
+        picks = Picks(result.picks.order[part], result.picks.residuals[part])
+        found.append(GroupResult(picks, details if task.k else {}))
+    return found
+
+
+def _result(
+    selector: MomentMatching,
+    task: GroupTask,
+    number: int,
+    picks: GroupedPicks,
+    points: Any,
+    distances: Any,
+    details: dict[str, Any],
+    offsets: Indices,
+) -> GroupResult:
+    part = slice(int(picks.offsets[number]), int(picks.offsets[number + 1]))
+    mine = None if distances is None else distances[offsets[number] : offsets[number + 1]]
+    moment = Moment(points[number], details, mine)
+    warnings = selector.warnings_about(task, moment) if task.k and mine is not None else ()
+    return GroupResult(Picks(picks.order[part], picks.residuals[part]), details if task.k else {}, warnings)
+
+
+def _means(groups: DeviceGroups, weights: Any) -> Any:
+    import torch
+
+    totals = torch.zeros((len(groups), groups.n_features), dtype=torch.float64, device=groups.data.device)
+    w = (
+        torch.ones(len(groups.rows), dtype=torch.float64, device=totals.device)
+        if weights is None
+        else weights
+    )
+    block = max(1, _BLOCK_ELEMENTS // groups.n_features)
+    for group in range(len(groups)):
+        start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
+        for first in range(start, stop, block):
+            part = slice(first, min(stop, first + block))
+            totals[group] += w[part] @ groups.data[groups.rows[part]].double()
+        totals[group] /= w[start:stop].sum()
+    return totals
