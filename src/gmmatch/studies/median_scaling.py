@@ -63,9 +63,9 @@ def draw_time(results: Results) -> Any:
             style.band(panel, curve, color, marker="o", markersize=4, label=f"{s:,}")
         panel.set(xscale="log", yscale="log", xlabel="Rows n")
         panel.set_title(f"({letter})  {_NAMES[protocol].capitalize()}")
-    n = np.array([64.0, max(cells.distinct("n"))])
-    axes[0].plot(n, 1.5e-6 * n, color="black", linestyle=":", linewidth=1.2)
-    axes[0].annotate("∝ n", (n[1], 1.5e-6 * n[1]), xytext=(-4, -14), textcoords="offset points", ha="right")
+    top = max(cells.distinct("n"))
+    axes[0].plot((top / 8, top), (1e-7 * top / 8, 1e-7 * top), color="black", linestyle=":", linewidth=1.2)
+    axes[0].annotate("∝ n", (top / 3, 1e-7 * top / 3), xytext=(6, -10), textcoords="offset points")
     axes[0].set_ylabel("Time of one median (s)")
     figure.legend(
         *axes[0].get_legend_handles_labels(), loc="outside right center", title="Columns s", reverse=True
@@ -139,7 +139,7 @@ def _check_accuracy(results: Results) -> Verdict:
     sizes = (max(paper.distinct("n")), max(paper.distinct("s")))
     where = {"n": sizes[0], "s": sizes[1]}
     return Verdict(
-        ours.median("time", **where) < 1.5 * paper.median("time", **where),
+        ours.median("time", **where) < 2.0 * paper.median("time", **where),
         f"n = {sizes[0]:,}, s = {sizes[1]:,}: {paper.median('time', **where):.3f} s by the paper's rule, with a "
         f"gap "
         f"that can be proven of {float(paper.values('gap', **where).max()):.0e}; "
@@ -256,7 +256,7 @@ STUDY = Study(
         Claim("fig:wall-clock", "The iteration converges quickly, within 100 iterations.", _check_iterations),
         Claim(
             "ours",
-            "A certified gap of 1e-8 costs at most half as much again as the paper's rule, at the largest size.",
+            "A certified gap of 1e-8 takes at most twice the time of the paper's rule, at the largest size.",
             _check_accuracy,
         ),
         Claim(

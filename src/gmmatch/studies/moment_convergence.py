@@ -85,7 +85,7 @@ def draw(results: Results) -> Any:
             guide = np.array([2.0, 300.0])
             panel.plot(guide, 1.5 / guide, color="black", linestyle=":", linewidth=1.1, label="∝ 1/k")
             panel.plot(guide, 12.0 / guide**2, color="black", linestyle="--", linewidth=1.1, label="∝ 1/k²")
-            panel.set(xscale="log", yscale="log", ylim=(1e-9, 1e3))
+            panel.set(xscale="log", yscale="log", ylim=(1e-10, 1e3))
     for panel, psi in zip(axes[0], RATES, strict=True):
         panel.set_title(f"{style.percent(psi)} corrupt")
     for row, words in zip(axes, ("each row once", "with replacement"), strict=True):
@@ -148,7 +148,7 @@ def _check_clean_rates(results: Results) -> Verdict:
 def _check_herding_ahead(results: Results) -> Verdict:
     herding, own = _final(results, 0.0, "herding"), _final(results, 0.0, "gm-matching")
     return Verdict(
-        herding < own,
+        own / 10.0 < herding < own,
         f"Δ² when a tenth of the rows are picked, ψ = 0: Herding {herding:.1e}, GM Matching {own:.1e}; GM Matching "
         "stops where its target is, the median, which is not the mean of a finite sample",
     )
@@ -244,7 +244,7 @@ STUDY = Study(
             "paths",
             measure_path,
             quick=Grid(_GRID, {"n": 1000}, seeds=5),
-            full=Grid(_GRID, {"n": 10000}, seeds=20),
+            full=Grid(_GRID, {"n": 10000}, seeds=10),
         ),
     ),
     claims=(
@@ -256,7 +256,7 @@ STUDY = Study(
         ),
         Claim(
             "fig:main-toy-conv-mme",
-            "Without corruption, Herding is marginally ahead of GM Matching.",
+            "Without corruption, Herding is marginally ahead of GM Matching (by less than a factor of 10 in Δ²).",
             _check_herding_ahead,
         ),
         Claim(

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import platform
+import re
 import types
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -59,9 +60,18 @@ def plain(value: Any) -> Any:
     raise InvalidInputError(f"A study measured a {type(value).__name__}, which JSON cannot hold.")
 
 
-def cell_key(part: str, code: str, fixed: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
+def cell_key(
+    part: str, code: str, fixed: Mapping[str, Any], cell: Mapping[str, Any], version: str | None = None
+) -> str:
     """Return a text that is equal for two cells exactly when one can stand in for the other."""
-    return json.dumps([part, code, plain(fixed), plain(cell)], sort_keys=True)
+    return json.dumps([version or own_version(), part, code, plain(fixed), plain(cell)], sort_keys=True)
+
+
+def own_version() -> str:
+    """Return the version of gmmatch."""
+    from gmmatch import __version__
+
+    return __version__
 
 
 def code_fingerprint(function: Callable[..., Any]) -> str:
@@ -77,7 +87,7 @@ def code_fingerprint(function: Callable[..., Any]) -> str:
         if id(item) in seen or not getattr(item, "__module__", "").startswith(_PACKAGE):
             return
         seen.add(id(item))
-        texts.append(inspect.getsource(item))
+        texts.append(_without_layout(inspect.getsource(item)))
         if isinstance(item, types.FunctionType):
             for name in sorted(_names(item.__code__)):
                 if hasattr(builtins, name) or name not in item.__globals__:
@@ -88,14 +98,20 @@ def code_fingerprint(function: Callable[..., Any]) -> str:
                 elif not isinstance(used, types.ModuleType):
                     texts.append(f"{name} = {used!r}")
 
-    from gmmatch import __version__
-
     visit(function)
-    texts.append(__version__)
-    return hashlib.sha256("\n".join([function.__qualname__, *texts]).encode()).hexdigest()[:12]
+    return hashlib.sha256(
+        "\n".join([getattr(function, "__qualname__", type(function).__qualname__), *texts]).encode()
+    ).hexdigest()[:12]
 
 
 _PACKAGE = __name__.rpartition(".")[0]
+
+
+def _without_layout(source: str) -> str:
+    """Return source without comments of their own line, spaces and trailing commas: what a formatter changes."""
+    lines = (line.strip() for line in source.splitlines())
+    joined = re.sub(r"\s+", "", "".join(line for line in lines if not line.startswith("#")))
+    return re.sub(r",([)\]}])", r"\1", joined)
 
 
 def _names(code: types.CodeType) -> set[str]:
@@ -145,10 +161,8 @@ class Journal:
 
 def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, Any]:
     """Return how the numbers came about, without the name of the machine or of any folder on it."""
-    from gmmatch import __version__
-
     return {
-        "gmmatch": __version__,
+        "gmmatch": own_version(),
         "command": command,
         "seeds": dict(seeds),
         "jobs": jobs,

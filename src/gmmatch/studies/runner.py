@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ class Workers:
         if self.jobs > 1 and self._pool is None:
             # A fresh interpreter each: a fork would inherit the locks of running threads.
             self._pool = ProcessPoolExecutor(
-                self.jobs, mp_context=get_context("spawn"), initializer=use_one_thread
+                self.jobs, mp_context=get_context("spawn"), initializer=_start_worker
             )
         return self._pool
 
@@ -201,11 +203,12 @@ def _finished_cells(target: Path) -> dict[str, Measured]:
     except InvalidInputError:
         return {}
     found = {}
+    version = record["provenance"]["gmmatch"]
     for name, part in record["parts"].items():
         for row in part["cells"]:
             cell = {parameter: row[parameter] for parameter in part["parameters"]}
             measured = {field: value for field, value in row.items() if field not in cell}
-            found[cell_key(name, part["code"], part["fixed"], cell)] = measured
+            found[cell_key(name, part["code"], part["fixed"], cell, version)] = measured
     return found
 
 
@@ -255,3 +258,17 @@ def _record(
             }
         )
     return record
+
+
+def _start_worker() -> None:
+    """Prepare a process of the pool: one thread each, gone when the parent is gone."""
+    use_one_thread()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then lets the cells finish
+    parent = parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)  # the parent was killed and cannot end this process itself
+
+    threading.Thread(target=follow, daemon=True).start()

@@ -3,9 +3,9 @@
 At a point z the clean rows pull with the force g(z) = Σ (x − z)/‖x − z‖. Every corrupt row pulls with a
 force of at most 1, so m of them can hold z in balance only where ‖g(z)‖ ≤ m; and wherever that is so,
 putting all m *at* z makes z the median. The medians that m rows can cause are therefore exactly the set
-{z : ‖g(z)‖ ≤ m}, and the farthest point of that set is the worst attack there is, not only the worst that
-was tried. Its border is where the median goes when all m rows recede to infinity in one direction u: the
-minimum of Σ‖z − x‖ − m⟨u, z⟩.
+{z : ‖g(z)‖ ≤ m} (a clean row that lies at z counts with the corrupt ones), and the farthest point of that
+set is the worst attack there is, not only the worst that was tried. Its border is where the median goes
+when all m rows recede to infinity in one direction u: the minimum of Σ‖z − x‖ − m⟨u, z⟩.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def pulled_median(rows: NDArray[np.float64], m: int, direction: Vector) -> Vecto
 
 
 def worst_median(rows: NDArray[np.float64], m: int) -> tuple[Vector, Vector]:
-    """Return the farthest median from the mean that m corrupt rows can cause, in the plane, and its direction.
+    """Return the farthest median from the mean that m corrupt rows can cause, and its direction; in the plane.
 
     Examples
     --------
     >>> square = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     >>> float(np.linalg.norm(worst_median(square, 3)[0]).round(2))
-    1.29
+    1.19
     """
     from scipy.optimize import minimize_scalar
 
