@@ -52,15 +52,16 @@ class SentenceEncoder:
         self, model: str = DEFAULT_MODEL, *, device: str = "auto", dtype: str = "auto", prompt: str = ""
     ) -> None:
         torch = import_torch("text")
-        self.name = str(model)
+        spec = str(model)
         self.prompt = prompt
         self.device = choose_device(device, devices_present(torch))
         self.dtype = choose_dtype(dtype, self.device)
         self.batch_size = 64 if self.device == "cpu" else 256
-        with explained(self.name, "a text model of sentence-transformers", "sentence_transformers", "text"):
+        with explained(spec, "a text model of sentence-transformers", "sentence_transformers", "text"):
             package: Any = import_module("sentence_transformers")
-            found = find_model(self.name, () if "/" in self.name else (f"sentence-transformers/{self.name}",))
+            found = find_model(spec, () if "/" in spec else (f"sentence-transformers/{spec}",))
             self.model = package.SentenceTransformer(found.path, device="cpu", local_files_only=found.local)
+        self.name, self.folder = found.name, found.folder
         self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
         self.fingerprint = sha256_of(
             {
@@ -101,4 +102,6 @@ class SentenceEncoder:
 
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up."""
-        return describe_encoder(self, dtype=self.dtype, device=self.device, prompt=self.prompt)
+        return describe_encoder(
+            self, folder=self.folder, dtype=self.dtype, device=self.device, prompt=self.prompt
+        )

@@ -70,16 +70,17 @@ class TransformersEncoder:
         image_size: int | None = None,
     ) -> None:
         torch = import_torch("vision")
-        self.name = str(model)
+        spec = str(model)
         self.device = choose_device(device, devices_present(torch))
         self.dtype = choose_dtype(dtype, self.device)
         self.batch_size = 32 if self.device == "cpu" else 128
         self._torch = torch
-        with explained(self.name, "a vision model of transformers", "transformers", "vision"):
-            found = find_model(self.name)
+        with explained(spec, "a vision model of transformers", "transformers", "vision"):
+            found = find_model(spec)
             processor = _load_processor(found, image_size)
             self.model, missing = _load_model(found)
-        _refuse_gaps(missing, self.name, self.model)
+        _refuse_gaps(missing, spec, self.model)
+        self.name, self.folder = found.name, found.folder
         self.processor = ImageProcessor(processor)
         self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
         weights = sha256_of("weights", named_weights(self.model, without=missing))
@@ -126,6 +127,7 @@ class TransformersEncoder:
             self,
             model=type(self.model).__name__,
             pooling=self.pooling,
+            folder=self.folder,
             dtype=self.dtype,
             device=self.device,
         )

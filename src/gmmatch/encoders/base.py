@@ -113,7 +113,6 @@ def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
     return {
         "name": encoder.name,
         "kind": encoder.kind,
-        "n_features": encoder.n_features,
         "fingerprint": encoder.fingerprint,
         **settings,
     }

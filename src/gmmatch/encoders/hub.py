@@ -56,6 +56,19 @@ class Model(NamedTuple):
     path: str
     local: bool
 
+    @property
+    def folder(self) -> str | None:
+        """The absolute path of a folder; None for a model of the hub."""
+        return str(Path(self.path).resolve()) if Path(self.path).is_dir() else None
+
+    @property
+    def name(self) -> str:
+        """What to call the model: its name on the hub, or its folder's own name.
+
+        Not the whole path: the same weights are the same encoder wherever they lie.
+        """
+        return self.path if self.folder is None else Path(self.folder).name
+
 
 def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
     """Find a model by folder or by its name on the hub.

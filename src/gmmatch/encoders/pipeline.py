@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -56,8 +56,8 @@ class EncodedBatch:
     ----------
     vectors : array of shape (b, s)
         One row per row of the source that could be encoded.
-    ids, labels
-        Theirs; ``labels`` is None if the source has none.
+    rows, ids, labels
+        Their numbers in the source, their ids and their labels; ``labels`` is None if the source has none.
     start, stop
         Which rows of the source were read: ``start`` to ``stop - 1``.
     skipped
@@ -67,6 +67,7 @@ class EncodedBatch:
     """
 
     vectors: Vectors
+    rows: list[int]
     ids: list[Id]
     labels: list[Label] | None
     start: int
@@ -82,7 +83,7 @@ def encode_batches(
     workers: int | None = None,
     dtype: DTypeLike | None = None,
     on_error: OnError = "raise",
-) -> Iterator[EncodedBatch]:
+) -> Generator[EncodedBatch, None, None]:
     """Encode batches of a source, preparing the next ones meanwhile.
 
     Parameters
@@ -113,15 +114,27 @@ def encode_batches(
     >>> done.ids, done.skipped[0].id
     (['a'], 'b')
     """
+    threads = check_options(workers, on_error)
+    model = BackingOff(encoder)
+    with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
+        for batch, tasks in preparation:
+            yield _finished(batch, *_joined(tasks), model, dtype, on_error)
+
+
+def check_options(workers: int | None, on_error: str) -> int:
+    """Check the options of :func:`encode_batches` and return the number of threads.
+
+    Examples
+    --------
+    >>> check_options(3, "skip")
+    3
+    """
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
     threads = available_cores() if workers is None else workers
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InvalidInputError(f"workers={workers!r}: give a number of threads, at least 1.")
-    model = BackingOff(encoder)
-    with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
-        for batch, tasks in preparation:
-            yield _finished(batch, *_joined(tasks), model, dtype, on_error)
+    return threads
 
 
 class _Preparation:
@@ -240,6 +253,7 @@ def _finished(
         kept = [position for position, good in zip(kept, finite.tolist(), strict=True) if good]
     return EncodedBatch(
         vectors=vectors,
+        rows=[batch.start + position for position in kept],
         ids=[batch.ids[position] for position in kept],
         labels=None if batch.labels is None else [batch.labels[position] for position in kept],
         start=batch.start,

@@ -1,0 +1,268 @@
+"""Embedding a source: rows through an encoder into a store, resumed where it was interrupted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gmmatch.data.source import Source
+from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest, load_manifest
+from gmmatch.embeddings.store import open_store
+from gmmatch.embeddings.writer import StoreWriter
+from gmmatch.encoders.base import Encoder, OnError
+from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
+from gmmatch.errors import InvalidInputError
+from gmmatch.types import Indices
+
+Progress: TypeAlias = Callable[[int, "int | None"], object]
+"""Called with the rows of the source that are done, and how many there are (None for a stream)."""
+
+
+@dataclass(frozen=True)
+class EmbedReport:
+    """What :func:`embed` did.
+
+    Attributes
+    ----------
+    path
+        The store.
+    n_rows, n_features, dtype
+        What it holds now.
+    n_encoded
+        Rows that were encoded this time, without those that had to be encoded again to fill a batch.
+    n_before
+        Rows that were in the store already.
+    skipped
+        All rows of the source that are not in the store, those of earlier runs included.
+    batch_size, rows_at_once
+        Rows per batch, and how many of them the model was given at a time: fewer if memory ran out.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> report = EmbedReport(Path("x.emb"), 100, 8, "float32", 60, 40, (), 20, 20, 3.0)
+    >>> report.rows_per_second
+    20.0
+    """
+
+    path: Path
+    n_rows: int
+    n_features: int
+    dtype: str
+    n_encoded: int
+    n_before: int
+    skipped: tuple[SkippedRow, ...]
+    batch_size: int
+    rows_at_once: int
+    seconds: float
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows encoded this time per second."""
+        return self.n_encoded / self.seconds if self.seconds > 0 else 0.0
+
+
+def embed(
+    source: Source,
+    encoder: Encoder,
+    store_path: str | os.PathLike[str],
+    *,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    dtype: str = "auto",
+    on_error: OnError = "raise",
+    resume: bool = True,
+    progress: Progress | None = None,
+    rows_per_shard: int | None = None,
+    checkpoint_seconds: float = 60.0,
+) -> EmbedReport:
+    """Encode all rows of a source into a store.
+
+    It can be stopped at any moment, by Ctrl-C or by pulling the plug: the same call goes on from the last
+    row that is safe on disk. Batches are cut at multiples of ``batch_size`` from the source's first row
+    wherever the work began, so a store made in many runs is the same, byte for byte, as one made at
+    once, provided that the machine, the encoder's device and ``batch_size`` are the same. (If memory runs out at one
+    of them but not at another, the last digits can differ.)
+
+    Parameters
+    ----------
+    source
+        See :func:`gmmatch.data.open_source`.
+    encoder
+        See :func:`gmmatch.encoders.load_encoder`; it must take the kind of rows that the source has.
+    store_path
+        The folder of the store; made if it is missing.
+    batch_size
+        Rows to encode at a time; by default what the store was begun with, else the encoder's choice.
+        Halved as often as needed when memory runs out.
+    workers
+        Threads that decode and preprocess beside the model; one per core by default.
+    dtype
+        Of the numbers on disk: ``"float16"``, ``"float32"``, or ``"auto"``: what the store was begun with,
+        else what the encoder computes in.
+    on_error
+        ``"raise"`` stops at a row that cannot be encoded and names it; what came before is kept.
+        ``"skip"`` leaves it out and reports it.
+    resume
+        Whether a store that was begun earlier is continued; if not, it is an error that there is one.
+    progress
+        Called after every batch.
+    rows_per_shard, checkpoint_seconds
+        See :class:`gmmatch.embeddings.StoreWriter`.
+
+    Returns
+    -------
+    EmbedReport
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmmatch.data.arrays import ArraySource
+    >>> from gmmatch.encoders import load_encoder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     source = ArraySource(np.eye(3), labels=["a", "b", "a"])
+    ...     report = embed(source, load_encoder("identity"), f"{folder}/x.emb")
+    ...     report.n_rows, open_store(report.path).labels
+    (3, array(['a', 'b', 'a'], dtype=object))
+    """
+    began = time.perf_counter()
+    path = Path(store_path)
+    _check_kinds(source, encoder)
+    check_options(workers, on_error)
+    found = _begun(path, resume)
+    size = _batch_size(batch_size, encoder, found)
+    kept_as = _dtype(dtype, encoder, source, found)
+    with StoreWriter(
+        path,
+        encoder=encoder.name,
+        encoder_fingerprint=encoder.fingerprint,
+        encoder_details={**encoder.describe(), "batch_size": size},
+        source=source.describe(),
+        source_fingerprint=source.fingerprint(),
+        n_features=encoder.n_features,
+        dtype=kept_as,
+        rows_per_shard=rows_per_shard,
+        checkpoint_seconds=checkpoint_seconds,
+    ) as writer:
+        n_before = writer.n_rows
+        run = _Run(source, encoder, writer, size)
+        if not writer.complete:
+            run.encode(kept_as, workers, on_error, progress)
+    store = open_store(path)
+    return EmbedReport(
+        path=path,
+        n_rows=len(store),
+        n_features=store.n_features,
+        dtype=str(store.dtype),
+        n_encoded=len(store) - n_before,
+        n_before=n_before,
+        skipped=_all_skipped(source, store.source_rows, run.skipped, run.n_source_rows),
+        batch_size=size,
+        rows_at_once=run.rows_at_once,
+        seconds=time.perf_counter() - began,
+    )
+
+
+class _Run:
+    """The loop from source to store, and what it learns on the way."""
+
+    def __init__(self, source: Source, encoder: Encoder, writer: StoreWriter, batch_size: int) -> None:
+        self.source = source
+        self.encoder = encoder
+        self.writer = writer
+        self.batch_size = self.rows_at_once = batch_size
+        self.skipped: list[SkippedRow] = []
+        self.n_source_rows: int | None = source.n_rows
+
+    def encode(self, dtype: str, workers: int | None, on_error: OnError, progress: Progress | None) -> None:
+        done = self.writer.resume_at(self.batch_size)
+        batches = self.source.batches(self.batch_size, start=done)
+        results = encode_batches(batches, self.encoder, workers=workers, dtype=dtype, on_error=on_error)
+        with closing(results):
+            for result in results:
+                if progress is not None:
+                    progress(done, self.source.n_rows)
+                self.skipped.extend(result.skipped)
+                if len(result.vectors):
+                    self.writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
+                self.rows_at_once = result.rows_at_once or self.batch_size
+                done = result.stop
+        if progress is not None:
+            progress(done, self.source.n_rows)
+        self.n_source_rows = done
+        if not self.writer.n_rows:
+            raise _nothing_encoded(done, self.skipped)
+        self.writer.finish()
+
+
+def _check_kinds(source: Source, encoder: Encoder) -> None:
+    names = {"image": "images", "text": "texts", "embedding": "vectors"}
+    if source.kind != encoder.kind:
+        advice = "use encoder='identity'" if source.kind == "embedding" else "choose another encoder"
+        raise InvalidInputError(
+            f"encoder={encoder.name!r} takes {names[encoder.kind]}, but the source holds {names[source.kind]}: "
+            f"{advice}."
+        )
+
+
+def _begun(path: Path, resume: bool) -> Manifest | None:
+    """Return the manifest of a store that is to be continued."""
+    if not (path / MANIFEST_NAME).exists():
+        return None
+    if not resume:
+        raise InvalidInputError(
+            f"{path} exists already: choose another folder, delete it first, or continue it with resume=True."
+        )
+    return load_manifest(path)
+
+
+def _batch_size(asked: int | None, encoder: Encoder, found: Manifest | None) -> int:
+    if asked is None:
+        begun_with = found.encoder_details.get("batch_size") if found is not None else None
+        return begun_with if isinstance(begun_with, int) and begun_with > 0 else encoder.batch_size
+    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or asked < 1:
+        raise InvalidInputError(f"batch_size={asked!r}: give an integer of at least 1.")
+    return int(asked)
+
+
+def _dtype(asked: str, encoder: Encoder, source: Source, found: Manifest | None) -> str:
+    if asked != "auto":
+        return asked  # the writer checks it
+    if found is not None:
+        return found.dtype
+    computed: Any = getattr(encoder, "dtype", None)
+    if encoder.name == "identity":
+        first = next(source.batches(1), None)
+        computed = None if first is None else first.rows.dtype
+    return "float16" if computed in ("float16", np.float16) else "float32"
+
+
+def _nothing_encoded(n_rows: int, skipped: list[SkippedRow]) -> InvalidInputError:
+    if not skipped:
+        return InvalidInputError("The source has no rows: there is nothing to encode.")
+    return InvalidInputError(
+        f"None of the {n_rows:,} rows of the source could be encoded. The first: {skipped[0].reason}"
+    )
+
+
+def _all_skipped(
+    source: Source, kept: Indices, skipped: list[SkippedRow], n_source_rows: int | None
+) -> tuple[SkippedRow, ...]:
+    """The rows that are not in the store: of this run with the reason, of earlier ones without."""
+    stop = n_source_rows if n_source_rows is not None else int(kept[-1]) + 1
+    missing = np.setdiff1d(np.arange(stop), kept, assume_unique=True).tolist()
+    known = {row.row: row for row in skipped}
+    earlier = [row for row in missing if row not in known]
+    if earlier:
+        ids = source.ids if source.n_rows is not None else range(stop)
+        for row in earlier:
+            known[row] = SkippedRow(row, ids[row], "It could not be encoded in an earlier run.")
+    return tuple(known[row] for row in missing)
