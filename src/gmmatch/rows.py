@@ -80,6 +80,17 @@ class Rows:
         """Bytes of these rows as they are stored."""
         return len(self) * self.n_features * int(self.source.dtype.itemsize)
 
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows are read from files, and reading them again costs time."""
+        return isinstance(self.source, np.memmap) or bool(getattr(self.source, "on_disk", False))
+
+    def held(self, limit: int) -> Rows:
+        """Return the rows in memory if they lie on disk and take at most ``limit`` bytes, else themselves."""
+        if not self.on_disk or self.nbytes > limit:
+            return self
+        return Rows(np.asarray(self._raw(self.index)), bfloat16=self.bfloat16)
+
     def subset(self, positions: Indices) -> Rows:
         """Return the rows at these positions, still without a copy."""
         return Rows(self.source, self.index[positions], bfloat16=self.bfloat16)
@@ -128,10 +139,14 @@ class Rows:
         """Return a copy of one row in float64."""
         return np.array(self.gather(np.array([position]))[0])
 
-    def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def _raw(self, index: Indices) -> NDArray[Any]:
         # Only a converted chunk is ever copied; a run of rows is sliced, which spares a gather.
         run = len(index) > 0 and int(index[-1]) - int(index[0]) + 1 == len(index) and _is_run(index)
-        picked = self.source[index[0] : index[-1] + 1] if run else self.source[index]
+        rows: NDArray[Any] = self.source[int(index[0]) : int(index[-1]) + 1] if run else self.source[index]
+        return rows
+
+    def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
+        picked = self._raw(index)
         if self.bfloat16:
             wide = np.ascontiguousarray(picked).astype(np.uint32)
             wide <<= 16
@@ -196,7 +211,8 @@ def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
             f"{name} has masked entries; drop these rows or fill them in ({name}.filled)."
         )
     try:
-        array = np.asarray(X)
+        # A memory map stays one, so that it is known to lie on disk.
+        array = X if isinstance(X, np.memmap) else np.asarray(X)
     except ValueError as error:
         raise InvalidInputError(f"{name} is not a matrix of numbers: {error}") from error
     if array.dtype.name == "bfloat16":  # the type of ml_dtypes, used by JAX and others

@@ -28,7 +28,7 @@ def runs_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
     """Return whether the grouped kernels cover what is asked; the rest is read chunk by chunk."""
     if not tasks or not all(isinstance(task.rows.source, TensorSource) for task in tasks):
         return False
-    plain = selector.batches == 1 and selector.delta == 0.0 and selector.median_fraction == 1.0
+    plain = selector.batches in (None, 1) and selector.delta == 0.0 and selector.median_fraction == 1.0
     fresh = not any(len(task.already) for task in tasks)
     known = selector.target in ("mean", "geometric-median")
     return plain and fresh and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))

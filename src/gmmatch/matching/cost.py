@@ -22,12 +22,16 @@ _GRAM_PICK = 1.5
 # Codes and Gram matrices above this need the user's word, or an input five times their size.
 DEFAULT_LIMIT = 64 << 20
 GRAM_LIMIT = 512 << 20
+# Beside rows that stay on disk there is room; a part of them has to be held.
+DISK_LIMIT = 1 << 30
 
 
-def working_memory(memory_limit: int | None, input_bytes: int) -> int:
+def working_memory(memory_limit: int | None, input_bytes: int, *, on_disk: bool = False) -> int:
     """Return how many bytes of working memory a linear matching may take."""
     if memory_limit is not None:
         return memory_limit
+    if on_disk:
+        return DISK_LIMIT
     return max(DEFAULT_LIMIT, input_bytes // 5)
 
 

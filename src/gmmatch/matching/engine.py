@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.batches import partition, shares
+from gmmatch.matching.batches import RUN_BYTES, automatic_batches, partition, shares
 from gmmatch.matching.cost import check_strategy, choose_strategy, working_memory
 from gmmatch.matching.direct import pick_directly
 from gmmatch.matching.gram import pick_by_gram
@@ -34,7 +34,7 @@ def match(
     start: Start = "target",
     replacement: bool = False,
     strategy: str = "auto",
-    batches: int = 1,
+    batches: int | None = 1,
     carry: bool = True,
     random_state: RandomState = None,
     memory_limit: int | None = None,
@@ -60,8 +60,9 @@ def match(
         Whether a row may be picked again.
     strategy : "auto", "direct", "coded" or "gram"
         How scores are computed; the picks are the same.
-    batches : int
-        B random batches of the rows, of which one is worked on at a time.
+    batches : int or None
+        B random batches of the rows, of which one is worked on at a time. None is one batch for rows in
+        memory, and as many as the memory limit asks for where rows come from files.
     carry : bool
         Whether θ is handed on from batch to batch. If not, batches are independent and run in
         parallel, but for a last few picks each that correct their common error.
@@ -81,7 +82,7 @@ def match(
     check_strategy(strategy)
     free = np.ones(len(rows), dtype=bool) if available is None else np.array(available, dtype=bool)
     walk = Walk.begin(target, start, None if already is None else rows.gather(already))
-    limit = working_memory(memory_limit, rows.nbytes)
+    limit = working_memory(memory_limit, rows.nbytes, on_disk=rows.on_disk)
     left = int(free.sum())
     if k and (left == 0 or (k > left and not replacement)):
         raise InvalidInputError(f"k={k} picks were asked for, but only {left} rows may be picked.")
@@ -89,9 +90,12 @@ def match(
     def pick(part: Rows, state: Walk, unused: Mask, count: int, jobs: int) -> Picks:
         return _pick(part, state, unused, count, replacement, strategy, limit, jobs)
 
+    if batches is None:
+        batches = automatic_batches(rows, k, limit)
     if batches == 1:
         return pick(rows, walk, free, k, threads)
-    batch_rows = partition(np.flatnonzero(free), batches, random_state)
+    run = max(1, RUN_BYTES // (rows.nbytes // len(rows))) if rows.on_disk else 1
+    batch_rows = partition(np.flatnonzero(free), batches, random_state, run=run)
     quota = shares(k, batch_rows)
     if carry:
         return Picks.join([

@@ -41,7 +41,7 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     picks = match_in_kernel(
         kernel_rows, scores, norm, _diagonal(kernel, task.rows), task.k, available=task.available,
         already=task.already, start=selector.start, replacement=selector.replacement,
-        batches=selector.batches, random_state=task.random,
+        batches=selector.batches or 1, random_state=task.random,
     )  # fmt: skip
     warnings: tuple[Warning, ...] = ()
     if not details.get("median_converged", True):
@@ -78,7 +78,7 @@ def check_kernel_options(selector: MomentMatching) -> None:
             f'target="coordinate-median" has no meaning in the space of kernel={kernel.name!r}, which has no '
             'coordinates: use "geometric-median" or "mean".'
         )
-    if not selector.carry and selector.batches > 1 and selector.approximation in ("auto", None):
+    if not selector.carry and (selector.batches or 1) > 1 and selector.approximation in ("auto", None):
         raise InvalidInputError(
             "carry=False: batches that know nothing of each other need explicit features; with "
             f'kernel={kernel.name!r} pass carry=True or approximation="nystroem".'

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
 from gmmatch.kernels import KernelSpec, resolve_kernel
-from gmmatch.matching.cost import check_strategy
+from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.engine import match
+from gmmatch.parallel import resolve_jobs
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
 from gmmatch.targets import Moment, Target, resolve_target
@@ -57,8 +58,9 @@ class MomentMatching(Selector):
         θ₀: μ (the paper) or 0, which makes the picks independent of where the origin is.
     replacement : bool
         Whether a row may be picked again.
-    batches : int
-        Random batches, of which one is worked on at a time.
+    batches : int, optional
+        Random batches, of which one is worked on at a time. By default one for rows in memory, and as
+        many as ``memory_limit`` asks for where rows come from files.
     carry : bool
         Whether θ is carried from batch to batch; if not, batches run in parallel.
     median_fraction : float
@@ -87,7 +89,7 @@ class MomentMatching(Selector):
     unit_target: bool = False
     start: Start = "target"
     replacement: bool = False
-    batches: int = 1
+    batches: int | None = None
     carry: bool = True
     median_fraction: float = 1.0
     eps: float = 1e-8
@@ -105,6 +107,10 @@ class MomentMatching(Selector):
         """Match the target of one group."""
         if not resolve_kernel(self.kernel).is_linear:
             return pick_in_kernel(self, task)
+        # A class that fits is read once; many passes over files would each read it again.
+        limit = working_memory(self.memory_limit, task.rows.nbytes, on_disk=True)
+        jobs = 1 if task.threads > 1 else resolve_jobs(self.n_jobs)
+        task = replace(task, rows=task.rows.held(limit // (4 * jobs)))
         moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
         return self.match_moment(task, moment)
 
@@ -150,8 +156,12 @@ class MomentMatching(Selector):
             raise InvalidInputError(
                 f'start={self.start!r}: expected "target" (the paper\'s θ₀ = μ) or "zero".'
             )
-        if isinstance(self.batches, bool) or not hasattr(self.batches, "__index__") or self.batches < 1:
-            raise InvalidInputError(f"batches={self.batches!r}: expected a whole number of at least 1.")
+        if self.batches is not None and (
+            isinstance(self.batches, bool) or not hasattr(self.batches, "__index__") or self.batches < 1
+        ):
+            raise InvalidInputError(
+                f"batches={self.batches!r}: expected a whole number of at least 1, or None."
+            )
         check_kernel_options(self)
 
     def warnings_about(self, task: GroupTask, moment: Moment) -> tuple[Warning, ...]:
