@@ -62,7 +62,7 @@ def kernel_median(gram, weights=None):
     raise AssertionError("Weiszfeld's iteration did not settle")
 
 
-def kernel_greedy(gram, coefficients, k, start="target"):
+def kernel_greedy(gram, coefficients, k, start="target", replacement=False):
     """The same listing where θ is known by its scores ⟨θ, φ(x)⟩ alone."""
     scores_of_target = gram @ coefficients
     scores = scores_of_target.copy() if start == "target" else np.zeros(len(gram))
@@ -71,6 +71,6 @@ def kernel_greedy(gram, coefficients, k, start="target"):
     for _ in range(k):
         best = int(np.argmax(np.where(allowed, scores, -np.inf)))
         picks.append(best)
-        allowed[best] = False
+        allowed[best] = replacement
         scores = scores + scores_of_target - gram[best]
     return np.array(picks)

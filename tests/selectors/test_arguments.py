@@ -242,6 +242,7 @@ def test_equal_rows_are_picked_from_the_top(method):
             assert place.get(row - 20, 99) < position
 
 
+@pytest.mark.filterwarnings("ignore::gmmatch.errors.FarRowWarning")  # where nearly all rows are equal
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_ties_among_whole_numbers_go_to_the_lowest_row(data):

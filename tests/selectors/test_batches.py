@@ -59,6 +59,18 @@ def test_carried_batches_are_the_papers_listing():
         assert np.array_equal(done[-10:], batch)
 
 
+def test_independent_batches_start_from_the_target_each():
+    """The first picks of every batch, made before the correction, are those of a matching of its own."""
+    selection = gm.Herding(k=80, batches=4, carry=False, random_state=3).select(X)
+    mean = X.mean(axis=0)
+    alone = [selection.order[start : start + 12] for start in range(0, 48, 12)]
+    for batch in alone:  # 20 picks each, of which 8 come later
+        assert np.array_equal(greedy(X, mean, 12, allowed=np.isin(np.arange(400), batch)), batch)
+    carried = gm.Herding(k=80, batches=4, carry=True, random_state=3).select(X)
+    assert np.array_equal(carried.order[:12], alone[0])  # the first batch is the same
+    assert not np.array_equal(carried.order[20:32], alone[1])
+
+
 @carry
 def test_excluded_and_included_rows_are_shared_among_batches(carry):
     selection = gm.Herding(k=30, batches=4, carry=carry, random_state=0).select(

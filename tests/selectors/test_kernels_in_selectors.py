@@ -70,6 +70,15 @@ def test_weights_in_a_kernels_space(target):
     assert np.array_equal(ours.order, kernel_greedy(gram, coefficients, 30))
 
 
+@both_targets
+def test_replacement_in_a_kernels_space(target):
+    few = X[:12]
+    gram = rbf(few, 1.5)
+    coefficients = np.full(12, 1 / 12) if target == "mean" else kernel_median(gram)
+    ours = picks(few, k=40, target=target, kernel=gm.RBF(1.5), replacement=True)
+    assert np.array_equal(ours, kernel_greedy(gram, coefficients, 40, replacement=True))
+
+
 def test_the_target_of_unit_length_in_a_kernels_space():
     gram = rbf(X, 1.5)
     coefficients = kernel_median(gram)
