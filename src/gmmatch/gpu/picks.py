@@ -47,7 +47,7 @@ def grouped_picks(
     targets: Any,
     quotas: Indices,
     *,
-    start: str = "target",
+    start: Any = "target",
     replacement: bool = False,
     available: Any = None,
     memory_limit: int | None = None,
@@ -60,8 +60,10 @@ def grouped_picks(
     groups : DeviceGroups
     targets : float64 tensor of shape (G, s)
     quotas : int64 array of shape (G,)
-    start, replacement
-        As in :func:`gmmatch.matching.engine.match`.
+    start : "target", "zero" or float64 tensor of shape (G, s)
+        θ₀; a tensor where a walk goes on from an earlier batch.
+    replacement : bool
+        Whether a row may be picked again.
     available : bool tensor of shape (n,), optional
         Which rows may be picked, in the groups' order.
     memory_limit : int, optional
@@ -85,7 +87,9 @@ def grouped_picks(
     free = torch.ones(len(groups.rows), dtype=torch.int8, device=device)
     if available is not None:
         free = available.to(torch.int8)
-    starts = targets if start == "target" else torch.zeros_like(targets)
+    starts = start
+    if isinstance(start, str):
+        starts = targets if start == "target" else torch.zeros_like(targets)
     job = _Job(groups, targets, starts, quotas, offsets, free, order, residuals, replacement)
     fused = uses_triton(groups, triton)
     # Scores, products and norms of all rows, and the vectors of all groups, count towards the limit.

@@ -12,6 +12,7 @@ from gmmatch.gpu.medians import grouped_medians
 from gmmatch.gpu.picks import MOST_ROWS_PER_PROGRAM, GroupedPicks, grouped_picks
 from gmmatch.gpu.tensor_source import TensorSource
 from gmmatch.kernels import RBF, Polynomial, resolve_kernel
+from gmmatch.matching.batches import partition, shares
 from gmmatch.matching.walk import Picks
 from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.targets import Moment
@@ -28,7 +29,10 @@ def runs_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
     """Return whether the grouped kernels cover what is asked; the rest is read chunk by chunk."""
     if not tasks or not all(isinstance(task.rows.source, TensorSource) for task in tasks):
         return False
-    plain = selector.batches in (None, 1) and selector.delta == 0.0 and selector.median_fraction == 1.0
+    plain = selector.delta == 0.0 and selector.median_fraction == 1.0
+    batched = selector.batches not in (None, 1)
+    if batched and not (selector.carry and _is_linear(selector)):
+        return False
     fresh = not any(len(task.already) for task in tasks)
     known = selector.target in ("mean", "geometric-median")
     return plain and fresh and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))
@@ -71,15 +75,61 @@ def run_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
         lengths = points.norm(dim=1, keepdim=True)
         targets = points / torch.where(lengths > 0.0, lengths, 1.0)
     quotas = np.array([task.k for task in tasks])
-    picks = grouped_picks(
-        groups, targets, quotas, start=selector.start, replacement=selector.replacement, available=available,
-        memory_limit=selector.memory_limit,
-    )  # fmt: skip
+    if selector.batches in (None, 1):
+        picks = grouped_picks(
+            groups, targets, quotas, start=selector.start, replacement=selector.replacement,
+            available=available, memory_limit=selector.memory_limit,
+        )  # fmt: skip
+    else:
+        picks = _picks_in_batches(selector, tasks, groups, targets, quotas)
     hosts = points.cpu().numpy()
     return [
         _result(selector, task, number, picks, hosts, distances, details[number], groups.offsets)
         for number, task in enumerate(tasks)
     ]
+
+
+def _picks_in_batches(
+    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, targets: Any, quotas: Indices
+) -> GroupedPicks:
+    """Work on one random batch of every group at a time, handing θ on, as the paper's listing does."""
+    import torch
+
+    count = int(selector.batches or 1)
+    parts = [partition(np.flatnonzero(task.available), count, task.random) for task in tasks]
+    shared = [shares(task.k, part) for task, part in zip(tasks, parts, strict=True)]
+    theta = targets.clone() if selector.start == "target" else torch.zeros_like(targets)
+    orders: list[list[Indices]] = [[] for _ in tasks]
+    rescored = 0
+    for number in range(max(len(part) for part in parts)):
+        mine = [part[number] if number < len(part) else np.empty(0, dtype=np.int64) for part in parts]
+        rows = [task.rows.index[positions] for task, positions in zip(tasks, mine, strict=True)]
+        batch = DeviceGroups.of(groups.data, rows)
+        batch_quotas = np.array([share[number] if number < len(share) else 0 for share in shared])
+        picks = grouped_picks(
+            batch, targets, batch_quotas, start=theta, replacement=selector.replacement,
+            memory_limit=selector.memory_limit,
+        )  # fmt: skip
+        rescored += picks.rescored
+        for g, positions in enumerate(mine):
+            chosen = picks.order[picks.offsets[g] : picks.offsets[g + 1]]
+            orders[g].append(positions[chosen])
+            taken = groups.data[groups.to_device(rows[g][chosen])].double()
+            theta[g] += (targets[g] - taken).sum(dim=0)
+    order = [np.concatenate(parts_of_group) for parts_of_group in orders]
+    residuals = [
+        _residuals_along(groups, task, chosen, targets[g])
+        for g, (task, chosen) in enumerate(zip(tasks, order, strict=True))
+    ]
+    offsets = np.concatenate([[0], np.cumsum(quotas)]).astype(np.int64)
+    return GroupedPicks(np.concatenate(order), offsets, np.concatenate(residuals), rescored)
+
+
+def _residuals_along(groups: DeviceGroups, task: GroupTask, order: Indices, target: Any) -> Any:
+    if len(order) == 0:
+        return np.empty(0)
+    drift = (target - groups.data[groups.to_device(task.rows.index[order])].double()).cumsum(dim=0)
+    return drift.norm(dim=1).cpu().numpy() / np.arange(1, len(order) + 1)
 
 
 def _run_in_kernel(
