@@ -281,6 +281,12 @@ def test_bad_options_are_named(arguments, words):
         geometric_median([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], **arguments)
 
 
+@pytest.mark.parametrize("name", ["eps", "max_iter", "delta"])
+def test_options_of_another_type_are_named(name):
+    with pytest.raises(TypeError, match=f"{name}=None: expected a number"):
+        geometric_median([[0.0], [1.0]], **{name: None})
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gmmatch.errors import ConvergenceWarning, InvalidInputError
+from gmmatch.errors import ConvergenceWarning, InvalidInputError, InvalidTypeError
 from gmmatch.median.acceleration import AndersonMixer
 from gmmatch.median.passes import Evaluation, evaluate, weighted_mean
 from gmmatch.median.result import MedianResult
@@ -241,6 +241,9 @@ def _check_point(init: Any, n_features: int) -> Vector:
 
 
 def _check_options(eps: float, max_iter: int, delta: float, stop: str) -> None:
+    for name, value in (("eps", eps), ("max_iter", max_iter), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise InvalidTypeError(f"{name}={value!r}: expected a number.")
     if not eps >= 0.0:
         raise InvalidInputError(f"eps={eps!r}: expected a number of at least 0, such as 1e-8.")
     if max_iter < 1:

@@ -225,7 +225,7 @@ class Selector(EstimatorConventions, BaseEstimator):
                     already=already,
                     k=int(share) - len(already),
                     random=np.random.default_rng(stream),
-                    threads=jobs if len(groups) == 1 else 1,
+                    threads=1 if len(groups) >= jobs else jobs,
                     label=group.label,
                 )
             )
@@ -238,7 +238,10 @@ class Selector(EstimatorConventions, BaseEstimator):
                 return GroupResult(Picks.join([]), {})
             return self.pick_group(task)
 
-        return map_in_order(work, len(tasks), resolve_jobs(self.n_jobs) if len(tasks) > 1 else 1)
+        # Classes side by side where there are enough of them; otherwise one after another, each on all
+        # threads. The picks are the same.
+        jobs = resolve_jobs(self.n_jobs)
+        return map_in_order(work, len(tasks), jobs if len(tasks) >= jobs else 1)
 
     def _selection(self, request: Request, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
         rows, chosen, fresh = request.rows, [], []
