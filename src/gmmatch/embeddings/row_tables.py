@@ -1,0 +1,169 @@
+"""What is known of each row besides its embedding, in Parquet: source row, id and label."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.embeddings.manifest import damaged_file
+from gmmatch.errors import InvalidTypeError
+from gmmatch.labels import Label, plain_label
+
+_AS_JSON = b"json"
+
+
+@dataclass
+class RowTable:
+    """The facts about some rows, as plain Python values.
+
+    Attributes
+    ----------
+    source_rows
+        The number of each row in the source; greater than the row's number here if rows were skipped.
+    ids
+        Integers or strings.
+    labels
+        Numbers, strings, booleans or None; or None if there are no labels.
+    """
+
+    source_rows: list[int] = field(default_factory=list)
+    ids: list[Any] = field(default_factory=list)
+    labels: list[Label] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source_rows)
+
+    def cut(self, n: int) -> None:
+        """Keep the first n rows."""
+        for values in (self.source_rows, self.ids, self.labels):
+            if values is not None:
+                del values[n:]
+
+
+def encode_table(table: RowTable) -> bytes:
+    """Write a table as the bytes of a Parquet file; equal tables give equal bytes.
+
+    Values of one type make a column of that type. A mixture, or text that is no valid Unicode (as file
+    names can be), is written as JSON, and the column's metadata say so.
+
+    Examples
+    --------
+    >>> decode_table(encode_table(RowTable([0, 2], ["a", 7], [None, 1.5]))).ids
+    ['a', 7]
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: list[tuple[str, Any, Any]] = [
+        ("source_row", pa.array(table.source_rows, pa.int64()), None),
+        ("id", *_encoded(table.ids)),
+    ]
+    if table.labels is not None:
+        columns.append(("label", *_encoded(table.labels)))
+    fields = [pa.field(name, array.type, metadata=metadata) for name, array, metadata in columns]
+    data = pa.Table.from_arrays([array for _, array, _ in columns], schema=pa.schema(fields))
+    buffer = io.BytesIO()
+    pq.write_table(data, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _encoded(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
+    import pyarrow as pa
+
+    types = {type(value) for value in values if value is not None}
+    kinds = {int: pa.int64(), str: pa.string(), bool: pa.bool_(), float: pa.float64()}
+    if len(types) <= 1:
+        kind = kinds[types.pop()] if types else pa.null()
+        try:
+            return pa.array(values, kind), None
+        except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
+            pass
+    texts = [None if value is None else json.dumps(value) for value in values]
+    return pa.array(texts, pa.string()), {b"encoding": _AS_JSON}
+
+
+def decode_table(data: bytes) -> RowTable:
+    """Read what :func:`encode_table` wrote; see its example."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(data))
+    columns = {}
+    for name in table.column_names:
+        values = table.column(name).to_pylist()
+        metadata = table.schema.field(name).metadata or {}
+        if metadata.get(b"encoding") == _AS_JSON:
+            values = [None if value is None else json.loads(value) for value in values]
+        columns[name] = values
+    return RowTable(columns["source_row"], columns["id"], columns.get("label"))
+
+
+def checked_ids(ids: Any) -> list[Any]:
+    """Ids as plain integers and strings.
+
+    Examples
+    --------
+    >>> checked_ids(np.array([3, 4]))
+    [3, 4]
+    """
+    values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise InvalidTypeError(f"ids holds {value!r}: an id is an integer or a text.")
+    return values
+
+
+def checked_labels(labels: Any) -> list[Label]:
+    """Labels as plain Python scalars, None where there is none.
+
+    Examples
+    --------
+    >>> checked_labels(["cat", None, np.float64("nan")])
+    ['cat', None, None]
+    """
+    return [plain_label(label) for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
+
+
+def as_array(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as a NumPy array: of numbers if all are of one type, of Python objects otherwise.
+
+    Examples
+    --------
+    >>> as_array([3, 4]).dtype, as_array(["a", None]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    types = {type(value) for value in values}
+    if types == {bool} or types == {float}:
+        return np.array(values)
+    if types <= {int} and all(-(2**63) <= value < 2**63 for value in values):
+        return np.array(values, dtype=np.int64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def read_table(path: Path, sha256: str, n_rows: int) -> RowTable:
+    """Read a table from its file, after comparing its checksum and its number of rows."""
+    import pyarrow as pa
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise damaged_file(path, error.strerror or error) from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise damaged_file(path, "its checksum is wrong")
+    try:
+        table = decode_table(data)
+    except (pa.ArrowException, ValueError, KeyError) as error:
+        raise damaged_file(path, error) from None
+    if len(table) != n_rows:
+        raise damaged_file(path, f"it has {len(table)} rows instead of {n_rows}")
+    return table

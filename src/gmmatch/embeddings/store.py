@@ -1,0 +1,215 @@
+"""Reading a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.embeddings.locking import WriterLock
+from gmmatch.embeddings.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    check_files,
+    damaged_file,
+    is_shard_file,
+    load_manifest,
+)
+from gmmatch.embeddings.row_tables import RowTable, as_array, read_table
+from gmmatch.embeddings.sharded_array import ShardedArray
+from gmmatch.embeddings.storage import is_leftover, sha256_of
+from gmmatch.errors import InvalidInputError
+from gmmatch.types import Indices
+
+
+class Store:
+    """Embeddings on disk, with their ids and labels; made by :func:`open_store`.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    manifest
+        What it says about itself.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    def __len__(self) -> int:
+        return self.manifest.n_rows
+
+    def __bool__(self) -> bool:
+        return True  # an open store is one even if it has no rows
+
+    @property
+    def n_features(self) -> int:
+        """Numbers per row; 0 if that is not known because there are no rows."""
+        return self.manifest.n_features or 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers: float16 or float32."""
+        return np.dtype(self.manifest.dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self), self.n_features
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows of the source are in."""
+        return self.manifest.complete
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder that made the rows."""
+        return self.manifest.encoder
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What was encoded, as the source described itself."""
+        return self.manifest.source
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", incomplete"
+        return f"<Store {str(self.path)!r}: {len(self):,} rows of {self.n_features} by {self.encoder}{state}>"
+
+    @cached_property
+    def _table(self) -> RowTable:
+        labels: list[Any] | None = [] if self.manifest.has_labels else None
+        table = RowTable([], [], labels)
+        for shard in self.manifest.shards:
+            path = self.path / shard.table_file
+            part = read_table(path, shard.table_sha256, shard.n_rows)
+            table.source_rows.extend(part.source_rows)
+            table.ids.extend(part.ids)
+            if labels is not None:
+                labels.extend(part.labels or [None] * len(part))
+        return table
+
+    @cached_property
+    def ids(self) -> NDArray[Any]:
+        """The names of the rows, shape (n,): int64, or an array of Python objects."""
+        return as_array(self._table.ids)
+
+    @cached_property
+    def labels(self) -> NDArray[Any] | None:
+        """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
+        return None if self._table.labels is None else as_array(self._table.labels)
+
+    @cached_property
+    def source_rows(self) -> Indices:
+        """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
+        return np.array(self._table.source_rows, dtype=np.int64)
+
+    @cached_property
+    def _array(self) -> ShardedArray:
+        shards = self.manifest.shards
+        return ShardedArray(
+            [self.path / shard.array_file for shard in shards],
+            lengths=[shard.n_rows for shard in shards],
+            n_features=self.n_features,
+            dtype=self.dtype,
+        )
+
+    def as_array(self) -> ShardedArray:
+        """Return all rows as one array, memory-mapped; nothing is read yet."""
+        return self._array
+
+    def row_blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield ``(start, block)`` for all rows in order; see :meth:`ShardedArray.row_blocks`."""
+        return self._array.row_blocks(n_rows)
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum; raise an error that names the first wrong one."""
+        for shard in self.manifest.shards:
+            for name, expected in (
+                (shard.array_file, shard.array_sha256),
+                (shard.table_file, shard.table_sha256),
+            ):
+                if sha256_of(self.path / name) != expected:
+                    raise damaged_file(self.path / name, "its checksum is wrong")
+
+
+def open_store(
+    path: str | os.PathLike[str], *, verify: bool = False, allow_incomplete: bool = False
+) -> Store:
+    """Open a store for reading.
+
+    The manifest is checked, and that all files are there with their right sizes; their contents are
+    compared with their checksums only on request, because that reads everything.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    verify
+        Whether to compare all checksums.
+    allow_incomplete
+        Whether a store that is still being written, or whose writing was interrupted, will do.
+
+    Returns
+    -------
+    Store
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmmatch.embeddings import StoreWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoreWriter(f"{folder}/x.emb", encoder="mine", encoder_fingerprint="1") as writer:
+    ...         writer.append(np.eye(3), ids=["a", "b", "c"], labels=[0, 1, 0])
+    ...         writer.finish()
+    ...     store = open_store(f"{folder}/x.emb", verify=True)
+    ...     store.as_array()[1], store.ids, store.labels
+    (array([0., 1., 0.], dtype=float16), array(['a', 'b', 'c'], dtype=object), array([0, 1, 0]))
+    """
+    folder = Path(path)
+    manifest = load_manifest(folder)
+    if not manifest.complete and not allow_incomplete:
+        raise InvalidInputError(
+            f"{folder} is not complete ({manifest.n_rows:,} rows so far): run the command that makes it again to "
+            "finish it, or pass allow_incomplete=True to use what is there."
+        )
+    check_files(folder, manifest)
+    store = Store(folder, manifest)
+    if verify:
+        store.verify()
+    return store
+
+
+def delete_store(path: str | os.PathLike[str]) -> None:
+    """Delete a store, and nothing else that may lie in its folder.
+
+    Parameters
+    ----------
+    path
+        The folder. It must be a store, and nobody may be writing to it.
+
+    Examples
+    --------
+    >>> delete_store("nowhere.emb")
+    Traceback (most recent call last):
+    gmmatch.errors.DataFileNotFoundError: nowhere.emb: there is no such folder.
+    """
+    folder = Path(path)
+    load_manifest(folder)
+    lock = WriterLock(folder)
+    try:
+        # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
+        (folder / MANIFEST_NAME).unlink()
+        for file in list(folder.iterdir()):
+            if is_shard_file(file.name) or is_leftover(file.name):
+                file.unlink(missing_ok=True)
+    finally:
+        lock.release()
+    if not any(folder.iterdir()):
+        folder.rmdir()
