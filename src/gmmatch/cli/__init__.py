@@ -14,9 +14,14 @@ import typer
 from gmmatch.cli._group import CommandGroup
 
 COMMANDS = (
+    "compare",
     "demo",
+    "embed",
+    "export",
+    "info",
     "methods",
     "reproduce",
+    "select",
 )
 
 

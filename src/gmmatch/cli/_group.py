@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -56,8 +57,9 @@ class CommandFiles(Mapping[str, Any]):
 class CommandGroup(TyperGroup):
     """The top of the command line.
 
-    An error that gmmatch raises on purpose becomes one line on stderr and exit code 2, and Ctrl-C one line
-    and 130; ``--traceback`` lets the error through as it is.
+    An error that gmmatch raises on purpose, or that the operating system does (a full disk, a file without
+    permission), becomes one line on stderr and exit code 2, and Ctrl-C one line and 130; ``--traceback``
+    lets the error through as it is. Anything else is a bug, with a traceback and exit code 1.
     """
 
     files: CommandFiles
@@ -88,6 +90,12 @@ class CommandGroup(TyperGroup):
                 raise
             _say(f"Error: {_one_line(error)}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
+        except OSError as error:
+            # A closed pipe is how `| head` ends a command, which Click knows.
+            if ctx.params["traceback"] or error.errno in (None, errno.EPIPE):
+                raise
+            _say(f"Error: {_one_line(_system_error(error))}", typer.colors.RED)
+            raise typer.Exit(_EXIT_ERROR) from error
         except KeyboardInterrupt as interruption:
             if ctx.params["traceback"]:
                 raise
@@ -104,6 +112,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         _say(f"Warning: {_one_line(message)}", typer.colors.YELLOW)
     else:
         _plain_showwarning(message, category, *where, **more)
+
+
+def _system_error(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename else ""
+    return f"{place}{error.strerror or error}."
 
 
 def _one_line(message: object) -> str:

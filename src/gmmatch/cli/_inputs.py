@@ -1,0 +1,272 @@
+"""What `select`, `compare` and `info` read: a store, or a file of embeddings, with its labels and ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gmmatch.data.source import BaseSource
+    from gmmatch.embeddings.row_tables import RowTable
+    from gmmatch.embeddings.store import Store
+    from gmmatch.types import Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Rows to select from; nothing but the labels is in memory, if the format allows it.
+
+    Attributes
+    ----------
+    rows
+        What ``gmmatch.select`` takes.
+    shape
+        Rows and features.
+    labels
+        One per row, or None.
+    origin
+        Where the rows come from, for a selection's provenance.
+    store
+        The store, if that is what they lie in.
+    source_ids
+        The ids of a source with ids of its own.
+    """
+
+    rows: Any
+    shape: tuple[int, int]
+    labels: Any
+    origin: dict[str, Any]
+    store: Store | None = None
+    source_ids: Sequence[Any] | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def ids_of(self, rows: Indices) -> NDArray[Any] | None:
+        """Return the ids of these rows, in their order; None where ids are no more than row numbers."""
+        import numpy as np
+
+        from gmmatch.embeddings.row_tables import as_array
+
+        if self.store is None:
+            return (
+                None if self.source_ids is None else as_array([self.source_ids[row] for row in rows.tolist()])
+            )
+        # Of the ids of millions of rows only those of the picks are kept.
+        found: dict[int, Any] = {}
+        wanted = np.unique(rows)
+        for start, stop, table in store_tables(self.store):
+            first, last = np.searchsorted(wanted, [start, stop])
+            found.update((row, table.ids[row - start]) for row in wanted[first:last].tolist())
+        return as_array([found[row] for row in rows.tolist()])
+
+
+def is_store(path: str | Path) -> bool:
+    """Tell whether a path is a store, even if its manifest cannot be read.
+
+    Examples
+    --------
+    >>> is_store("nowhere.emb")
+    False
+    """
+    manifest = Path(path) / "manifest.json"
+    if not manifest.is_file():
+        return False
+    try:
+        document = json.loads(manifest.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True
+    return isinstance(document, dict) and document.get("format") == "gmmatch-embeddings"
+
+
+def open_embeddings(path: str, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
+    """Open a store or a file of embeddings.
+
+    Parameters
+    ----------
+    path
+        A store, or what :func:`gmmatch.data.open_source` takes, if it holds embeddings.
+    labels
+        Labels in place of its own: a file (see :func:`gmmatch.cli._labels.read_labels`) or the name of a
+        column; ``"none"`` for none.
+    memory
+        The most bytes that rows may take which have to be read into memory, because their format has no
+        row that can be looked up (Parquet, ``.npz``).
+
+    Returns
+    -------
+    Embeddings
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.zeros((3, 2)))
+    ...     open_embeddings(f"{folder}/x.npy").shape
+    (3, 2)
+    """
+    from gmmatch.cli._labels import is_label_file, read_labels
+
+    if is_store(path):
+        return _open_store(path, labels)
+    column = labels if labels is not None and labels != "none" and not is_label_file(labels) else None
+    source = _open_source(path, "" if labels == "none" else column)
+    rows, shape = _rows_of(source, memory)
+    own = None if labels == "none" else source.labels
+    if labels is not None and labels != "none" and column is None:
+        own = read_labels(labels, shape[0])
+    ids = source.ids
+    return Embeddings(
+        rows, shape, own, {"source": source.describe()}, source_ids=None if isinstance(ids, range) else ids
+    )
+
+
+def store_tables(store: Store) -> Iterator[tuple[int, int, RowTable]]:
+    """Yield the ids, labels and source rows of a store a shard at a time, with the shard's bounds."""
+    from gmmatch.embeddings.row_tables import read_table
+
+    for shard in store.manifest.shards:
+        yield (
+            shard.start,
+            shard.stop,
+            read_table(store.path / shard.table_file, shard.table_sha256, shard.n_rows),
+        )
+
+
+def _open_store(path: str, labels: str | None) -> Embeddings:
+    from gmmatch.cli._labels import is_label_file, read_labels
+    from gmmatch.embeddings import open_store
+
+    store = open_store(path)
+    if not len(store):
+        raise InvalidInputError(f"{path} has no rows.")
+    own: Any = None
+    if labels is None:
+        own = _store_labels(store)
+    elif labels != "none":
+        if not is_label_file(labels):
+            raise InvalidInputError(
+                f"--labels {labels}: there is no such file, and a store has no columns; "
+                "give a file with one label per row."
+            )
+        own = read_labels(labels, len(store), positions=lambda n: _source_rows(store, n))
+    manifest = store.manifest
+    origin = {
+        "store": str(store.path),
+        "encoder": manifest.encoder,
+        "encoder_fingerprint": manifest.encoder_fingerprint,
+        "source": manifest.source,
+        "source_fingerprint": manifest.source_fingerprint,
+    }
+    return Embeddings(store.as_array(), store.shape, own, origin, store=store)
+
+
+def _store_labels(store: Store) -> NDArray[Any] | None:
+    import numpy as np
+
+    if not store.manifest.has_labels:
+        return None
+    # One object per class instead of one per row.
+    known: dict[tuple[type, Any], Any] = {}
+    labels: NDArray[Any] = np.empty(len(store), dtype=object)
+    for start, stop, table in store_tables(store):
+        labels[start:stop] = [known.setdefault((type(label), label), label) for label in table.labels or []]
+    return labels
+
+
+def _source_rows(store: Store, n_labels: int) -> NDArray[np.int64] | None:
+    """Where to find the labels of a store's rows among those of its source, which may have more rows."""
+    import numpy as np
+
+    if store.source.get("n_rows") != n_labels:
+        return None
+    return np.concatenate([np.array(table.source_rows) for _, _, table in store_tables(store)])
+
+
+def _open_source(path: str, label_column: str | None) -> BaseSource:
+    from gmmatch.data import open_source
+
+    source = open_source(path, label_column=label_column)
+    if source.kind != "embedding":
+        rows = {"image": "images", "text": "texts"}[source.kind]
+        raise InvalidInputError(
+            f"{path} holds {rows}, not embeddings: make some first, as `gmmatch embed {path} -o rows.emb`."
+        )
+    return source
+
+
+def _rows_of(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:
+    import numpy as np
+
+    from gmmatch.data.arrays import ArraySource
+
+    if isinstance(source, ArraySource):
+        array = source.array
+        wrapped = (
+            MappedBfloat16(array)
+            if source.describe()["format"] == "safetensors file" and _is_bfloat16(source)
+            else array
+        )
+        return wrapped, tuple(array.shape)
+    n_rows = source.n_rows
+    if n_rows is None:
+        raise InvalidInputError(
+            f"{source.location} is a stream: write it to a store first, with `gmmatch embed --encoder identity`."
+        )
+    out: NDArray[Any] | None = None
+    for batch in source.batches(4096):
+        if out is None:
+            shape = (n_rows, batch.rows.shape[1])
+            needed = n_rows * shape[1] * batch.rows.dtype.itemsize
+            if memory is not None and needed > memory // 2:
+                raise InvalidInputError(
+                    f"{source.location} would take {needed:,} bytes of memory, and --memory allows half of "
+                    f"{memory:,} for it: write it to a store first, as `gmmatch embed {source.location} -o rows.emb "
+                    "--encoder identity`."
+                )
+            out = np.empty(shape, dtype=batch.rows.dtype)
+        out[batch.start : batch.start + len(batch)] = batch.rows
+    if out is None:
+        raise InvalidInputError(f"{source.location} has no rows.")
+    return out, (out.shape[0], out.shape[1])
+
+
+def _is_bfloat16(source: Any) -> bool:
+    return bool(source._bfloat16) and source.array.dtype.name == "uint16"
+
+
+class MappedBfloat16:
+    """Rows of a safetensors file of bfloat16 numbers, as selectors read them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> MappedBfloat16(np.zeros((3, 2), dtype=np.uint16)).row_source().shape
+    (3, 2)
+    """
+
+    bfloat16 = True
+    on_disk = True
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        picked: NDArray[Any] = self.array[rows]
+        return picked
+
+    def row_source(self) -> MappedBfloat16:
+        """Return itself."""
+        return self

@@ -1,0 +1,150 @@
+"""Labels from a file beside the embeddings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.types import Indices
+
+_SUFFIXES = (".npy", ".npz", ".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
+
+
+def is_label_file(text: str) -> bool:
+    """Tell whether ``--labels`` names a file rather than a column.
+
+    Examples
+    --------
+    >>> is_label_file("human.npy"), is_label_file("labels.parquet::worse"), is_label_file("category")
+    (True, True, False)
+    """
+    file, _ = _split(text)
+    return file.suffix.lower() in _SUFFIXES or file.exists()
+
+
+def read_labels(
+    text: str,
+    n_rows: int,
+    *,
+    option: str = "--labels",
+    positions: Callable[[int], Indices | None] | None = None,
+) -> Any:
+    """Read one label per row from a file.
+
+    Parameters
+    ----------
+    text
+        ``.npy``; ``.txt`` with a label per line; or ``.npz``, ``.csv``, ``.tsv``, ``.jsonl`` or
+        ``.parquet`` with a column ``label`` or a single one, or another one as ``file.csv::column``.
+    n_rows
+        How many labels are expected.
+    option
+        What to call the argument in messages.
+    positions
+        Called when the file has another number of labels, with that number: returns which of them belong
+        to the rows, or None if it cannot say.
+
+    Returns
+    -------
+    array or list
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "l.csv").write_text("row,label\\n0,cat\\n1,dog\\n")
+    ...     read_labels(f"{folder}/l.csv", 2)
+    ['cat', 'dog']
+    """
+    file, column = _split(text)
+    if not file.is_file():
+        raise DataFileNotFoundError(f"{option} {text}: there is no such file.")
+    try:
+        labels = _read(file, column)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{option} {text}: {error}") from None
+    except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
+        raise InvalidInputError(f"{option} {text} cannot be read: {reason}.") from None
+    if len(labels) != n_rows:
+        among = None if positions is None else positions(len(labels))
+        if among is None:
+            raise InvalidInputError(
+                f"{option} {text} holds {len(labels):,} labels, but there are {n_rows:,} rows: give one per row."
+            )
+        labels = [labels[row] for row in among.tolist()]
+    return labels
+
+
+def _split(text: str) -> tuple[Path, str | None]:
+    file, marks, column = text.rpartition("::")
+    return (Path(file), column) if marks else (Path(text), None)
+
+
+def _read(file: Path, column: str | None) -> Any:
+    import numpy as np
+
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        array = np.load(file, allow_pickle=False)
+        if array.ndim != 1:
+            raise InvalidInputError(f"it has shape {array.shape}, where one label per row is expected.")
+        return array
+    if suffix == ".npz":
+        with np.load(file, allow_pickle=False) as members:
+            return members[_column(members.files, column)]
+    if suffix in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(file) as table:
+            name = _column(table.schema_arrow.names, column)
+            return table.read(columns=[name]).column(name).to_pylist()
+    if suffix in (".csv", ".tsv"):
+        return _from_csv(file, column)
+    if suffix in (".jsonl", ".ndjson"):
+        records = list(_json_records(file))
+        name = _column(list(dict.fromkeys(key for record in records for key in record)), column)
+        return [record.get(name) for record in records]
+    if suffix == ".txt":
+        return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    raise InvalidInputError(f"give a file that ends in {', '.join(_SUFFIXES)}.")
+
+
+def _from_csv(file: Path, column: str | None) -> list[str | None]:
+    import csv
+
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        first = text.readline()
+        text.seek(0)
+        reader = csv.DictReader(text, delimiter=max(",;\t|", key=first.count))
+        name = _column(list(reader.fieldnames or []), column)
+        return [record[name] or None for record in reader]
+
+
+def _json_records(file: Path) -> Iterator[dict[str, Any]]:
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise InvalidInputError(f"line {number} is not a JSON object.")
+                yield record
+
+
+def _column(names: list[str], wanted: str | None) -> str:
+    listed = ", ".join(repr(name) for name in names) or "none"
+    if wanted is not None:
+        if wanted not in names:
+            raise InvalidInputError(f"there is no column {wanted!r}; its columns are {listed}.")
+        return wanted
+    for name in ("label", "labels"):
+        if name in names:
+            return name
+    if len(names) != 1:
+        raise InvalidInputError(f"say which column, as file::column; its columns are {listed}.")
+    return names[0]

@@ -1,0 +1,95 @@
+"""Running a method on what a command was given."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.budget import resolve_count
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.cli._inputs import Embeddings
+    from gmmatch.selection import Selection
+
+# What Python and the compiled loops take before any row is read, and the least that a matching can work in.
+_OVERHEAD = 200_000_000
+_LEAST_WORKING = 16_000_000
+# A parameter that the command has an option of its own for.
+_OWN_OPTIONS = {"k": "-k", "per_class": "--per-class", "random_state": "--seed", "memory_limit": "--memory"}
+
+
+def run_selection(
+    embeddings: Embeddings,
+    *,
+    k: str,
+    method: str,
+    per_class: Any,
+    seed: int,
+    memory: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> tuple[Selection, float]:
+    """Select, and return the selection with its ids and origin, and the seconds it took.
+
+    Parameters
+    ----------
+    embeddings
+        What to select from.
+    k, method, per_class, seed
+        As for ``gmmatch.select``.
+    memory
+        The most bytes that the whole process should use.
+    options
+        Other parameters of the method.
+
+    Returns
+    -------
+    (selection, seconds)
+    """
+    from gmmatch.selection import Selection
+    from gmmatch.selectors.registry import method_class, select
+
+    options = dict(options or {})
+    for name, option in _OWN_OPTIONS.items():
+        if name in options:
+            raise InvalidInputError(f"--set {name}=...: use {option} for that.")
+    known = {field.name for field in fields(method_class(method))}
+    # Before the rows are read, which may take minutes.
+    resolve_count(k, len(embeddings), replacement=bool(options.get("replacement")))
+    if memory is not None and "memory_limit" in known:
+        options["memory_limit"] = working_bytes(memory)
+    began = time.perf_counter()
+    found = select(
+        embeddings.rows,
+        y=embeddings.labels,
+        k=k,
+        method=method,
+        per_class=per_class,
+        random_state=seed,
+        **options,
+    )
+    seconds = time.perf_counter() - began
+    named = Selection(
+        found.order,
+        found.n_rows,
+        found.groups,
+        embeddings.ids_of(found.order),
+        {**found.provenance, "embeddings": embeddings.origin},
+    )
+    return named, seconds
+
+
+def working_bytes(memory: int) -> int:
+    """Return how much of the memory of a process a method may work in.
+
+    Examples
+    --------
+    >>> working_bytes(1_000_000_000)
+    800000000
+    """
+    if memory - _OVERHEAD < _LEAST_WORKING:
+        raise InvalidInputError(
+            f"--memory {memory:,} bytes is too little: give at least {_OVERHEAD + _LEAST_WORKING:,}."
+        )
+    return memory - _OVERHEAD

@@ -1,0 +1,120 @@
+"""``gmmatch compare``: several methods on the same rows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gmmatch.cli._arguments import PerClassChoice, parse_memory, split_names
+from gmmatch.cli._output import console, print_json, progress
+
+
+def compare(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+        ),
+    ],
+    k: Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")],
+    methods: Annotated[
+        str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
+    ] = "random,moderate,gm-matching",
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|COLUMN",
+            help="The true labels, from a file (.npy, .txt, or a table, as file.csv::column) or a column of the "
+            "input. A pick is then wrong if its label is not the true one.",
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|COLUMN", help="Labels in place of the input's own; 'none' for none."),
+    ] = None,
+    per_class: Annotated[
+        PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
+    ] = PerClassChoice.proportional,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    memory: Annotated[
+        str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Run several methods on the same rows and measure what they keep.
+
+    Moment error is the distance between the means of the picks and of all rows, MMD the distance between them
+    as distributions, both averaged over the classes; with --truth, the rows compared with are those whose label
+    is true. Coverage is the distance from a row to its nearest pick. Less is better everywhere.
+
+    \b
+    Examples:
+      gmmatch compare photos.emb -k 10% --methods random,moderate,gm-matching
+      gmmatch compare noisy.emb -k 10% --truth true_labels.npy --json
+    """
+    names = split_names(methods, "--methods")
+    limit = parse_memory(memory)
+    from gmmatch.cli._comparing import Comparison, read_truth
+    from gmmatch.cli._inputs import open_embeddings
+    from gmmatch.cli._selecting import run_selection
+    from gmmatch.selectors.registry import method_class, select
+
+    for name in names:
+        method_class(name)  # before the work, not after half of it
+        select([[0.0], [1.0]], k=1, method=name)  # so that no method's time includes its loading
+    embeddings = open_embeddings(source, labels=labels, memory=limit)
+    comparison = Comparison(embeddings, read_truth(truth, embeddings, source), per_class.argument, seed)
+    rows = []
+    with progress() as bar:
+        for name in bar.track(names, description="Selecting and measuring"):
+            selection, seconds = run_selection(
+                embeddings, k=k, method=name, per_class=per_class.argument, seed=seed, memory=limit
+            )
+            rows.append(
+                {"method": name, "k": selection.k, **comparison.measure(selection), "seconds": seconds}
+            )
+    result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
+    if as_json:
+        print_json(result)
+    else:
+        _print_table(result)
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    known = result["rows"][0]["contamination"] is not None
+    table = Table(
+        title=f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows",
+        caption=_caption(result),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("method", overflow="fold")
+    headings = ["moment error", "MMD", "coverage (mean, max)", "seconds"]
+    for heading in (["wrong labels"] if known else []) + headings:
+        table.add_column(heading, justify="right")
+    for row in result["rows"]:
+        wrong = [f"{row['contamination']:.1%}"] if known else []
+        covered = f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}"
+        distances = ["" if row[name] is None else f"{row[name]:.4g}" for name in ("moment_error", "mmd")]
+        figures = [*distances, covered, f"{row['seconds']:.1f}"]
+        table.add_row(row["method"], *wrong, *figures)
+    console().print(table)
+
+
+def _caption(result: dict[str, Any]) -> str:
+    said = []
+    if result["wrong_labels"] is not None:
+        said.append(f"Of all rows, {result['wrong_labels']:.1%} are labelled wrongly.")
+    if result["sampled_rows"] < result["n_rows"]:
+        said.append(f"MMD and coverage are of a sample of {result['sampled_rows']:,} rows.")
+    if result["classes"]:
+        said.append(f"Moment error and MMD are averages over {result['classes']:,} classes.")
+    return " ".join(said)

@@ -1,0 +1,202 @@
+"""``gmmatch embed``: from images, texts or vectors to a store of embeddings."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gmmatch.cli._output import console, note, print_json, progress
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.data.source import BaseSource
+    from gmmatch.embedding_run import EmbedReport
+
+_LISTED_AT_MOST = 5
+
+
+class OnErrorChoice(str, Enum):
+    """What becomes of a row that cannot be encoded."""
+
+    stop = "raise"
+    skip = "skip"
+
+
+class DtypeChoice(str, Enum):
+    """Type of the numbers in the store."""
+
+    auto = "auto"
+    float16 = "float16"
+    float32 = "float32"
+
+
+def embed(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of images; a Parquet, CSV, JSON-lines or WebDataset file, or a folder or pattern of "
+            "such files; a file of vectors (.npy, .npz, .safetensors); or the name of a Hugging Face dataset."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The store: a folder, made if missing.")],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            "-e",
+            help="A model folder or the name of a model on the Hugging Face hub; 'pixels' or 'pixels:HxW'; "
+            "'identity' for vectors; 'file.py:function'. By default CLIP for images, MiniLM for text.",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Rows to encode at a time; the encoder's choice by default.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads that decode images; one per core by default.")
+    ] = None,
+    dtype: Annotated[DtypeChoice, typer.Option(help="Type of the numbers in the store.")] = DtypeChoice.auto,
+    device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
+    image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="The column of labels; '' for none. Found by its name by default.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Which split, where there are several.")] = None,
+    streaming: Annotated[
+        bool, typer.Option("--streaming", help="Read a Hugging Face dataset over the network as it is used.")
+    ] = False,
+    on_error: Annotated[
+        OnErrorChoice,
+        typer.Option(
+            help="Whether a row that cannot be encoded (a broken image) ends the run or is left out."
+        ),
+    ] = OnErrorChoice.stop,
+    force: Annotated[
+        bool, typer.Option("--force", help="Delete the store if there is one, and begin again.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
+) -> None:
+    """Turn images, texts or vectors into a store of embeddings.
+
+    A run that was stopped, however that happened, goes on where it was when the same command is given again.
+
+    \b
+    Examples:
+      gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
+      gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
+    """
+    from gmmatch.data import open_source
+
+    options = {
+        "text_column": text_column,
+        "image_column": image_column,
+        "label_column": label_column,
+        "id_column": id_column,
+        "split": split,
+    }
+    opened = open_source(source, streaming=streaming, **options)
+    if opened.n_rows == 0:
+        raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
+    from gmmatch.embedding_run import embed as run
+    from gmmatch.encoders import load_encoder
+
+    if not as_json:
+        note(f"{source}: {opened.how or opened.format}.")
+    model = load_encoder(encoder, kind=opened.kind, device=device)
+    if force:
+        _delete(output)
+    with progress() as bar:
+        task = bar.add_task("Encoding", total=opened.n_rows)
+        report = run(
+            RecordedSource(opened, {name: value for name, value in options.items() if value is not None}),
+            model,
+            output,
+            batch_size=batch_size,
+            workers=workers,
+            dtype=dtype.value,
+            on_error="skip" if on_error is OnErrorChoice.skip else "raise",
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print_json(describe_report(report, opened.kind))
+    else:
+        _print_summary(report, opened.kind)
+
+
+class RecordedSource:
+    """A source that also says with which options it was opened, so that `export` can open it the same way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gmmatch.data import open_source
+    >>> RecordedSource(open_source(np.zeros((1, 2))), {"split": "train"}).describe()["opened_with"]
+    {'split': 'train'}
+    """
+
+    def __init__(self, source: BaseSource, options: dict[str, str]) -> None:
+        self._source = source
+        self._options = options
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the source is, and how it was opened."""
+        return {**self._source.describe(), "opened_with": self._options}
+
+
+def _delete(output: Path) -> None:
+    from gmmatch.cli._inputs import is_store
+    from gmmatch.embeddings import delete_store
+
+    if is_store(output):
+        delete_store(output)
+
+
+def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
+    """Return what an embedding run did, in what JSON can hold.
+
+    Examples
+    --------
+    >>> from gmmatch.embedding_run import EmbedReport
+    >>> report = EmbedReport(Path("x.emb"), 100, 8, "float32", 60, 40, (), 20, 20, 3.0)
+    >>> describe_report(report, "image")["rows_per_second"]
+    20.0
+    """
+    return {
+        "store": str(report.path),
+        "kind": kind,
+        "n_rows": report.n_rows,
+        "n_features": report.n_features,
+        "dtype": report.dtype,
+        "n_encoded": report.n_encoded,
+        "n_before": report.n_before,
+        "seconds": round(report.seconds, 3),
+        "rows_per_second": round(report.rows_per_second, 2),
+        "batch_size": report.batch_size,
+        "rows_at_once": report.rows_at_once,
+        "skipped": [{"row": row.row, "id": row.id, "reason": row.reason} for row in report.skipped],
+    }
+
+
+def _print_summary(report: EmbedReport, kind: str) -> None:
+    unit = {"image": "images", "text": "texts", "embedding": "rows"}[kind]
+    out = console()
+    before = f", {report.n_before:,} of them from before" if report.n_before else ""
+    line = f"{report.path}: {report.n_rows:,} rows of {report.n_features:,} {report.dtype} numbers{before}"
+    out.print(line, soft_wrap=True, markup=False)
+    speed = f", {report.rows_per_second:,.1f} {unit}/s" if report.n_encoded else ""
+    out.print(f"Encoded {report.n_encoded:,} {unit} in {report.seconds:.1f} s{speed}.", soft_wrap=True)
+    if report.skipped:
+        note(f"Skipped {len(report.skipped):,} rows that could not be encoded:")
+        for row in report.skipped[:_LISTED_AT_MOST]:
+            note(f"  {row.id}: {row.reason}")
+        if len(report.skipped) > _LISTED_AT_MOST:
+            note(f"  and {len(report.skipped) - _LISTED_AT_MOST:,} more")

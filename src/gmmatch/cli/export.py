@@ -1,0 +1,53 @@
+"""``gmmatch export``: the picked files or rows as a dataset of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gmmatch.cli._output import note, print_json
+
+
+def export(
+    picks: Annotated[Path, typer.Argument(help="What `gmmatch select` wrote.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="What was embedded: a folder of images, or Parquet, CSV or JSON-lines files."),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A new folder for images, a new file of the same kind for rows."),
+    ],
+    link: Annotated[
+        bool,
+        typer.Option(
+            "--link/--copy", help="Whether images are linked (hard, or symbolic on another disk) or copied."
+        ),
+    ] = False,
+    split: Annotated[
+        str | None, typer.Option(help="Which split; by default the one that was embedded.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="The column of ids; by default the one of `gmmatch embed`.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
+) -> None:
+    """Write the picked images or rows as a dataset of their own.
+
+    Images keep their sub-folders. Rows of tables keep all their columns and their order.
+
+    \b
+    Examples:
+      gmmatch export picks.parquet photos/ -o picked/ --link
+      gmmatch export picks.parquet texts.jsonl -o picked.jsonl
+    """
+    from gmmatch.cli._exporting import export_picks
+
+    count = export_picks(picks, source, output, link=link, split=split, id_column=id_column, force=force)
+    if as_json:
+        print_json({"output": str(output), "exported": count})
+    else:
+        note(f"Wrote {count:,} of the picks' rows to {output}.")

@@ -1,0 +1,139 @@
+"""``gmmatch select``: pick rows of a store or a file of embeddings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gmmatch.cli._arguments import PerClassChoice, parse_memory, parse_settings
+from gmmatch.cli._files import check_output, explained
+from gmmatch.cli._output import console, note, print_json
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.selection import Selection
+
+_FORMATS = (".parquet", ".json", ".npy")
+_CLASSES_SHOWN = 30
+
+
+def select(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+        ),
+    ],
+    k: Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where the picks go: .parquet, .json or .npy.")
+    ],
+    method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = "gm-matching",
+    per_class: Annotated[
+        PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
+    ] = PerClassChoice.proportional,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    memory: Annotated[
+        str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|COLUMN",
+            help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
+            "column of the input, or 'none'.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Pick the rows worth keeping.
+
+    \b
+    Examples:
+      gmmatch select photos.emb -k 10% -o picks.parquet
+      gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
+    """
+    _check_suffix(output)
+    check_output(output, force=force)
+    options = parse_settings(settings)
+    limit = parse_memory(memory)
+    from gmmatch.cli._inputs import open_embeddings
+    from gmmatch.cli._selecting import run_selection
+
+    embeddings = open_embeddings(source, labels=labels, memory=limit)
+    selection, seconds = run_selection(
+        embeddings, k=k, method=method, per_class=per_class.argument, seed=seed, memory=limit, options=options
+    )
+    with explained(output):
+        selection.save(output)
+    if as_json:
+        print_json(describe_selection(selection, output, seconds))
+        return
+    print_selection(selection)
+    note(f"Wrote {output} ({seconds:.1f} s).")
+
+
+def _check_suffix(output: Path) -> None:
+    if output.suffix.lower() not in _FORMATS:
+        raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
+
+
+def describe_selection(selection: Selection, output: Path | None, seconds: float | None) -> dict[str, Any]:
+    """Return the facts of a selection, without its rows, in what JSON can hold.
+
+    Examples
+    --------
+    >>> from gmmatch import Selection
+    >>> found = describe_selection(Selection([2, 0], n_rows=3), None, None)
+    >>> found["k"], found["groups"]
+    (2, [{'label': None, 'n_rows': 3, 'picked': 2, 'residual': None}])
+    """
+    facts: dict[str, Any] = {} if output is None else {"output": str(output)}
+    facts |= {"k": selection.k, "n_rows": selection.n_rows, "has_ids": selection.order_ids is not None}
+    if seconds is not None:
+        facts["seconds"] = round(seconds, 3)
+    facts["groups"] = [
+        {
+            "label": group.label,
+            "n_rows": group.n_rows,
+            "picked": len(group.order),
+            "residual": None if math.isnan(group.residual) else group.residual,
+        }
+        for group in selection.groups
+    ]
+    return {**facts, "provenance": selection.provenance}
+
+
+def print_selection(selection: Selection) -> None:
+    """Print how many rows of each class were picked, and how well they match."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    classes = any(group.label is not None for group in selection.groups)
+    title = f"{selection.k:,} of {selection.n_rows:,} rows"
+    if selection.provenance.get("method"):
+        title += f" by {selection.provenance['method']}"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_footer=classes)
+    table.add_column("class" if classes else "", footer="all", overflow="fold")
+    total = sum(group.n_rows for group in selection.groups)
+    for heading, footer in (("rows", f"{total:,}"), ("picked", f"{selection.k:,}"), ("residual", "")):
+        table.add_column(heading, footer=footer, justify="right", no_wrap=True)
+    for group in selection.groups[:_CLASSES_SHOWN]:
+        name = "(no label)" if classes else "all rows"
+        name = name if group.label is None else escape(str(group.label))
+        residual = "" if math.isnan(group.residual) else f"{group.residual:.4g}"
+        table.add_row(name, f"{group.n_rows:,}", f"{len(group.order):,}", residual)
+    hidden = len(selection.groups) - _CLASSES_SHOWN
+    if hidden > 0:
+        table.add_row(f"... {hidden:,} more", "", "", "")
+    console().print(table)
