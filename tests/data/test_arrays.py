@@ -53,8 +53,9 @@ def test_bfloat16_in_a_safetensors_file(tmp_path):
 
     tensor = torch.from_numpy(X).to(torch.bfloat16)
     save_file({"x": tensor}, tmp_path / "x.safetensors")
-    rows, _, _ = check_protocol(open_source(tmp_path / "x.safetensors"))
-    assert rows[0].dtype == np.float32
+    source = open_source(tmp_path / "x.safetensors")
+    rows, _, _ = check_protocol(source)
+    assert (source.is_bfloat16, source.array.dtype, rows[0].dtype) == (True, np.uint16, np.float32)
     np.testing.assert_array_equal(np.stack(rows), tensor.float().numpy())
 
 
@@ -174,6 +175,14 @@ class TestErrors:
                 InvalidInputError, match=r"x\.npy is not a \.npy file of numbers, or is truncated"
             ):
                 open_source(tmp_path / "x.npy")
+
+    @pytest.mark.parametrize(
+        "header", [b"[]", b"{", b'{"x": 3}', b'{"x": {"dtype": "F8_E4M3", "shape": [1, 1]}}']
+    )
+    def test_a_safetensors_header_that_is_none(self, tmp_path, header):
+        (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+        with pytest.raises(InvalidInputError, match=r"x\.safetensors is not a safetensors file"):
+            open_source(tmp_path / "x.safetensors")
 
     def test_no_columns_in_a_plain_array(self, tmp_path):
         np.save(tmp_path / "x.npy", X)

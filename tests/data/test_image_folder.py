@@ -26,7 +26,7 @@ def test_natural_order_and_classes_by_top_folder(image_folder):
     assert ids == ["cat/1.png", "cat/b/2.PNG", "dog/img09.png", "dog/img9.png", "dog/img10.png"]
     assert labels == ["cat", "cat", "dog", "dog", "dog"]
     assert [load_image(row).getpixel((0, 0))[0] for row in rows] == [2, 3, 4, 1, 0]
-    assert "2 sub-folders are the classes" in source.describe()["how"]
+    assert "the sub-folders are the classes (2)" in source.describe()["how"]
 
 
 def test_without_sub_folders_there_are_no_labels(tmp_path):
@@ -41,7 +41,7 @@ def test_images_beside_the_class_folders_have_no_label(tmp_path):
         ("b/2.png", "b"),
         ("stray.png", None),
     ]
-    assert "1 images in none of them" in source.how
+    assert "images in none of them have no label (1)" in source.how
 
 
 def test_hidden_and_other_files_are_passed_over(tmp_path):
@@ -50,7 +50,7 @@ def test_hidden_and_other_files_are_passed_over(tmp_path):
     (tmp_path / "Thumbs.db").touch()
     source = ImageFolder(tmp_path)
     assert source.ids == ["a/1.png"]
-    assert "2 other files passed over" in source.how
+    assert "other files passed over (2)" in source.how
 
 
 def test_hostile_names_are_ids_like_any_other(tmp_path):
@@ -121,7 +121,7 @@ class TestErrors:
 
     def test_no_images(self, tmp_path):
         (tmp_path / "a.txt").touch()
-        with pytest.raises(InvalidInputError, match=r"holds no images, but 1 other files \(\.txt\)"):
+        with pytest.raises(InvalidInputError, match=r"holds no images, only other files \(1 \.txt\)"):
             open_source(tmp_path)
 
     def test_a_single_image(self, tmp_path):

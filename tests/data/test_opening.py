@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -49,7 +51,7 @@ def test_an_empty_name():
 def test_a_folder_of_two_kinds_is_ambiguous(tmp_path):
     (tmp_path / "1.png").write_bytes(png())
     write_tar(tmp_path / "x.tar", [("1.txt", b"a")])
-    with pytest.raises(InvalidInputError, match="holds 1 WebDataset files and 1 images files"):
+    with pytest.raises(InvalidInputError, match="holds 1 WebDataset file and 1 image file:"):
         open_source(tmp_path)
 
 
@@ -110,6 +112,15 @@ def test_errors_are_gmmatch_errors_and_one_line(tmp_path):
         with pytest.raises(GMMatchError) as caught:
             open_source(spec)
         assert "\n" not in str(caught.value)
+
+
+def test_importing_loads_nothing_heavy():
+    program = (
+        "import sys, gmmatch.data, gmmatch.embeddings\n"
+        "print([name for name in ('pyarrow', 'PIL', 'datasets', 'torch', 'pandas', 'numba') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_natural_order_is_total():

@@ -319,6 +319,18 @@ class TestOpening:
         assert "incomplete" in repr(store)
 
 
+@pytest.mark.parametrize("method", ["gm-matching", "herding", "moderate"])
+def test_selecting_from_a_store_is_selecting_from_its_rows(tmp_path, method):
+    import gmmatch
+
+    rows = np.random.default_rng(1).standard_normal((300, 5)).astype(np.float32)
+    labels = [i % 3 for i in range(300)]
+    store = open_store(make(tmp_path / "x.emb", rows, labels=labels, rows_per_shard=64))
+    from_store = gmmatch.select(store.as_array(), y=store.labels, k=40, method=method, random_state=0)
+    in_memory = gmmatch.select(rows.astype(np.float16), y=labels, k=40, method=method, random_state=0)
+    assert from_store.order.tolist() == in_memory.order.tolist()
+
+
 def test_deleting_takes_the_store_and_nothing_else(tmp_path):
     path = make(tmp_path / "x.emb")
     (path / "notes.txt").touch()

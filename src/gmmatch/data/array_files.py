@@ -139,7 +139,7 @@ def open_safetensors(path: str | os.PathLike[str], request: ColumnRequest | None
         arrays = {name: _mapped(Path(path), header[name], data_start) for name in columns.names()}
     except InvalidInputError:
         raise
-    except (ValueError, TypeError, LookupError, OSError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
         raise _damaged(path, "safetensors file", error) from None
     return ArraySource(
         arrays[columns.data],

@@ -128,6 +128,11 @@ class ArraySource(VectorSource):
         self._bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
         super().__init__(tuple(array.shape), self._block(0, 0).dtype, location, labels=labels, ids=ids)
 
+    @property
+    def is_bfloat16(self) -> bool:
+        """Whether ``array`` holds bfloat16 numbers, as NumPy arrays can only as the bits of another type."""
+        return self._bfloat16
+
     def fingerprint(self) -> str:
         """Hash the shape, the type, up to 1,024 rows spread over the array, and all ids and labels."""
         n, s = self.array.shape

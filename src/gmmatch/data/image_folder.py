@@ -71,11 +71,11 @@ class ImageFolder(BaseSource):
         if self._has_labels:
             labels = self.labels or []
             bare = sum(label is None for label in labels)
-            parts.append(f"{len(set(labels)) - bool(bare)} sub-folders are the classes")
+            parts.append(f"the sub-folders are the classes ({len(set(labels)) - bool(bare)})")
             if bare:
-                parts.append(f"{bare} images in none of them have no label")
+                parts.append(f"images in none of them have no label ({bare})")
         if others:
-            parts.append(f"{sum(others.values())} other files passed over")
+            parts.append(f"other files passed over ({sum(others.values())})")
         return ", ".join(parts)
 
     @property
@@ -131,5 +131,5 @@ def _is_image(name: str, others: Counter[str]) -> bool:
 def _nothing_found(location: str, others: Counter[str]) -> str:
     if not others:
         return f"{location} is empty: give a folder with images in it."
-    seen = ", ".join(suffix or "no suffix" for suffix, _ in others.most_common(3))
-    return f"{location} holds no images, but {sum(others.values())} other files ({seen})."
+    seen = ", ".join(f"{count:,} {suffix or 'without a suffix'}" for suffix, count in others.most_common(3))
+    return f"{location} holds no images, only other files ({seen})."

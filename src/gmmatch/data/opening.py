@@ -250,7 +250,7 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
     main: list[str] = [name for name in ("parquet", "tar", "images") if name in found]
     main = main or [name for name in ("json", "csv") if name in found]
     if len(main) > 1:
-        counts = " and ".join(f"{found[name]} {_FORMAT_NAMES.get(name, name)} files" for name in main)
+        counts = " and ".join(_counted(found[name], _FORMAT_NAMES.get(name, "image")) for name in main)
         raise InvalidInputError(
             f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
         )
@@ -263,8 +263,12 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
     names, chosen = pick_split(listed, split, location)
     source = _opener(main[0])([folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
-    source.how = f"a folder with {len(names)} {_FORMAT_NAMES[main[0]]} files{of_split}: {source.how}"
+    source.how = f"a folder with {_counted(len(names), _FORMAT_NAMES[main[0]])}{of_split}: {source.how}"
     return source
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what} file" + ("s" if n != 1 else "")
 
 
 def _is_image(name: str) -> bool:
