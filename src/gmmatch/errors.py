@@ -15,6 +15,10 @@ class InvalidInputError(GMMatchError, ValueError):
     """An argument has a value that cannot be used; the message says what would be right."""
 
 
+class NotFiniteError(InvalidInputError):
+    """The rows hold NaN, infinity or a value too large to square."""
+
+
 class InvalidTypeError(GMMatchError, TypeError):
     """An argument has a type that cannot be used; the message says which would be right."""
 

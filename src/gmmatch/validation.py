@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
 from gmmatch.parallel import available_cores, map_in_order
 from gmmatch.rows import Rows, as_rows
 from gmmatch.types import RandomState, Vector
@@ -22,11 +22,12 @@ def check_rows(X: Any, *, name: str = "X", finite: bool = True) -> Rows:
     """Return ``X`` as rows, after checking its shape and that every number is finite."""
     rows = as_rows(X, name=name)
     if finite:
-        _check_finite(rows, name)
+        check_finite(rows, name)
     return rows
 
 
-def _check_finite(rows: Rows, name: str) -> None:
+def check_finite(rows: Rows, name: str = "X") -> None:
+    """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
         return
     threads = available_cores()
@@ -51,7 +52,7 @@ def _check_finite(rows: Rows, name: str) -> None:
         return
     # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
     first = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
-    raise InvalidInputError(
+    raise NotFiniteError(
         f"Input {name} contains NaN, infinity or a value too large to square, in {len(bad)} of {len(rows)} "
         f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
     )

@@ -13,11 +13,11 @@ from gmmatch.errors import InvalidInputError
 
 Strategy = Literal["direct", "coded", "gram"]
 
-_SCAN_ROWS = 0.10
-_SCAN_CODES = 0.030
-_ENCODE = 1.0
-_GRAM_PRODUCT = 0.036
-_GRAM_PICK = 1.5
+_SCAN_ROWS = 0.091
+_SCAN_CODES = 0.035
+_ENCODE = 1.9
+_GRAM_PRODUCT = 0.013
+_GRAM_PICK = 2.5
 
 # Codes and Gram matrices above this need the user's word, or an input five times their size.
 DEFAULT_LIMIT = 64 << 20

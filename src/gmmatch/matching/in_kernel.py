@@ -6,8 +6,6 @@ s ← s + m − k(x, ·)   with   mᵢ = ⟨μ, φ(xᵢ)⟩
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.batches import partition, shares
@@ -105,27 +103,18 @@ class _State:
         self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
         self.picked_target_scores += m
         self.count += 1
-        add_difference(self.scores, self.target_scores, self.kernel_rows.row(position))
+        self.scores += self.target_scores
+        self.scores -= self.kernel_rows.row(position)
         return float(np.sqrt(self.drift_squared)) / self.count
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
-def add_difference(
-    scores: NDArray[np.float64], plus: NDArray[np.float64], minus: NDArray[np.float64]
-) -> None:
-    """Apply scores += plus − minus."""
-    for i in range(scores.shape[0]):
-        scores[i] += plus[i] - minus[i]
+def first_best(scores: Vector, available: Mask, tie: float) -> int:
+    """Return the lowest available position whose score is within ``tie`` of the highest.
 
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def first_best(scores: NDArray[np.float64], available: NDArray[np.bool_], tie: float) -> int:
-    """Return the lowest available position whose score is within ``tie`` of the highest."""
-    best = -np.inf
-    for i in range(scores.shape[0]):
-        if available[i] and scores[i] > best:
-            best = scores[i]
-    for i in range(scores.shape[0]):
-        if available[i] and scores[i] >= best - tie:
-            return i
-    return -1
+    Examples
+    --------
+    >>> first_best(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]), 0.0)
+    1
+    """
+    reachable = np.where(available, scores, -np.inf)
+    return int(np.argmax(reachable >= reachable.max() - tie))

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gmmatch.errors import ConvergenceWarning, InvalidInputError, InvalidTypeError
+from gmmatch.errors import ConvergenceWarning, InvalidInputError, InvalidTypeError, NotFiniteError
 from gmmatch.median.acceleration import AndersonMixer
 from gmmatch.median.passes import Evaluation, evaluate, weighted_mean
 from gmmatch.median.result import MedianResult
 from gmmatch.parallel import resolve_jobs
 from gmmatch.rows import Rows
 from gmmatch.types import RandomState, Vector
-from gmmatch.validation import as_generator, check_fraction, check_rows, check_sample_weight
+from gmmatch.validation import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
 
 Stop = Literal["gap", "step"]
 
@@ -92,7 +92,7 @@ def geometric_median(
     >>> geometric_median(X).point.round(3)
     array([0.789, 0.789])
     """
-    rows = check_rows(X)
+    rows = check_rows(X, finite=False)
     weights = check_sample_weight(sample_weight, len(rows))
     check_fraction(fraction, "fraction")
     _check_options(eps, max_iter, delta, stop)
@@ -102,10 +102,14 @@ def geometric_median(
         start: Vector | str = _check_point(init, rows.n_features)
     else:
         start = "auto" if init is None else init
-    result = solve(
-        rows, weights, eps=eps, max_iter=max_iter, delta=delta, init=start, stop=stop,
-        accelerate=accelerate, threads=resolve_jobs(n_jobs),
-    )  # fmt: skip
+    try:
+        result = solve(
+            rows, weights, eps=eps, max_iter=max_iter, delta=delta, init=start, stop=stop,
+            accelerate=accelerate, threads=resolve_jobs(n_jobs),
+        )  # fmt: skip
+    except NotFiniteError:
+        check_finite(rows)  # names the rows; looking for them beforehand would cost a pass
+        raise
     if not result.converged:
         warnings.warn(
             f"The geometric median stopped after max_iter={max_iter} passes with a certified gap of "
@@ -179,7 +183,10 @@ class _Search:
 
     def at(self, point: Vector) -> Evaluation:
         self.passes += 1
-        return evaluate(self.rows, self.weights, point, self.delta, self.threads)
+        found = evaluate(self.rows, self.weights, point, self.delta, self.threads)
+        if not np.isfinite(found.objective):
+            raise NotFiniteError("The rows hold NaN, infinity or a value too large to square.")
+        return found
 
     def next_point(self, here: Evaluation) -> Vector:
         nearest = self.rows.row(here.nearest_row) if here.nearest_row >= 0 else here.point

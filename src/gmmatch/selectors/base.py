@@ -72,7 +72,9 @@ class Request:
 class GroupTask:
     """One group to pick from: its rows, and what the caller said about them.
 
-    Positions count within the group; ``row_numbers`` translates them to rows of the input.
+    Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
+    may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
+    worked on ``side_by_side``.
     """
 
     rows: Rows
@@ -84,6 +86,8 @@ class GroupTask:
     random: np.random.Generator
     threads: int
     label: Any
+    input_bytes: int
+    side_by_side: int
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,9 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _tasks(self, request: Request) -> list[GroupTask]:
         rows, groups = preprocess_rows(request.rows, request.steps), request.groups
         jobs = resolve_jobs(self.n_jobs)
+        # Classes side by side where there are enough of them; otherwise, and where rows come from files,
+        # one after another, each on all threads. The picks are the same.
+        side_by_side = jobs if len(groups) >= jobs and not rows.on_disk else 1
         streams = np.random.SeedSequence(request.seed).spawn(len(groups))
         tasks = []
         for group, share, stream in zip(groups, request.shares, streams, strict=True):
@@ -225,8 +232,10 @@ class Selector(EstimatorConventions, BaseEstimator):
                     already=already,
                     k=int(share) - len(already),
                     random=np.random.default_rng(stream),
-                    threads=1 if len(groups) >= jobs else jobs,
+                    threads=jobs if side_by_side == 1 else 1,
                     label=group.label,
+                    input_bytes=rows.nbytes,
+                    side_by_side=side_by_side,
                 )
             )
         return tasks
@@ -238,10 +247,7 @@ class Selector(EstimatorConventions, BaseEstimator):
                 return GroupResult(Picks.join([]), {})
             return self.pick_group(task)
 
-        # Classes side by side where there are enough of them; otherwise one after another, each on all
-        # threads. The picks are the same.
-        jobs = resolve_jobs(self.n_jobs)
-        return map_in_order(work, len(tasks), jobs if len(tasks) >= jobs else 1)
+        return map_in_order(work, len(tasks), tasks[0].side_by_side)
 
     def _selection(self, request: Request, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
         rows, chosen, fresh = request.rows, [], []

@@ -11,7 +11,6 @@ from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
 from gmmatch.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.engine import match
-from gmmatch.parallel import resolve_jobs
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
 from gmmatch.targets import Moment, Target, resolve_target
@@ -108,9 +107,8 @@ class MomentMatching(Selector):
         if not resolve_kernel(self.kernel).is_linear:
             return pick_in_kernel(self, task)
         # A class that fits is read once; many passes over files would each read it again.
-        limit = working_memory(self.memory_limit, task.rows.nbytes, on_disk=True)
-        jobs = 1 if task.threads > 1 else resolve_jobs(self.n_jobs)
-        task = replace(task, rows=task.rows.held(limit // (4 * jobs)))
+        limit = working_memory(self.memory_limit, task.input_bytes, on_disk=True)
+        task = replace(task, rows=task.rows.held(limit // 4))
         moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
         return self.match_moment(task, moment)
 
@@ -128,10 +126,11 @@ class MomentMatching(Selector):
         if self.unit_target:
             length = float(np.linalg.norm(point))
             point = point / length if length > 0.0 else point
+        limit = working_memory(self.memory_limit, task.input_bytes, on_disk=task.rows.on_disk)
         picks = match(
             task.rows, point, task.k, available=task.available, already=task.already, start=self.start,
             replacement=self.replacement, strategy=self.strategy, batches=self.batches, carry=self.carry,
-            random_state=task.random, memory_limit=self.memory_limit, threads=task.threads,
+            random_state=task.random, memory_limit=limit // task.side_by_side, threads=task.threads,
         )  # fmt: skip
         return GroupResult(picks, dict(moment.details), self.warnings_about(task, moment))
 
