@@ -56,9 +56,9 @@ def measure_time(*, n: int, s: int, k: int, batches: int, seed: int) -> Measured
     rows, target = Rows(matrix), matrix.mean(axis=0)
     match(Rows(matrix[:64]), target, 4, strategy="direct", batches=min(2, batches))  # loads the compiled code
     plain, _ = timed(
-        lambda: match(rows, target, k, strategy="direct", batches=batches, random_state=seed), repeats=2
+        lambda: match(rows, target, k, strategy="direct", batches=batches, random_state=seed), repeats=3
     )
-    chosen, _ = timed(lambda: match(rows, target, k, batches=batches, random_state=seed), repeats=2)
+    chosen, _ = timed(lambda: match(rows, target, k, batches=batches, random_state=seed), repeats=3)
     return {"time": plain, "time_auto": chosen}
 
 
@@ -231,7 +231,7 @@ STUDY = Study(
         "and predicts an error of O(B/k) + O(1/√B). Both are measured, and the package's carry=False, which is "
         "independent but for a few last picks per batch that correct the common error. Times are of standard "
         "normal "
-        "rows, on one core, with one pass over the batch per pick, as in the listing."
+        "rows, on one core, with one pass over the batch per pick, as in the listing; the least of three runs."
     ),
     parts=(
         Part(

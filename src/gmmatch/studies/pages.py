@@ -93,6 +93,7 @@ def index_page(studies: Sequence[Study], records: dict[str, dict[str, Any]]) -> 
             ]
         )
     seconds = sum(part["seconds"] for record in records.values() for part in record["parts"].values())
+    cores = max(record["provenance"]["cores"] for record in records.values())
     table = _table(
         Table(
             "What was recomputed, and how many of the paper's statements the numbers agree with.",
@@ -114,10 +115,10 @@ gmmatch reproduce --full all -o studies   # the paper's sizes, as on these pages
 ```
 
 A study writes `NAME.json` (every measured cell, the verdicts, versions, seeds and processor) and `NAME.png` into the
-output folder. `--quick`, the default, takes small sizes and few seeds; `--full` takes the paper's sizes (the pages
-below took {seconds / 60:.0f} minutes of processor time). A run that is stopped goes on where it was; `--fresh` starts
-over, `--seeds` sets the number of repetitions, and `--jobs` the number of processes. Cells that measure time always
-run alone.
+output folder. `--quick`, the default, takes small sizes and few seeds; `--full` takes the paper's sizes (for these
+pages {seconds / 60:.0f} minutes of measuring, on {cores} cores). A run that is stopped goes on where it was;
+`--fresh` starts over, `--seeds` sets the number of repetitions, and `--jobs` the number of processes. Cells that
+measure time always run alone.
 
 {table}
 
@@ -164,13 +165,14 @@ def _figure(name: str, suffix: str, caption: str) -> str:
 
 
 def _table(table: Table) -> str:
-    lines = [f"{table.caption}", ""]
-    lines.append("| " + " | ".join(table.columns) + " |")
-    lines.append(
-        "| " + " | ".join("---" if number == 0 else "---:" for number in range(len(table.columns))) + " |"
-    )
-    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
-    return "\n".join(lines)
+    columns = list(zip(*table.rows, strict=True))
+    marks = ["---:" if all(map(_is_number, column)) else "---" for column in columns]
+    lines = [table.columns, marks, *table.rows]
+    return "\n".join([table.caption, "", *("| " + " | ".join(line) + " |" for line in lines)])
+
+
+def _is_number(text: str) -> bool:
+    return not text or text[0] in "0123456789-−"
 
 
 def _how(record: dict[str, Any]) -> str:

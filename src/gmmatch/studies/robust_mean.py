@@ -117,7 +117,7 @@ def _table(results: Results) -> Table:
 
 STUDY = Study(
     name="robust-mean",
-    title="The mean moves, the geometric median hardly",
+    title="How far corruption moves the mean and the geometric median",
     paper=("fig:toy-moment", "fig:exp-syn-moment"),
     question=(
         "When a share ψ of the rows comes from an adversary's Gaussian, how far from the clean rows' mean "
