@@ -12,7 +12,7 @@ import numpy as np
 from gmmatch.gpu.groups import DeviceGroups
 from gmmatch.gpu.medians import GroupedMedians
 from gmmatch.median.acceleration import AndersonMixer
-from gmmatch.median.passes import Evaluation
+from gmmatch.median.passes import Evaluation, rounding_of_pull
 from gmmatch.types import Vector
 
 # Rows converted to float64 at a time.
@@ -113,4 +113,5 @@ class _Group:
             nearest_weight=float(self.weights[copies].sum()) if found else 0.0,
             total_weight=float(self.weights.sum()),
             distances=d.cpu().numpy(),
+            rounding=rounding_of_pull(len(self.rows), self.data.shape[1]),
         )

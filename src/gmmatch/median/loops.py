@@ -72,11 +72,16 @@ def weiszfeld_chunk(
     weights: NDArray[np.float64],
     point: NDArray[np.float64],
     delta: float,
+    near_origin: bool,
     distances: NDArray[np.float64],
     pull: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add a chunk's share of Σ w(x−z)/(d+δ) to ``pull`` and of the scalar sums to ``sums``."""
+    """Add a chunk's share of Σ w(x−z)/(d+δ) to ``pull`` and of the scalar sums to ``sums``.
+
+    With ``near_origin`` it is computed as Σ wx/d − z Σ w/d, which spares a subtraction per number; far
+    from the origin, that difference would lose its digits.
+    """
     n = index.shape[0]
     s = point.shape[0]
     inverse, objective, coincident = 0.0, 0.0, 0.0
@@ -104,20 +109,32 @@ def weiszfeld_chunk(
             row0, row1 = block[index[first]], block[index[first + 1]]
             row2, row3 = block[index[first + 2]], block[index[first + 3]]
             c0, c1, c2, c3 = coefficient[0], coefficient[1], coefficient[2], coefficient[3]
-            for j in range(s):
-                z = point[j]
-                pull[j] += (
-                    c0 * (np.float64(row0[j]) - z)
-                    + c1 * (np.float64(row1[j]) - z)
-                    + c2 * (np.float64(row2[j]) - z)
-                    + c3 * (np.float64(row3[j]) - z)
-                )
+            if near_origin:
+                for j in range(s):
+                    pull[j] += (
+                        c0 * np.float64(row0[j])
+                        + c1 * np.float64(row1[j])
+                        + c2 * np.float64(row2[j])
+                        + c3 * np.float64(row3[j])
+                    )
+            else:
+                for j in range(s):
+                    z = point[j]
+                    pull[j] += (
+                        c0 * (np.float64(row0[j]) - z)
+                        + c1 * (np.float64(row1[j]) - z)
+                        + c2 * (np.float64(row2[j]) - z)
+                        + c3 * (np.float64(row3[j]) - z)
+                    )
         else:
             for i in range(first, first + count):
                 row = block[index[i]]
                 c = coefficient[i - first]
                 for j in range(s):
-                    pull[j] += c * (np.float64(row[j]) - point[j])
+                    pull[j] += c * (np.float64(row[j]) - (0.0 if near_origin else point[j]))
+    if near_origin:
+        for j in range(s):
+            pull[j] -= inverse * point[j]
     sums[INVERSE_DISTANCES] = inverse
     sums[OBJECTIVE] = objective
     sums[COINCIDENT] = coincident

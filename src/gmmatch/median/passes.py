@@ -33,6 +33,7 @@ class Evaluation:
     nearest_weight: float
     total_weight: float
     distances: Vector
+    rounding: float
 
     @property
     def excess(self) -> float:
@@ -44,13 +45,12 @@ class Evaluation:
         """Certified relative gap: ρ(z) ≤ (1 + gap) ρ(z*).
 
         With q = excess / Σw: ρ is convex, so ρ(z) − ρ* ≤ qW‖z − z*‖, and W‖z − z*‖ ≤ ρ(z) + ρ* by
-        the triangle inequality; together ρ(z)/ρ* ≤ (1 + q)/(1 − q). A few units of rounding are added
-        to q, so that the certificate holds for the exact sums and not only for the computed ones.
+        the triangle inequality; together ρ(z)/ρ* ≤ (1 + q)/(1 − q). ``rounding`` is added to q, so that
+        the certificate holds for the exact sums and not only for the computed ones.
         """
         if self.objective == 0.0:
             return 0.0
-        n, s = len(self.distances), len(self.point)
-        q = self.excess / self.total_weight + ROUNDOFF * (16.0 + s + 4.0 * np.sqrt(n))
+        q = self.excess / self.total_weight + self.rounding
         return float(2.0 * q / (1.0 - q)) if q < 1.0 else np.inf
 
     def weiszfeld_step(self) -> Vector:
@@ -107,17 +107,20 @@ def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: 
     pulls = np.zeros((n_chunks, rows.n_features))
     sums = np.zeros((n_chunks, loops.N_SUMS))
     distances = np.empty(len(rows))
+    near_origin = _is_near_origin(rows, point)
 
     def work(number: int) -> None:
         start, stop = rows.bounds(number)
         block, index = rows.chunk(number)
+        part = slice(start, stop)
         loops.weiszfeld_chunk(
             block,
             index,
-            weights[start:stop],
+            weights[part],
             point,
             delta,
-            distances[start:stop],
+            near_origin,
+            distances[part],
             pulls[number],
             sums[number],
         )
@@ -127,18 +130,36 @@ def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: 
     best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
     nearest = float(sums[best, loops.NEAREST_DISTANCE])
     row, weight = _nearest(rows, sums, best)
+    total_weight = float(weights.sum())
+    inverse = float(totals[loops.INVERSE_DISTANCES])
+    rounding = rounding_of_pull(len(rows), rows.n_features)
+    if near_origin:
+        rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / total_weight
     return Evaluation(
         point=point,
         pull=pulls.sum(axis=0),
-        inverse_distances=float(totals[loops.INVERSE_DISTANCES]),
+        inverse_distances=inverse,
         objective=float(totals[loops.OBJECTIVE]),
         coincident_weight=float(totals[loops.COINCIDENT]),
         nearest_row=row,
         nearest_distance=nearest,
         nearest_weight=weight,
-        total_weight=float(weights.sum()),
+        total_weight=total_weight,
         distances=distances,
+        rounding=rounding,
     )
+
+
+def rounding_of_pull(n: int, s: int) -> float:
+    """Return how far rounding may have moved Σ w(x−z)/d, per unit of weight."""
+    return float(ROUNDOFF * (16.0 + s + 4.0 * np.sqrt(n)))
+
+
+def _is_near_origin(rows: Rows, point: Vector) -> bool:
+    """Return whether ‖z‖ is at most a thousand typical distances, judged by a few rows."""
+    few = rows.gather(np.linspace(0, len(rows) - 1, min(len(rows), 16)).astype(np.int64))
+    typical = float(np.median(np.linalg.norm(few - point, axis=1)))
+    return float(np.linalg.norm(point)) < 1e3 * typical
 
 
 def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, float]:
