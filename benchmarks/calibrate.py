@@ -111,6 +111,8 @@ def _judge_choice(n: int, s: int, k: int, *, repetitions: int, report: Report) -
 
 
 if __name__ == "__main__":
+    import sys
+
     from benchmarks.__main__ import main
 
-    main([NAME])
+    main([NAME, *sys.argv[1:]])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Pick = Callable[[], NDArray[np.int64]]
 
-# The fastest of None, 1,000, 2,000 and 5,000 for coreax on 10,000 rows; None holds the whole kernel matrix.
+# The fastest of None, 1,000 and 2,000 for coreax on 10,000 rows; None holds the whole kernel matrix.
 COREAX_BLOCK = 2_000
 
 
