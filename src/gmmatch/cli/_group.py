@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -13,6 +14,10 @@ from typer.core import TyperGroup
 
 from gmmatch.errors import GMMatchError, GMMatchWarning
 
+# Arguments of the library that are options of a command, as its messages name them.
+_OPTIONS = re.compile(
+    r"\b((?:text|image|embedding|label|id)_column|split|encoder|batch_size|device|workers|method)="
+)
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
 
@@ -88,7 +93,7 @@ class CommandGroup(TyperGroup):
         except GMMatchError as error:
             if ctx.params["traceback"]:
                 raise
-            _say(f"Error: {_one_line(error)}", typer.colors.RED)
+            _say(f"Error: {_with_options(_one_line(error))}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
         except OSError as error:
             # A closed pipe is how `| head` ends a command, which Click knows.
@@ -112,6 +117,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         _say(f"Warning: {_one_line(message)}", typer.colors.YELLOW)
     else:
         _plain_showwarning(message, category, *where, **more)
+
+
+def _with_options(line: str) -> str:
+    """Name options as they are typed: ``text_column='body'`` becomes ``--text-column 'body'``."""
+    return _OPTIONS.sub(lambda match: f"--{match[1].replace('_', '-')} ", line)
 
 
 def _system_error(error: OSError) -> str:

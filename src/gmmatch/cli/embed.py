@@ -61,6 +61,7 @@ def embed(
     device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
     text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
     image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
+    embedding_column: Annotated[str | None, typer.Option(help="The column of vectors.")] = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of labels; '' for none. Found by its name by default.")
     ] = None,
@@ -96,6 +97,7 @@ def embed(
     options = {
         "text_column": text_column,
         "image_column": image_column,
+        "embedding_column": embedding_column,
         "label_column": label_column,
         "id_column": id_column,
         "split": split,

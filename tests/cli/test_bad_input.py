@@ -1,0 +1,166 @@
+"""Whatever is wrong with the input: one clear line, exit code 2, no traceback, nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def store(photos, tmp_path, succeeds):
+    succeeds("embed", photos, "-o", tmp_path / "p.emb", "--encoder", "pixels:4x4")
+    return tmp_path / "p.emb"
+
+
+def test_a_missing_folder(tmp_path, refused):
+    line = refused("embed", tmp_path / "nowhere", "-o", tmp_path / "x.emb", "--encoder", "pixels")
+    assert "nowhere" in line and "no such" in line
+    for command in ("select", "compare"):
+        output = ["-o", tmp_path / "p.json"] if command == "select" else []
+        assert "no such" in refused(command, tmp_path / "nowhere.emb", "-k", 3, *output)
+    assert "no such" in refused("info", tmp_path / "nowhere.emb")
+    assert "no such" in refused("export", tmp_path / "no.json", tmp_path, "-o", tmp_path / "x")
+
+
+def test_an_empty_folder(tmp_path, refused):
+    (tmp_path / "empty").mkdir()
+    assert "is empty" in refused("embed", tmp_path / "empty", "-o", tmp_path / "x.emb")
+    assert not (tmp_path / "x.emb").exists()
+
+
+def test_a_truncated_image(photos, tmp_path, refused):
+    image = photos / "dog" / "7.png"
+    image.write_bytes(image.read_bytes()[:60])
+    assert "dog/7.png" in refused("embed", photos, "-o", tmp_path / "x.emb", "--encoder", "pixels")
+
+
+def test_a_missing_column_of_text(texts, text_encoder, tmp_path, refused):
+    arguments = ["embed", texts, "-o", tmp_path / "x.emb", "--encoder", text_encoder]
+    line = refused(*arguments, "--text-column", "boby")
+    assert "--text-column 'boby'" in line and "Did you mean 'body'?" in line
+    assert "--text-column" in refused(*arguments)  # three columns of text, and no hint which
+
+
+def test_labels_of_another_length(store, vectors, tmp_path, refused):
+    labels = tmp_path / "labels.npy"
+    np.save(labels, np.arange(7))
+    line = refused("select", store, "-k", 3, "-o", tmp_path / "p.json", "--labels", labels)
+    assert "7 labels" in line and "24 rows" in line
+    assert "7 labels" in refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json", "--labels", labels)
+    assert "no columns" in refused("select", store, "-k", 3, "-o", tmp_path / "p.json", "--labels", "kind")
+    assert "no labels to compare" in refused("compare", vectors, "-k", 3, "--truth", labels)
+
+
+def test_a_row_with_nan(vectors, tmp_path, refused):
+    X = np.load(vectors)
+    X[5, 1] = np.nan
+    np.save(vectors, X)
+    line = refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json")
+    assert "NaN" in line and "first: 5" in line
+    assert "NaN" in refused("compare", vectors, "-k", 3)
+    assert "5" in refused("embed", vectors, "-o", tmp_path / "x.emb", "--encoder", "identity")
+    assert not (tmp_path / "p.json").exists()
+
+
+@pytest.mark.parametrize("k", ["0", "41", "-3", "0%", "110%", "many", "1.5", "nan"])
+def test_an_amount_that_cannot_be(k, vectors, tmp_path, refused):
+    assert f"k={k}" in refused("select", vectors, "-k", k, "-o", tmp_path / "p.json").replace("'", "")
+    assert f"k={k}" in refused("compare", vectors, "-k", k).replace("'", "")
+
+
+def test_an_unknown_encoder(photos, texts, tmp_path, refused, monkeypatch):
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    line = refused("embed", photos, "-o", tmp_path / "x.emb", "--encoder", "no-such/model")
+    assert "no-such/model" in line
+    assert "takes images" in refused(
+        "embed", texts, "--text-column", "body", "-o", tmp_path / "x.emb", "--encoder", "pixels"
+    )
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": "gmmatch-embeddings"}', ""])
+def test_an_unreadable_manifest(content, store, tmp_path, refused):
+    (store / "manifest.json").write_text(content)
+    if content != "[]":  # someone else's file of that name is no store
+        assert "manifest.json" in refused("select", store, "-k", 3, "-o", tmp_path / "p.json")
+        assert "manifest.json" in refused("info", store)
+    else:
+        refused("select", store, "-k", 3, "-o", tmp_path / "p.json")
+
+
+def test_a_store_that_is_not_finished(tmp_path, refused, succeeds):
+    from gmmatch.embeddings import StoreWriter
+
+    with StoreWriter(tmp_path / "x.emb", encoder="mine", encoder_fingerprint="1") as writer:
+        writer.append(np.eye(3), ids=[0, 1, 2])
+    assert "not complete" in refused("select", tmp_path / "x.emb", "-k", 1, "-o", tmp_path / "p.json")
+    assert succeeds("info", tmp_path / "x.emb", "--json")["complete"] is False
+
+
+def test_a_store_of_another_encoder(store, photos, refused):
+    assert "another encoder" in refused("embed", photos, "-o", store, "--encoder", "pixels:5x5")
+
+
+def test_a_full_disk_while_embedding(tmp_path, small_disk, refused, succeeds):
+    np.save(tmp_path / "x.npy", np.zeros((20_000, 16), dtype=np.float32))
+    line = refused("embed", tmp_path / "x.npy", "-o", small_disk / "x.emb", "--encoder", "identity")
+    assert "No space left on device" in line and "rows are safe" in line
+
+
+def test_a_full_disk_while_selecting_and_exporting(
+    texts, text_encoder, tmp_path, small_disk, refused, succeeds
+):
+    options = ["--encoder", text_encoder, "--text-column", "body"]
+    succeeds("embed", texts, "-o", tmp_path / "t.emb", *options)
+    succeeds("select", tmp_path / "t.emb", "-k", 20, "-o", tmp_path / "picks.json")
+    (small_disk / "filler").write_bytes(b"0" * (256 << 10))
+    line = refused("select", tmp_path / "t.emb", "-k", 5, "-o", small_disk / "picks.json")
+    assert "No space left on device" in line and "picks.json" in line
+    line = refused("export", tmp_path / "picks.json", texts, "-o", small_disk / "out.jsonl")
+    assert "No space left on device" in line and "out.jsonl" in line
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+def test_a_full_disk_keeps_what_was_there(vectors, tmp_path, refused, succeeds, monkeypatch):
+    picks = tmp_path / "picks.json"
+    succeeds("select", vectors, "-k", 5, "-o", picks)
+    before = picks.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert "No space left" in refused("select", vectors, "-k", 6, "-o", picks, "--force")
+    assert picks.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["picks.json", "vectors.npy"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--method", "gm-maching"], "gm-matching"),
+        (["--set", "normalise=True"], "normalize"),
+        (["--set", "normalize"], "name=value"),
+        (["--set", "k=3"], "-k"),
+        (["--memory", "lots"], "2GB"),
+        (["--memory", "1MB"], "at least"),
+        (["-o", "picks.txt"], ".parquet"),
+        (["-o", "nowhere/picks.json"], "nowhere"),
+    ],
+)
+def test_options_that_cannot_be(arguments, expected, vectors, tmp_path, refused, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert expected in refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json", *arguments)
+
+
+def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused):
+    line = refused("select", photos, "-k", 3, "-o", tmp_path / "p.json")
+    assert "holds images" in line and "gmmatch embed" in line
+
+
+def test_a_damaged_selection(photos, tmp_path, refused):
+    (tmp_path / "picks.json").write_text(json.dumps({"format": "gmmatch-selection"}))
+    assert "damaged" in refused("export", tmp_path / "picks.json", photos, "-o", tmp_path / "x")
