@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import os
 import random
 import threading
 import time
@@ -12,8 +15,9 @@ import pytest
 
 from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
-from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder
+from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder, worker
 from gmmatch.encoders.backoff import OutOfMemoryError
+from gmmatch.encoders.worker import WorkerDiedError
 from gmmatch.errors import InvalidInputError
 
 
@@ -174,6 +178,96 @@ def test_numbers_that_do_not_fit_into_float16_are_found():
     vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), encoder, dtype=np.float32))
     assert vectors.dtype == np.float32
     assert len(vectors) == 203
+
+
+# ----------------------------------------------------------------------------------- other processes
+
+
+class Remote(Lengths):
+    """Prepares in other processes."""
+
+    def __init__(self, preparation):
+        super().__init__()
+        self.preparation = preparation
+
+    def prepare(self, items):
+        raise AssertionError("this process prepares nothing")
+
+    def encode(self, batch):
+        return np.array([[row.sum(), len(batch)] for row in batch], dtype=np.float32)
+
+
+def as_counts(texts):
+    """Arrays of several shapes."""
+    for text in texts:
+        if text == "broken":
+            raise BrokenImageError("that row", "it is broken")
+        if text == "die":
+            os._exit(3)
+    print("a library that talks")
+    return [np.full((int(text) % 3 + 1, 2), int(text), dtype=np.uint8) for text in texts]
+
+
+@pytest.fixture
+def remote(tmp_path, monkeypatch):
+    """An encoder whose preparation other processes can import."""
+    source = "import os\nimport numpy as np\nfrom gmmatch.data import BrokenImageError\n\n"
+    (tmp_path / "far_away.py").write_text(source + inspect.getsource(as_counts))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Remote(importlib.import_module("far_away").as_counts)
+
+
+@pytest.mark.parametrize("n_bytes", [None, 1, 1 << 26])
+def test_other_processes_prepare_the_same_rows_in_order(remote, monkeypatch, n_bytes):
+    """Through shared memory, or through the pipe where there is none or it is too small."""
+    if n_bytes is None:
+        monkeypatch.setattr(worker, "_new_shared_memory", lambda: None)
+    else:
+        monkeypatch.setattr(worker, "_SHARED_BYTES", n_bytes)
+    texts = [str(number) for number in range(60)]
+    vectors, ids = joined(encode_batches(batches_of(texts, 20), remote, workers=3))
+    assert vectors[:, 0].tolist() == [number * 2 * (number % 3 + 1) for number in range(60)]
+    assert ids == [f"id{number}" for number in range(60)]
+
+
+def test_a_broken_row_is_found_in_another_process(remote):
+    texts = ["1", "2", "broken", "4"]
+    with pytest.raises(BrokenImageError, match="that row is not a readable image: it is broken"):
+        list(encode_batches(batches_of(texts, 4), remote))
+    [result] = encode_batches(batches_of(texts, 4), remote, on_error="skip")
+    assert result.rows == [0, 1, 3]
+    assert result.skipped[0].reason == "that row is not a readable image: it is broken."
+
+
+def test_a_process_that_dies_is_one_line(remote):
+    with pytest.raises(WorkerDiedError, match=r"ended early \(exit code 3\): run again with fewer workers"):
+        list(encode_batches(batches_of(["1", "die", "2"], 3), remote))
+
+
+def test_no_process_is_left(remote):
+    psutil = pytest.importorskip("psutil", reason="needs the extra gmmatch[dev]")
+    before = {child.pid for child in psutil.Process().children()}
+    results = encode_batches(batches_of([str(n % 100) for n in range(2000)], 20), remote, workers=2)
+    next(results)
+    started = {child.pid for child in psutil.Process().children()} - before
+    assert len(started) == 2
+    results.close()
+    assert not started & {child.pid for child in psutil.Process().children()}
+
+
+def test_collate_gets_the_whole_batch_as_a_list():
+    class Collating(Lengths):
+        def collate(self, items):
+            assert isinstance(items, list)
+            return np.array([int(text) for text in items])
+
+        def encode(self, batch):
+            return np.stack([batch, np.full(len(batch), len(batch))], axis=1).astype(np.float32)
+
+    vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), Collating(), workers=4))
+    assert vectors[:, 0].tolist() == list(range(203))
+    assert vectors[:, 1].tolist() == [50] * 200 + [3] * 3
 
 
 # ------------------------------------------------------------------------------------- out of memory

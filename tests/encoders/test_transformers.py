@@ -16,7 +16,6 @@ import torch
 import transformers
 from PIL import Image
 
-from gmmatch.data import load_image
 from gmmatch.encoders import TransformersEncoder, load_encoder
 from gmmatch.encoders.image_processor import ImageProcessor
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
@@ -162,15 +161,44 @@ def test_what_a_gpu_looks_up_is_what_the_cpu_prepares(model_folder, name):
     encoder = TransformersEncoder(str(model_folder(name)), device="cpu")
     assert encoder.processor.table is not None
     images = [picture(seed, (50, 41)) for seed in range(3)]
-    levels = [encoder.processor.levels(load_image(image)) for image in images]
+    expected = encoder.encode(encoder.prepare(images))
+    encoder.looks_up = True
+    levels = encoder.prepare(images)
     assert all(level.dtype == np.uint8 for level in levels)
-    assert np.array_equal(encoder.encode(levels), encoder.encode(encoder.prepare(images)))
+    assert np.array_equal(encoder.encode(levels), expected)
+
+
+@pytest.mark.parametrize("name", [*MODELS])
+def test_sizes_are_changed_by_a_recipe(model_folder, name):
+    """So that other processes can do it without loading transformers."""
+    assert TransformersEncoder(str(model_folder(name)), device="cpu").processor.recipe is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"size": {"shortest_edge": 20}, "crop_size": {"height": 32, "width": 32}},  # the middle is padded
+        {"size": {"shortest_edge": 30, "longest_edge": 50}, "do_center_crop": False},
+        {"do_resize": False, "do_center_crop": False},
+        {"do_normalize": False},
+        {"do_rescale": False, "do_normalize": False},
+    ],
+)
+def test_unusual_settings_give_the_processor_s_own_numbers(options):
+    own = transformers.CLIPImageProcessorPil(**options)
+    processor = ImageProcessor(own)
+    for shape in ((40, 32), (31, 77), (200, 90)):
+        image = picture(1, shape)
+        assert np.array_equal(processor(image), own(images=image, return_tensors="np")["pixel_values"][0])
 
 
 def test_a_processor_that_does_more_is_called_in_full():
     """One whose pixels depend on each other: no table can replace it."""
 
     class Contrast:
+        def to_dict(self):
+            return {"do_resize": False}
+
         def __call__(self, images, return_tensors, **options):
             values = np.asarray(images[0], dtype=np.float32).transpose(2, 0, 1)
             return {"pixel_values": (values - values.mean())[None]}

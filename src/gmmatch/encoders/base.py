@@ -34,6 +34,10 @@ class Encoder(Protocol):
     The work is cut in two. :meth:`prepare` is what a CPU does for each item on its own (decode, resize):
     it runs in several threads at once while the model is busy. :meth:`encode` is the model: it runs in
     one thread, and may be called with a part of what ``prepare`` returned when memory runs out.
+
+    An encoder may have two members more. ``preparation``: a function that does the same as ``prepare``
+    and can be pickled, to be run in other processes (None: in threads). ``collate``: takes the prepared
+    items of a batch as a list and returns them in a form that suits ``encode``; it too runs beside the model.
     """
 
     @property

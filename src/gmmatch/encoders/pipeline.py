@@ -1,15 +1,16 @@
 """Rows to vectors at the model's pace: reading and preparing run beside the model.
 
-One thread reads the source, ``workers`` threads decode and preprocess, and the caller's thread runs the
-model. Threads suffice: Pillow and NumPy let go of the interpreter while they work on pixels. A bounded
-queue keeps what is prepared ahead small, and results come in the order of the source.
+One thread reads the source, ``workers`` threads decode and preprocess, one joins what they prepared to
+batches, and the caller's thread runs the model. Threads suffice for a model on a CPU: Pillow and NumPy
+let go of the interpreter while they work on pixels. Beside a GPU each of them has a process to do its work. What
+is prepared ahead is bounded, and results come in the order of the source.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, Id
 from gmmatch.encoders.backoff import BackingOff
 from gmmatch.encoders.base import Encoder, Items, OnError, Vectors
+from gmmatch.encoders.worker import Worker
 from gmmatch.errors import InvalidInputError
 from gmmatch.labels import Label
 from gmmatch.parallel import available_cores
@@ -117,8 +119,8 @@ def encode_batches(
     threads = check_options(workers, on_error)
     model = BackingOff(encoder)
     with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
-        for batch, tasks in preparation:
-            yield _finished(batch, *_joined(tasks), model, dtype, on_error)
+        for batch, task in preparation:
+            yield _finished(batch, *task.result(), model, dtype, on_error)
 
 
 def check_options(workers: int | None, on_error: str) -> int:
@@ -138,7 +140,7 @@ def check_options(workers: int | None, on_error: str) -> int:
 
 
 class _Preparation:
-    """The reading thread and the preparing threads; iterating gives batches in order."""
+    """The threads beside the model's; iterating gives batches in order, and when they will be ready."""
 
     def __init__(self, batches: Iterable[Batch], encoder: Encoder, threads: int, *, skip: bool) -> None:
         self.batches = batches
@@ -146,6 +148,10 @@ class _Preparation:
         self.threads = threads
         self.skip = skip
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
+        self.joiner = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-join")
+        self.remote = getattr(encoder, "preparation", None)
+        self.workers: list[Worker] = []
+        self.of_thread = threading.local()
         self.ready: deque[Any] = deque()
         self.changed = threading.Condition()
         self.stopped = False
@@ -160,9 +166,12 @@ class _Preparation:
             self.stopped = True
             self.changed.notify_all()
         self.pool.shutdown(cancel_futures=True)
+        self.joiner.shutdown(cancel_futures=True)
         self.reader.join()
+        for worker in self.workers:
+            worker.close()
 
-    def __iter__(self) -> Iterator[tuple[Batch, list[Future[Any]]]]:
+    def __iter__(self) -> Iterator[tuple[Batch, Future[tuple[Items, list[SkippedRow]]]]]:
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.ready)
@@ -191,8 +200,8 @@ class _Preparation:
                     if self.stopped:
                         return
                     pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-                    tasks = [self.pool.submit(_prepared, self.encoder, piece, self.skip) for piece in pieces]
-                    self.ready.append((batch, tasks))
+                    tasks = [self.pool.submit(self._prepared, piece) for piece in pieces]
+                    self.ready.append((batch, self.joiner.submit(_joined, self.encoder, tasks)))
                     self.changed.notify_all()
         except BaseException as error:  # for the caller's thread to raise
             end = error
@@ -200,29 +209,42 @@ class _Preparation:
             self.ready.append(end)
             self.changed.notify_all()
 
-
-def _prepared(encoder: Encoder, piece: Batch, skip: bool) -> tuple[Items, list[SkippedRow]]:
-    """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
-    try:
-        return encoder.prepare(piece.rows), []
-    except BrokenImageError:
-        if not skip:
-            raise
-    ready: list[Any] = []
-    skipped = []
-    for position, row in enumerate(piece.rows):
+    def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
+        """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
+        prepare = self._prepare()
         try:
-            ready.extend(encoder.prepare([row]))
-        except BrokenImageError as error:
-            skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
-    return ready, skipped
+            return prepare(piece.rows), []
+        except BrokenImageError:
+            if not self.skip:
+                raise
+        ready: list[Any] = []
+        skipped = []
+        for position, row in enumerate(piece.rows):
+            try:
+                ready.extend(prepare([row]))
+            except BrokenImageError as error:
+                skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
+        return ready, skipped
+
+    def _prepare(self) -> Callable[[Items], Items]:
+        """Return what this thread prepares rows with: the encoder, or a process of its own."""
+        if self.remote is None:
+            return self.encoder.prepare
+        worker: Worker | None = getattr(self.of_thread, "worker", None)
+        if worker is None:
+            worker = self.of_thread.worker = Worker(self.remote)
+            self.workers.append(worker)
+        return worker.prepare
 
 
-def _joined(tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
+def _joined(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
     parts = [task.result() for task in tasks]
-    if len(parts) == 1:
-        return parts[0][0], parts[0][1]
-    return [item for ready, _ in parts for item in ready], [row for _, skipped in parts for row in skipped]
+    skipped = [row for _, rows in parts for row in rows]
+    if len(parts) == 1 and isinstance(parts[0][0], np.ndarray):
+        return parts[0][0], skipped
+    ready = [item for items, _ in parts for item in items]
+    collate = getattr(encoder, "collate", None)
+    return (collate(ready) if collate is not None and ready else ready), skipped
 
 
 def _finished(

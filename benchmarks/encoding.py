@@ -1,0 +1,154 @@
+"""Encoding from files to a store, against the bare model on tensors that are ready.
+
+python -m benchmarks.encoding MODEL SOURCE --rows 2000 --json benchmarks/results/encoding.json
+
+MODEL is a folder with a vision model (or its name on the hub), SOURCE anything that ``gmmatch embed``
+takes: an image folder, a Parquet file. Both sides encode the same rows in the same batches; "bare" is
+the model alone, in the layout and precision that gmmatch uses, on batches that were decoded, preprocessed
+and put on the device beforehand. The sides take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.report import Ratio, Report
+from benchmarks.timing import side_by_side, timed
+from gmmatch.data import Source, open_source
+from gmmatch.data.source import Batch
+from gmmatch.embedding_run import embed
+from gmmatch.encoders import TransformersEncoder
+
+BAR = 0.8
+
+
+class FirstRows:
+    """The first rows of a source."""
+
+    def __init__(self, source: Source, n_rows: int) -> None:
+        self.source, self.n_rows = source, n_rows
+        self.kind, self.has_labels = source.kind, source.has_labels
+
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        for batch in self.source.batches(batch_size, start):
+            if batch.start >= self.n_rows:
+                return
+            yield batch[: self.n_rows - batch.start]
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def fingerprint(self) -> str:
+        return f"{self.source.fingerprint()} {self.n_rows}"
+
+
+def ready_batches(source: Any, encoder: TransformersEncoder, batch_size: int) -> list[Any]:
+    """Everything as the model takes it, on the device."""
+    import torch
+
+    dtype = getattr(torch, encoder.dtype)
+    return [
+        torch.from_numpy(np.stack([encoder.processor(picture) for picture in _decoded(batch)])).to(
+            encoder.device, dtype, memory_format=torch.channels_last
+        )
+        for batch in source.batches(batch_size)
+    ]
+
+
+def _decoded(batch: Batch) -> list[Any]:
+    from gmmatch.data import load_image
+
+    return [load_image(row) for row in batch.rows]
+
+
+def bare(encoder: TransformersEncoder, batches: list[Any]) -> np.ndarray[Any, Any]:
+    """The model as anybody would call it; the vectors end on the host, as they must."""
+    import torch
+
+    with torch.inference_mode():
+        return np.concatenate([encoder.pooler(batch)[0].cpu().numpy() for batch in batches])
+
+
+def run(options: argparse.Namespace) -> Report:
+    encoder = TransformersEncoder(options.model, device=options.device, image_size=options.image_size)
+    whole = open_source(options.source)
+    n_rows = options.rows if whole.n_rows is None else min(options.rows, whole.n_rows)
+    source: Any = FirstRows(whole, n_rows)
+    batch_size = options.batch_size or encoder.batch_size
+    ready = ready_batches(source, encoder, batch_size)
+    with tempfile.TemporaryDirectory() as folder:
+        made = 0
+
+        def full() -> None:
+            nonlocal made
+            made += 1
+            embed(
+                source, encoder, Path(folder, f"{made}.emb"), batch_size=batch_size, workers=options.workers
+            )
+
+        def prepare() -> None:
+            for batch in source.batches(batch_size):
+                encoder.prepare(batch.rows)
+
+        times = side_by_side({"bare model": lambda: bare(encoder, ready), "embed": full}, options.repetitions)
+        alone = timed(prepare)
+    # Neighbours in time are compared, so that a machine that slows down does not favour a side.
+    ratios = [b / e for b, e in zip(times["bare model"].seconds, times["embed"].seconds, strict=True)]
+    return Report(
+        name="encoding",
+        title="encoding from files to a store, against the bare model on ready tensors",
+        settings={
+            "model": encoder.name,
+            "rows": n_rows,
+            "pixels": "x".join(map(str, ready[0].shape[2:])),
+            "batch_size": batch_size,
+            "device": encoder.device,
+            "dtype": encoder.dtype,
+        },
+        timings=times,
+        quantities={
+            "rows per second, bare model": n_rows / times["bare model"].median,
+            "rows per second, embed": n_rows / times["embed"].median,
+            "rows per second, decoding and preprocessing in one thread": n_rows / alone,
+        },
+        ratios=[Ratio("throughput of embed / bare model", statistics.median(ratios), BAR)],
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.encoding",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("model", help="folder or name of a vision model")
+    parser.add_argument("source", help="pictures: a folder, a Parquet file ...")
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--image-size", type=int, help="pixels, instead of what the model's processor says")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
+    options = parser.parse_args()
+    surroundings = machine.describe()
+    for package in ("torch", "transformers", "pillow"):
+        surroundings["libraries"][package] = machine.installed_version(package)
+    report = run(options)
+    print(f"{report.as_text()}\n\n{machine.as_text(surroundings)}")
+    if options.json is not None:
+        text = json.dumps({**report.as_json(), "machine": surroundings}, indent=2, ensure_ascii=False)
+        options.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
