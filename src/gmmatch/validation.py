@@ -30,6 +30,8 @@ def check_finite(rows: Rows, name: str = "X") -> None:
     """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
         return
+    from gmmatch.finite_loop import has_unusable  # compiled: loaded where it is needed
+
     threads = available_cores()
 
     def bad_rows(number: int) -> NDArray[np.int64]:
@@ -38,11 +40,7 @@ def check_finite(rows: Rows, name: str = "X") -> None:
             found: NDArray[np.int64] = rows.source.bad_rows(start, stop)
             return found
         block = rows.block(number)
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = (
-                float(np.abs(block).max()) if rows.dtype == np.float64 else float(block.sum(dtype=np.float64))
-            )
-        if np.isfinite(total) and abs(total) <= _LARGEST:
+        if not has_unusable(block, _LARGEST):
             return np.empty(0, dtype=np.int64)
         good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(axis=1)
         return start + np.flatnonzero(~good)

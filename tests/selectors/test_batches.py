@@ -38,7 +38,7 @@ def test_one_batch_is_no_batches(carry):
 @carry
 def test_the_seed_decides_the_partition(carry):
     def picks(seed, n_jobs=-1):
-        selector = gm.Herding(k=50, batches=5, carry=carry, random_state=seed, n_jobs=n_jobs)
+        selector = gm.Herding(k=160, batches=5, carry=carry, random_state=seed, n_jobs=n_jobs)
         return selector.select(X).order.tolist()
 
     assert picks(0) == picks(0, n_jobs=1) == picks(0, n_jobs=4)
@@ -61,14 +61,14 @@ def test_carried_batches_are_the_papers_listing():
 
 def test_independent_batches_start_from_the_target_each():
     """The first picks of every batch, made before the correction, are those of a matching of its own."""
-    selection = gm.Herding(k=80, batches=4, carry=False, random_state=3).select(X)
+    selection = gm.Herding(k=160, batches=4, carry=False, random_state=3).select(X)
     mean = X.mean(axis=0)
-    alone = [selection.order[start : start + 12] for start in range(0, 48, 12)]
-    for batch in alone:  # 20 picks each, of which 8 come later
-        assert np.array_equal(greedy(X, mean, 12, allowed=np.isin(np.arange(400), batch)), batch)
-    carried = gm.Herding(k=80, batches=4, carry=True, random_state=3).select(X)
-    assert np.array_equal(carried.order[:12], alone[0])  # the first batch is the same
-    assert not np.array_equal(carried.order[20:32], alone[1])
+    alone = [selection.order[start : start + 32] for start in range(0, 128, 32)]
+    for batch in alone:  # 40 picks each, of which 8 come later
+        assert np.array_equal(greedy(X, mean, 32, allowed=np.isin(np.arange(400), batch)), batch)
+    carried = gm.Herding(k=160, batches=4, carry=True, random_state=3).select(X)
+    assert np.array_equal(carried.order[:32], alone[0])  # the first batch is the same
+    assert not np.array_equal(carried.order[40:72], alone[1])
 
 
 @carry
@@ -97,7 +97,7 @@ def test_sorted_rows_do_not_ruin_it(carry, batches):
 
 
 def test_independent_batches_of_few_picks_still_match():
-    """Two picks each err all the same way, unless the last ones know of the others."""
+    """Two picks each would all err the same way: such batches are merged."""
     residual = (
         gm.Herding(k=80, batches=40, carry=False, start="zero", random_state=0).select(X).residual[None]
     )

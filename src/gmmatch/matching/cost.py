@@ -16,6 +16,8 @@ Strategy = Literal["direct", "coded", "gram"]
 _SCAN_ROWS = 0.091
 _SCAN_CODES = 0.035
 _ENCODE = 1.9
+_CODED_ROW = 2.8
+_CODED_START = 150_000.0
 _GRAM_PRODUCT = 0.013
 _GRAM_PICK = 2.5
 
@@ -48,7 +50,7 @@ def choose_strategy(n: int, s: int, k: int, *, memory: int) -> Strategy:
     elements = float(n) * s
     times: dict[Strategy, float] = {"direct": k * elements * _SCAN_ROWS}
     if elements + 64.0 * n <= memory:
-        times["coded"] = elements * _ENCODE + k * elements * _SCAN_CODES
+        times["coded"] = _CODED_START + elements * _ENCODE + k * (elements * _SCAN_CODES + n * _CODED_ROW)
     if 8.0 * n * n + 8.0 * elements <= memory:
         times["gram"] = elements * n * _GRAM_PRODUCT + k * n * _GRAM_PICK
     return min(times, key=lambda name: times[name])

@@ -19,8 +19,9 @@ from gmmatch.parallel import map_in_order
 from gmmatch.rows import Rows
 from gmmatch.types import Indices, Mask, RandomState, Start, Vector
 
-# Independent batches all err the same way; this many picks of each are made in a second pass that
-# knows what the others picked.
+# Independent batches all err the same way. So they are merged until each makes this many picks and can
+# settle, and the last few of them are made in a second pass that knows what the others picked.
+_LEAST_INDEPENDENT_PICKS = 32
 _CORRECTING_PICKS = 8
 
 
@@ -65,7 +66,8 @@ def match(
         memory, and as many as the memory limit asks for where rows come from files.
     carry : bool
         Whether θ is handed on from batch to batch. If not, batches are independent and run in
-        parallel, but for a last few picks each that correct their common error.
+        parallel, but for a last few picks each that correct their common error; batches of fewer than 32
+        picks are merged.
     random_state : int, Generator or None
         Seed of the partition into batches.
     memory_limit : int, optional
@@ -92,6 +94,8 @@ def match(
 
     if batches is None:
         batches = automatic_batches(rows, k, limit)
+    if not carry:
+        batches = max(1, min(batches, k // _LEAST_INDEPENDENT_PICKS))
     if batches == 1:
         return pick(rows, walk, free, k, threads)
     run = max(1, RUN_BYTES // (rows.nbytes // len(rows))) if rows.on_disk else 1

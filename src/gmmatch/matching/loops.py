@@ -57,7 +57,8 @@ def scan_rows(
     return best
 
 
-@njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
+# All numbers are finite here; without NaN to mind, a maximum is one instruction.
+@njit(nogil=True, cache=True, fastmath=True, boundscheck=False)
 def encode_chunk(
     block: NDArray[Any],
     index: NDArray[np.int64],
@@ -72,22 +73,28 @@ def encode_chunk(
     """
     s = center.shape[0]
     scaled = np.empty(s)
+    whole = np.empty(s, dtype=np.int32)
     for i in range(index.shape[0]):
         row = block[index[i]]
-        largest, norm = 0.0, 0.0
+        norm = 0.0
         for j in range(s):
             value = np.float64(row[j])
             norm += value * value
             scaled[j] = (value - center[j]) * scale[j]
+        largest = 0.0
+        for j in range(s):
             largest = max(largest, abs(scaled[j]))
         step = largest / CODE_LIMIT if largest > 0.0 else 1.0
+        inverse = 1.0 / step
         error, length = 0.0, 0.0
         for j in range(s):
-            code = np.rint(scaled[j] / step)
-            codes[i, j] = np.int8(code)
+            code = np.rint(scaled[j] * inverse)
+            whole[j] = np.int32(code)
             decoded = code * step
             error += (scaled[j] - decoded) ** 2
             length += decoded * decoded
+        for j in range(s):
+            codes[i, j] = np.int8(max(-CODE_LIMIT, min(CODE_LIMIT, whole[j])))
         traits[i, 0] = step
         traits[i, 1] = np.sqrt(error)
         traits[i, 2] = np.sqrt(length)
