@@ -22,7 +22,7 @@ SAMPLED_ROWS = 10_000
 _BLOCK_ELEMENTS = 1 << 22
 
 
-def read_truth(text: str | None, embeddings: Embeddings, source: str) -> list[Any] | None:
+def read_truth(text: str | None, embeddings: Embeddings) -> list[Any] | None:
     """Return the true labels that ``--truth`` names, one per row.
 
     Parameters
@@ -31,8 +31,6 @@ def read_truth(text: str | None, embeddings: Embeddings, source: str) -> list[An
         A file or a column of the input.
     embeddings
         The rows, with the labels that are given.
-    source
-        The input's name.
 
     Returns
     -------
@@ -40,17 +38,13 @@ def read_truth(text: str | None, embeddings: Embeddings, source: str) -> list[An
     """
     if text is None:
         return None
-    from gmmatch.cli._inputs import open_embeddings
-    from gmmatch.cli._labels import is_label_file, read_labels
+    from gmmatch.cli._inputs import labels_for
 
     if embeddings.labels is None:
         raise InvalidInputError(
-            f"--truth {text}: {source} has no labels to compare with; give some by --labels."
+            f"--truth {text}: {embeddings.path} has no labels to compare with; give some by --labels."
         )
-    if is_label_file(text) and embeddings.store is None:
-        found = read_labels(text, len(embeddings), option="--truth")
-    else:
-        found = open_embeddings(source, labels=text).labels
+    found = labels_for(embeddings, text, option="--truth")
     values = found.tolist() if hasattr(found, "tolist") else list(found)
     true, given = (
         [plain_label(value) for value in values],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ class Embeddings:
 
     Attributes
     ----------
+    path
+        What was opened.
     rows
         What ``gmmatch.select`` takes.
     shape
@@ -40,6 +43,7 @@ class Embeddings:
         The ids of a source with ids of its own.
     """
 
+    path: str
     rows: Any
     shape: tuple[int, int]
     labels: Any
@@ -113,20 +117,49 @@ def open_embeddings(path: str, *, labels: str | None = None, memory: int | None 
     ...     open_embeddings(f"{folder}/x.npy").shape
     (3, 2)
     """
+    if is_store(path):
+        opened = _open_store(path)
+    else:
+        source = _open_source(path)
+        rows, shape = _rows_of(source, memory)
+        ids = None if isinstance(source.ids, range) else source.ids
+        opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
+        if labels is None:
+            return replace(opened, labels=source.labels)
+    if labels is None:
+        return replace(opened, labels=None if opened.store is None else _store_labels(opened.store))
+    return opened if labels == "none" else replace(opened, labels=labels_for(opened, labels))
+
+
+def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -> Any:
+    """Return the labels of some embeddings that a file or a column of their source holds.
+
+    Parameters
+    ----------
+    embeddings
+        The rows.
+    text
+        A file (see :func:`gmmatch.cli._labels.read_labels`) or the name of a column.
+    option
+        What to call the argument in messages.
+
+    Returns
+    -------
+    array or list
+        One label per row.
+    """
     from gmmatch.cli._labels import is_label_file, read_labels
 
-    if is_store(path):
-        return _open_store(path, labels)
-    column = labels if labels is not None and labels != "none" and not is_label_file(labels) else None
-    source = _open_source(path, "" if labels == "none" else column)
-    rows, shape = _rows_of(source, memory)
-    own = None if labels == "none" else source.labels
-    if labels is not None and labels != "none" and column is None:
-        own = read_labels(labels, shape[0])
-    ids = source.ids
-    return Embeddings(
-        rows, shape, own, {"source": source.describe()}, source_ids=None if isinstance(ids, range) else ids
-    )
+    store = embeddings.store
+    if is_label_file(text):
+        positions = None if store is None else partial(_source_rows, store)
+        return read_labels(text, len(embeddings), option=option, positions=positions)
+    if store is not None:
+        raise InvalidInputError(
+            f"{option} {text}: there is no such file, and a store has no columns; "
+            "give a file with one label per row."
+        )
+    return _open_source(embeddings.path, text).labels
 
 
 def store_tables(store: Store) -> Iterator[tuple[int, int, RowTable]]:
@@ -141,23 +174,12 @@ def store_tables(store: Store) -> Iterator[tuple[int, int, RowTable]]:
         )
 
 
-def _open_store(path: str, labels: str | None) -> Embeddings:
-    from gmmatch.cli._labels import is_label_file, read_labels
+def _open_store(path: str) -> Embeddings:
     from gmmatch.embeddings import open_store
 
     store = open_store(path)
     if not len(store):
         raise InvalidInputError(f"{path} has no rows.")
-    own: Any = None
-    if labels is None:
-        own = _store_labels(store)
-    elif labels != "none":
-        if not is_label_file(labels):
-            raise InvalidInputError(
-                f"--labels {labels}: there is no such file, and a store has no columns; "
-                "give a file with one label per row."
-            )
-        own = read_labels(labels, len(store), positions=lambda n: _source_rows(store, n))
     manifest = store.manifest
     origin = {
         "store": str(store.path),
@@ -166,7 +188,7 @@ def _open_store(path: str, labels: str | None) -> Embeddings:
         "source": manifest.source,
         "source_fingerprint": manifest.source_fingerprint,
     }
-    return Embeddings(store.as_array(), store.shape, own, origin, store=store)
+    return Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
 
 
 def _store_labels(store: Store) -> NDArray[Any] | None:
@@ -191,7 +213,7 @@ def _source_rows(store: Store, n_labels: int) -> NDArray[np.int64] | None:
     return np.concatenate([np.array(table.source_rows) for _, _, table in store_tables(store)])
 
 
-def _open_source(path: str, label_column: str | None) -> BaseSource:
+def _open_source(path: str, label_column: str | None = None) -> BaseSource:
     from gmmatch.data import open_source
 
     source = open_source(path, label_column=label_column)

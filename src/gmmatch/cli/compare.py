@@ -65,7 +65,7 @@ def compare(
         method_class(name)  # before the work, not after half of it
         select([[0.0], [1.0]], k=1, method=name)  # so that no method's time includes its loading
     embeddings = open_embeddings(source, labels=labels, memory=limit)
-    comparison = Comparison(embeddings, read_truth(truth, embeddings, source), per_class.argument, seed)
+    comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
     rows = []
     with progress() as bar:
         for name in bar.track(names, description="Selecting and measuring"):
