@@ -7,8 +7,16 @@ from pathlib import Path
 import numpy as np
 
 
+def processor(name: str):
+    """The version of an image processor that uses Pillow; version 4 of transformers calls it otherwise."""
+    import transformers
+
+    found = getattr(transformers, f"{name}ImageProcessorPil", None)
+    return found or getattr(transformers, f"{name}ImageProcessor")
+
+
 def _clip(folder: Path) -> None:
-    from transformers import CLIPConfig, CLIPImageProcessorPil, CLIPModel
+    from transformers import CLIPConfig, CLIPModel
 
     vision = {
         "hidden_size": 32,
@@ -28,11 +36,11 @@ def _clip(folder: Path) -> None:
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)
     CLIPModel(config).save_pretrained(folder)
     size = {"shortest_edge": 32}
-    CLIPImageProcessorPil(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    processor("CLIP")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _clip_vision(folder: Path) -> None:
-    from transformers import CLIPImageProcessorPil, CLIPVisionConfig, CLIPVisionModelWithProjection
+    from transformers import CLIPVisionConfig, CLIPVisionModelWithProjection
 
     config = CLIPVisionConfig(
         hidden_size=32,
@@ -45,37 +53,35 @@ def _clip_vision(folder: Path) -> None:
     )
     CLIPVisionModelWithProjection(config).save_pretrained(folder)
     size = {"shortest_edge": 32}
-    CLIPImageProcessorPil(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    processor("CLIP")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _resnet(folder: Path) -> None:
-    from transformers import ConvNextImageProcessorPil, ResNetConfig, ResNetModel
+    from transformers import ResNetConfig, ResNetModel
 
     config = ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_channels=3
     )
     ResNetModel(config).save_pretrained(folder)
     # Below 384 pixels this processor enlarges, then crops to the middle.
-    ConvNextImageProcessorPil(size={"shortest_edge": 32}, crop_pct=0.875).save_pretrained(folder)
+    processor("ConvNext")(size={"shortest_edge": 32}, crop_pct=0.875).save_pretrained(folder)
 
 
 def _uncropped(folder: Path) -> None:
     """The aspect ratio stays, and pictures of one batch have several shapes."""
-    from transformers import MobileNetV2ImageProcessorPil
-
     _resnet(folder)
-    MobileNetV2ImageProcessorPil(size={"shortest_edge": 32}, do_center_crop=False).save_pretrained(folder)
+    processor("MobileNetV2")(size={"shortest_edge": 32}, do_center_crop=False).save_pretrained(folder)
 
 
 def _mobilenet(folder: Path) -> None:
-    from transformers import MobileNetV2Config, MobileNetV2ImageProcessorPil, MobileNetV2Model
+    from transformers import MobileNetV2Config, MobileNetV2Model
 
     config = MobileNetV2Config(depth_multiplier=0.1, image_size=32, depth_divisible_by=4, min_depth=4)
     model = MobileNetV2Model(config)
     _settle(model)
     model.save_pretrained(folder)
     size = {"shortest_edge": 36}
-    MobileNetV2ImageProcessorPil(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    processor("MobileNetV2")(size=size, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _settle(model) -> None:
@@ -101,28 +107,28 @@ _VIT = {
 
 
 def _vit(folder: Path) -> None:
-    from transformers import ViTConfig, ViTImageProcessorPil, ViTModel
+    from transformers import ViTConfig, ViTModel
 
     ViTModel(ViTConfig(**_VIT)).save_pretrained(folder)
-    ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+    processor("ViT")(size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _vit_classifier(folder: Path) -> None:
     """A checkpoint without weights for the pooler, as most classifiers are."""
-    from transformers import ViTConfig, ViTForImageClassification, ViTImageProcessorPil
+    from transformers import ViTConfig, ViTForImageClassification
 
     ViTForImageClassification(ViTConfig(**_VIT, num_labels=3)).save_pretrained(folder)
-    ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+    processor("ViT")(size={"height": 32, "width": 32}).save_pretrained(folder)
 
 
 def _dinov2(folder: Path) -> None:
-    from transformers import BitImageProcessorPil, Dinov2Config, Dinov2Model
+    from transformers import Dinov2Config, Dinov2Model
 
     config = Dinov2Config(
         hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=28, patch_size=7, mlp_ratio=2
     )
     Dinov2Model(config).save_pretrained(folder)
-    BitImageProcessorPil(size={"shortest_edge": 32}, crop_size={"height": 28, "width": 28}).save_pretrained(
+    processor("Bit")(size={"shortest_edge": 32}, crop_size={"height": 28, "width": 28}).save_pretrained(
         folder
     )
 

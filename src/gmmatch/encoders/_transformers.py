@@ -84,7 +84,7 @@ class TransformersEncoder:
         self.name, self.folder = found.name, found.folder
         self.processor = ImageProcessor(processor)
         self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
-        weights = sha256_of("weights", named_weights(self.model, without=missing))
+        weights = sha256_of("weights", named_weights(self.model, without="pooler" if missing else None))
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
         self.model = self.model.to(self.device, memory_format=torch.channels_last)
         # A GPU has time for the last step of the preprocessing, a CPU would only take it from the model.

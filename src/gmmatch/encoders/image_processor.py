@@ -12,6 +12,7 @@ GPU can look them up by itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -108,9 +109,11 @@ class ImageProcessor:
     def __init__(self, processor: Any) -> None:
         self.processor = processor
         self.recipe: Recipe | None = None
-        self.table = self._table()
-        if self.table is not None:
-            self._find_recipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some complain of options that they do not have
+            self.table = self._table()
+            if self.table is not None:
+                self._find_recipe()
 
     def __call__(self, picture: Any) -> NDArray[np.float32]:
         """Return the model's input, float32 of shape (3, height, width)."""

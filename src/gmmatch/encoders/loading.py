@@ -26,8 +26,6 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> with explained("m", "a model", "json", "text"):
-    ...     pass
     >>> with explained("m", "a model", "no_such_package", "text"):
     ...     pass
     Traceback (most recent call last):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-def named_weights(model: Any, without: Container[str] = ()) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+def named_weights(model: Any, without: str | None = None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
     """Yield the name of each parameter and buffer, with its type and shape, and its bytes.
 
     Parameters
@@ -17,7 +17,7 @@ def named_weights(model: Any, without: Container[str] = ()) -> Iterator[tuple[st
     model
         A torch module.
     without
-        Names to leave out: weights that no checkpoint gave, and that are random.
+        Leave weights out whose name has this in it, because no checkpoint gave them and they are random.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def named_weights(model: Any, without: Container[str] = ()) -> Iterator[tuple[st
     import torch
 
     for name, tensor in sorted(model.state_dict().items()):
-        if name not in without:
+        if without is None or without not in name:
             # As bytes, since NumPy has no bfloat16.
             flat = tensor.detach().cpu().contiguous().reshape(-1)
             yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", flat.view(torch.uint8).numpy()
