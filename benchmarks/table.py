@@ -14,6 +14,7 @@ from benchmarks.report import bar_text, met_text
 
 _FOLDER = Path(__file__).resolve().parent
 _BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
+_GPU_BEGIN, _GPU_END = "<!-- gpu: begin -->", "<!-- gpu: end -->"
 
 
 def load(folder: Path) -> list[dict[str, Any]]:
@@ -40,6 +41,38 @@ def markdown(results: list[dict[str, Any]]) -> str:
     )
 
 
+def gpu_markdown(result: dict[str, Any]) -> str:
+    """Return the table of ``benchmarks.gpu``: time, share of the device's limits, exactness, memory."""
+    lines = [
+        "| workload | type | time | median: passes, share of copy bandwidth | picks: share of a float32 product | "
+        "picks that differ from float64 | working memory |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for one in result["workloads"]:
+        if one["workload"] == "one group":
+            times = one["times_one_read_at_copy_bandwidth"]
+            lines.append(
+                f"| one group, {one['rows']:,} × {one['columns']}, k = {one['picks']:,} | {one['dtype']} "
+                f"| {1e3 * one['seconds_per_pick']:.2f} ms a pick | | {times:.2f} times one read | "
+                f"{one['picks_that_differ']} of {one['picks_checked_against_float64']} | |"
+            )
+            continue
+        checked = one["groups_checked_against_float64"] * one["picks_per_group"]
+        lines.append(
+            f"| {one['workload']}, {one['groups']:,} of {one['rows']:,} × {one['columns']}, "
+            f"k = {one['picks_per_group']} each | {one['dtype']} | {1e3 * one['seconds']:.1f} ms "
+            f"| {one['median_passes_mean']:.1f}, {one['median_share_of_copy_bandwidth']:.2f} "
+            f"| {one['pick_share_of_float32_product']:.2f} | {one['picks_that_differ']} of {checked:,} "
+            f"| {one['extra_memory_bytes'] / 2**30:.2f} GiB |"
+        )
+    measured = (
+        f"Measured on: {result['device']}, torch {result['torch']}; a copy moves "
+        f"{result['copy_bandwidth_bytes_per_second'] / 1e12:.2f} TB/s (read and written), a float32 product without TF32 "
+        f"runs at {result['float32_product_flops_per_second'] / 1e12:.0f} TFLOP/s."
+    )
+    return "\n".join([*lines, "", measured])
+
+
 def main() -> None:
     """Replace what stands between the two marks, or only say whether it is up to date."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.table", description=__doc__)
@@ -49,14 +82,20 @@ def main() -> None:
     options = parser.parse_args()
     readme = _FOLDER / "README.md"
     text = readme.read_text(encoding="utf-8")
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    fresh = f"{before}{_BEGIN}\n\n{markdown(load(_FOLDER / 'results'))}\n\n{_END}{after}"
+    gpu = json.loads((_FOLDER / "results" / "gpu.json").read_text(encoding="utf-8"))
+    fresh = _between(text, _BEGIN, _END, markdown(load(_FOLDER / "results")))
+    fresh = _between(fresh, _GPU_BEGIN, _GPU_END, gpu_markdown(gpu))
     if options.check:
         if fresh != text:
             sys.exit("benchmarks/README.md is out of date: run `python -m benchmarks.table`.")
         return
     readme.write_text(fresh, encoding="utf-8")
+
+
+def _between(text: str, begin: str, end: str, content: str) -> str:
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n\n{content}\n\n{end}{after}"
 
 
 if __name__ == "__main__":
