@@ -67,8 +67,8 @@ def gpu_markdown(result: dict[str, Any]) -> str:
         )
     measured = (
         f"Measured on: {result['device']}, torch {result['torch']}; a copy moves "
-        f"{result['copy_bandwidth_bytes_per_second'] / 1e12:.2f} TB/s (read and written), a float32 product without TF32 "
-        f"runs at {result['float32_product_flops_per_second'] / 1e12:.0f} TFLOP/s."
+        f"{result['copy_bandwidth_bytes_per_second'] / 1e12:.2f} TB/s (read and written), a float32 product "
+        f"without TF32 runs at {result['float32_product_flops_per_second'] / 1e12:.0f} TFLOP/s."
     )
     return "\n".join([*lines, "", measured])
 
