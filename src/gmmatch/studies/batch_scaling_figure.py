@@ -11,15 +11,15 @@ from gmmatch.studies import style
 from gmmatch.studies.results import Results
 from gmmatch.theory import batch_error_rate
 
-MODES = ("carry", "corrected", "independent")
+MODES = ("carry", "no-carry", "independent")
 _MODE_NAMES = {
-    "carry": "θ carried on (default)",
-    "corrected": "carry=False (corrected)",
+    "carry": "carry=True (default)",
+    "no-carry": "carry=False",
     "independent": "independent (paper's analysis)",
 }
 _MODE_LOOKS: Mapping[str, Mapping[str, Any]] = {
     "carry": {"color": style.BLUE, "marker": "*", "markersize": 9},
-    "corrected": {"color": style.GREEN, "marker": "D"},
+    "no-carry": {"color": style.GREEN, "marker": "D"},
     "independent": {"color": style.VERMILLION, "marker": "^"},
 }
 

@@ -230,9 +230,9 @@ STUDY = Study(
         "Times: standard normal rows, n and s from 32 to 4,096, one thread on one core; by the paper's protocol "
         "(Weiszfeld from the mean, stop when a step is below 1e-5, at most 100 iterations) and by our defaults "
         "(stop "
-        "at a certified gap of 1e-8), the least of three runs for each seed. Checking the input is included. "
-        "Errors: the paper's mixture, distance to the "
-        "true mean of the clean distribution."
+        "at a certified gap of 1e-8). For each seed the least of three runs, in "
+        "seconds that the thread had the processor, which is the wall-clock time of an idle machine. Errors: the "
+        "paper's mixture, distance to the true mean of the clean distribution."
     ),
     parts=(
         Part(

@@ -183,7 +183,7 @@ def _how(record: dict[str, Any]) -> str:
     name = record["study"]
     return (
         f"```\n{made['command']}\n```\n\n"
-        f"Seeds: {seeds}. {seconds:,.0f} seconds of processor time on {made['cores']} cores of an {made['cpu']}, "
+        f"Seeds: {seeds}. {seconds:,.0f} seconds of measuring on {made['cores']} cores of an {made['cpu']}, "
         f"with "
         f"gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
         f"All cells are in {{download}}`{name}.json <../results/studies/{name}.json>`."

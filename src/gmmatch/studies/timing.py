@@ -1,4 +1,4 @@
-"""Wall-clock times of one thread on one core."""
+"""How long one thread on one core takes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def one_core() -> Iterator[None]:
 def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
     """Return the least seconds that ``work`` took, on one core, and what it returned.
 
-    The least of several repeats is the one that other programs disturbed least.
+    Seconds are those that this thread had the processor: the wall-clock time of an idle machine, and
+    hardly more on a busy one. The least of several repeats was disturbed least.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def timed(work: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
     value = None
     with one_core():
         for _ in range(repeats):
-            began = time.perf_counter()
+            began = time.thread_time()
             value = work()
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
     return min(times), value
