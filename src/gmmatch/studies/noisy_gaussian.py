@@ -146,10 +146,12 @@ def _check_best_mean(results: Results) -> Verdict:
     own = _mean(results, "mean_error", "gm-matching", 0.4)
     others = {method: _mean(results, "mean_error", method, 0.4) for method in SIX[:-1]}
     best = min(others, key=lambda method: others[method])
+    earlier = {method: _mean(results, "mean_error", method, 0.3) for method in SIX}
     return Verdict(
         own < others[best] and own < 0.25 * others["herding"],
         f"the mean of its picks is off by {own:.2f} at ψ = 0.4; {style.LABELS[best]}, the next, by "
-        f"{others[best]:.2f}, Herding by {others['herding']:.2f}",
+        f"{others[best]:.2f}, Herding by {others['herding']:.2f}. At ψ = 0.3 it is {earlier['gm-matching']:.2f}, and "
+        f"Moderate has {earlier['moderate']:.2f}",
     )
 
 
