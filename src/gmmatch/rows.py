@@ -147,6 +147,10 @@ class Rows:
 
     def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
         picked = self._raw(index)
+        if picked.dtype == np.float16 and picked.dtype.isnative and picked.flags.c_contiguous:
+            from gmmatch.half_floats import widened  # compiled: loaded where it is needed
+
+            return widened(picked).astype(dtype, copy=False)
         if self.bfloat16:
             wide = np.ascontiguousarray(picked).astype(np.uint32)
             wide <<= 16

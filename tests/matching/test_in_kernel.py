@@ -110,3 +110,19 @@ def test_batches_carry_and_include():
     assert resumed.order.tolist() == full.order[4:].tolist()
     with pytest.raises(InvalidInputError, match="k=91"):
         match_in_kernel(StoredGram(gram), scores, norm, np.ones(90), 91)
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5, 10])
+def test_large_kernel_values_elsewhere_do_not_blur_small_scores(degree):
+    """A far cluster has kernel values of 1e20; scores of the other rows must still be told apart."""
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((300, 2))
+    rows[240:] += [10.0, 6.0]
+    gram = Polynomial(degree)(rows, rows)
+    coefficients = np.zeros(300)
+    coefficients[:240] = 1.0 / 240
+    scores = gram @ coefficients
+    picks = match_in_kernel(
+        StoredGram(gram), scores, float(coefficients @ scores), np.diagonal(gram).copy(), 40
+    )
+    assert picks.order.tolist() == plain_loop(gram, coefficients, 40)

@@ -198,7 +198,7 @@ def test_threads_do_not_show_in_data_of_several_chunks():
 )
 def test_different_seeds_differ_where_chance_plays_a_part(method, options):
     picks = {
-        tuple(gm.select(X, k=20, method=method, random_state=seed, **options).order) for seed in range(4)
+        tuple(gm.select(X, k=70, method=method, random_state=seed, **options).order) for seed in range(4)
     }
     assert len(picks) > 1
 

@@ -13,9 +13,9 @@ from gmmatch.matching.kernel_rows import KernelRows
 from gmmatch.matching.walk import Picks
 from gmmatch.types import Indices, Mask, RandomState, Start, Vector
 
-# Scores this close, relative to the largest term that went into them, are the same number: kernel
-# values of equal rows may differ in their last bits.
-_TIE = 1e-12
+# Scores this close, relative to what went into them, are the same number: kernel values of equal rows may
+# differ in their last bits.
+_TIE = 2.0**-49
 
 
 def match_in_kernel(
@@ -66,7 +66,7 @@ def match_in_kernel(
     t = 0
     for part, count in zip(parts, quota, strict=True):
         for _ in range(int(count)):
-            order[t] = first_best(state.scores, part, _TIE * state.scale)
+            order[t] = first_best(state.scores, part, _TIE * state.magnitudes)
             residuals[t] = state.take(int(order[t]))
             if not replacement:
                 part[order[t]] = False
@@ -89,7 +89,7 @@ class _State:
         self.target_norm, self.diagonal = target_norm, diagonal
         self.start = target_scores.copy() if start == "target" else np.zeros_like(target_scores)
         self.scores = self.start.copy()
-        self.scale = float(max(np.abs(target_scores).max(), np.abs(diagonal).max()))
+        self.magnitudes = np.abs(target_scores)
         self.count = 0
         self.picked_target_scores = 0.0
         self.drift_squared = 0.0
@@ -103,18 +103,21 @@ class _State:
         self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
         self.picked_target_scores += m
         self.count += 1
+        row = self.kernel_rows.row(position)
         self.scores += self.target_scores
-        self.scores -= self.kernel_rows.row(position)
+        self.scores -= row
+        self.magnitudes += np.abs(self.target_scores)
+        self.magnitudes += np.abs(row)
         return float(np.sqrt(self.drift_squared)) / self.count
 
 
-def first_best(scores: Vector, available: Mask, tie: float) -> int:
-    """Return the lowest available position whose score is within ``tie`` of the highest.
+def first_best(scores: Vector, available: Mask, slack: Vector) -> int:
+    """Return the lowest available position that may have the highest score, each known up to its slack.
 
     Examples
     --------
-    >>> first_best(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]), 0.0)
+    >>> first_best(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]), np.zeros(3))
     1
     """
-    reachable = np.where(available, scores, -np.inf)
-    return int(np.argmax(reachable >= reachable.max() - tie))
+    floor = np.where(available, scores - slack, -np.inf).max()
+    return int(np.argmax(available & (scores + slack >= floor)))
