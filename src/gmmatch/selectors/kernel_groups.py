@@ -121,7 +121,7 @@ def _pick_by_features(
     n = len(task.rows)
     count = selector.n_components
     if count is None:  # even, because Fourier features come in pairs
-        count = min(1024, max(64, int(_limit(selector) // (4 * n)))) // 2 * 2
+        count = min(1024, max(16, int(_limit(selector) // (6 * n)))) // 2 * 2
     make = NystroemFeatures if how == "nystroem" else FourierFeatures
     features = make(kernel, count, random_state=task.random).fit(task.rows).transform(task.rows)
     explicit = replace(task, rows=Rows(features))
