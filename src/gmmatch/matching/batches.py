@@ -14,8 +14,8 @@ from gmmatch.validation import as_generator
 # (there are thousands of them), long enough for the disk.
 RUN_BYTES = 1 << 16
 # A batch that is chosen automatically has at most this many numbers, so that its one-byte codes stay
-# near the caches, and makes at least so many picks, so that it can settle.
-_BATCH_ELEMENTS = 1 << 25
+# in the cache, and makes at least so many picks, so that it can settle.
+_BATCH_ELEMENTS = 1 << 22
 _LEAST_PICKS = 16
 
 
