@@ -5,6 +5,8 @@ s ← s + m − k(x, ·)   with   mᵢ = ⟨μ, φ(xᵢ)⟩
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
@@ -66,7 +68,7 @@ def match_in_kernel(
     t = 0
     for part, count in zip(parts, quota, strict=True):
         for _ in range(int(count)):
-            order[t] = first_best(state.scores, part, _TIE * state.magnitudes)
+            order[t] = first_best(np.where(part, state.scores, -np.inf), state.tie)
             residuals[t] = state.take(int(order[t]))
             if not replacement:
                 part[order[t]] = False
@@ -89,10 +91,16 @@ class _State:
         self.target_norm, self.diagonal = target_norm, diagonal
         self.start = target_scores.copy() if start == "target" else np.zeros_like(target_scores)
         self.scores = self.start.copy()
-        self.magnitudes = np.abs(target_scores)
+        self.roots = np.sqrt(np.abs(diagonal))
+        self.added = 0.0
         self.count = 0
         self.picked_target_scores = 0.0
         self.drift_squared = 0.0
+
+    def tie(self, position: int) -> float:
+        """Return how far rounding may have moved the score of a row (by Cauchy and Schwarz)."""
+        target = (self.count + 1) * abs(float(self.target_scores[position]))
+        return _TIE * (target + float(self.roots[position]) * self.added)
 
     def take(self, position: int) -> float:
         """Pick a row; return the residual ‖μ − mean of picks‖."""
@@ -103,21 +111,21 @@ class _State:
         self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
         self.picked_target_scores += m
         self.count += 1
-        row = self.kernel_rows.row(position)
         self.scores += self.target_scores
-        self.scores -= row
-        self.magnitudes += np.abs(self.target_scores)
-        self.magnitudes += np.abs(row)
+        self.scores -= self.kernel_rows.row(position)
+        self.added += float(self.roots[position])
         return float(np.sqrt(self.drift_squared)) / self.count
 
 
-def first_best(scores: Vector, available: Mask, slack: Vector) -> int:
-    """Return the lowest available position that may have the highest score, each known up to its slack.
+def first_best(scores: Vector, tie: Callable[[int], float]) -> int:
+    """Return the lowest position whose score is the highest, but for what rounding may have moved.
 
     Examples
     --------
-    >>> first_best(np.array([1.0, 3.0, 3.0]), np.array([True, True, True]), np.zeros(3))
+    >>> first_best(np.array([1.0, 3.0 - 1e-12, 3.0]), lambda position: 1e-10)
     1
     """
-    floor = np.where(available, scores - slack, -np.inf).max()
-    return int(np.argmax(available & (scores + slack >= floor)))
+    best = int(np.argmax(scores))
+    close = scores[:best] >= scores[best] - 2.0 * tie(best)
+    lower = int(np.argmax(close)) if best else 0
+    return lower if best and close[lower] else best
