@@ -165,14 +165,18 @@ def at_random(folder, seed, rounds):
     """Kill the writer at random moments, until it is done in spite of that."""
     draw = random.Random(seed)
     reference = folder / "reference"
-    assert status_of(in_child(write, reference, float("inf"))) == 0
-    kills = 0
-    for number in range(rounds):
+    begin = time.monotonic()
+    assert status_of(in_child(write, reference, float("inf"), 0.002)) == 0
+    # Moments within the time that writing takes on this machine, whether it is fast or busy.
+    longest = time.monotonic() - begin
+    kills = number = 0
+    while number < rounds or kills < rounds:
         target = folder / str(number)
+        number += 1
         checkpoint_seconds = draw.choice([0.0, 0.01, float("inf")])
         while True:
             child = in_child(write, target, checkpoint_seconds, 0.002)
-            time.sleep(draw.uniform(0.0, 0.05))
+            time.sleep(draw.uniform(0.0, longest))
             os.kill(child, signal.SIGKILL)
             if status_of(child) == 0:
                 break
