@@ -1,7 +1,7 @@
 """Which strategy to use: the cheapest by a measured cost model among those that fit the memory limit.
 
 Every strategy makes the same picks, so the choice affects time and memory alone. The constants are
-nanoseconds per element, measured on a 2-core machine by ``python -m benchmarks.calibrate``; only their
+nanoseconds per element, measured on a 2-core machine by ``python -m benchmarks calibrate``; only their
 ratios matter.
 """
 
