@@ -316,12 +316,13 @@ def kill_again_and_again(source, encoder, folder, kills, longest):
     moments, killed, finished, store = random.Random(0), 0, 0, folder / "killed.emb"
     while killed < kills or not finished:
         with started(source, encoder, store) as process:
-            process.stdout.readline()  # the first row is about to be encoded
+            # "encoding" before the first row, or "finished" at once where the last run died after its last row
+            printed = process.stdout.readline()
             if killed < kills:
                 time.sleep(moments.random() * longest)
                 process.kill()
-            rest = process.stdout.read()
-        if "finished" not in rest:
+            printed += process.stdout.read()
+        if "finished" not in printed:
             killed += 1
             assert process.returncode == -9
             continue
