@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,12 +69,25 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What a method learnt from all rows before it picks from any group.
+
+    ``request`` is the caller's, changed where the method rules rows out; ``facts`` is handed to every
+    group's task as it is; ``details`` goes into the provenance.
+    """
+
+    request: Request
+    facts: Any = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class GroupTask:
     """One group to pick from: its rows, and what the caller said about them.
 
     Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
     may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
-    worked on ``side_by_side``.
+    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows.
     """
 
     rows: Rows
@@ -88,6 +101,7 @@ class GroupTask:
     label: Any
     input_bytes: int
     side_by_side: int
+    facts: Any = None
 
 
 @dataclass(frozen=True)
@@ -164,14 +178,19 @@ class Selector(EstimatorConventions, BaseEstimator):
         check_included(inside, groups)
         shares = self._shares(groups, per_class, outside)
         request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps)
-        tasks = self._tasks(request)
+        prepared = self._prepare(request)
+        tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)
         _warn_of(results)
-        return self._selection(request, tasks, results)
+        return self._selection(prepared, tasks, results)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
         raise TypeError(f"{type(self).__name__} does not define pick_group.")
+
+    def _prepare(self, request: Request) -> Prepared:
+        """Learn from all rows what a group alone cannot tell: scores of a model, rows to rule out."""
+        return Prepared(request)
 
     def _own_steps(self) -> list[tuple[str, int]]:
         """Preprocessing that the method itself asks for."""
@@ -204,7 +223,7 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _replaces(self) -> bool:
         return self.allows_replacement and bool(getattr(self, "replacement", False))
 
-    def _tasks(self, request: Request) -> list[GroupTask]:
+    def _tasks(self, request: Request, facts: Any) -> list[GroupTask]:
         rows, groups = preprocess_rows(request.rows, request.steps), request.groups
         jobs = resolve_jobs(self.n_jobs)
         # Classes side by side where there are enough of them; otherwise, and where rows come from files,
@@ -236,6 +255,7 @@ class Selector(EstimatorConventions, BaseEstimator):
                     label=group.label,
                     input_bytes=rows.nbytes,
                     side_by_side=side_by_side,
+                    facts=facts,
                 )
             )
         return tasks
@@ -249,7 +269,8 @@ class Selector(EstimatorConventions, BaseEstimator):
 
         return map_in_order(work, len(tasks), tasks[0].side_by_side)
 
-    def _selection(self, request: Request, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
+    def _selection(self, prepared: Prepared, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
+        request = prepared.request
         rows, chosen, fresh = request.rows, [], []
         for task, result, group in zip(tasks, results, request.groups, strict=True):
             order, residuals = task.row_numbers[result.picks.order], result.picks.residuals
@@ -274,6 +295,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": [result.details for result in results],
+            **prepared.details,
         }
         return Selection(
             order=order,
