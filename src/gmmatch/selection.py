@@ -16,6 +16,7 @@ from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.labels import Label
 from gmmatch.row_taking import count_rows, take_rows
+from gmmatch.screening.result import Screening
 from gmmatch.selected_groups import (
     SelectedGroup,
     frozen,
@@ -49,10 +50,13 @@ class Selection:
     provenance
         How the selection was made: method, parameters, seed, ... Copied as JSON would: tuples become
         lists, keys become strings, infinity and NaN the strings ``"inf"`` and ``"nan"``.
+    screening
+        Which rows could be picked at all and why the others could not, by a method that screens. Two
+        selections are equal whatever their screening.
 
     Attributes
     ----------
-    order, n_rows, groups, provenance
+    order, n_rows, groups, provenance, screening
         As above; arrays are read-only.
     order_ids
         The ids in pick order, or None; :attr:`ids` has them in the order of :attr:`indices`.
@@ -73,6 +77,7 @@ class Selection:
     groups: tuple[SelectedGroup, ...]
     order_ids: NDArray[Any] | None
     provenance: dict[str, Any]
+    screening: Screening | None
     _group_of_pick: Indices
 
     def __init__(
@@ -82,11 +87,14 @@ class Selection:
         groups: Sequence[SelectedGroup] = (),
         ids: Any = None,
         provenance: Mapping[str, Any] | None = None,
+        screening: Screening | None = None,
     ) -> None:
         picks = frozen_row_numbers(order, "order")
         rows = row_count(n_rows)
         if len(picks) and int(picks.max()) >= rows:
             raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
+        if screening is not None and len(screening) != rows:
+            raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
         parts = tuple(groups) or (SelectedGroup(None, picks, rows),)
         values = {
             "order": picks,
@@ -94,6 +102,7 @@ class Selection:
             "groups": parts,
             "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
             "provenance": _json_copy(provenance or {}),
+            "screening": screening,
             "_group_of_pick": match_groups(picks, parts),
         }
         for name, value in values.items():
@@ -171,7 +180,8 @@ class Selection:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Selection, (self.order, self.n_rows, self.groups, self.order_ids, self.provenance)
+        state = (self.order, self.n_rows, self.groups, self.order_ids, self.provenance, self.screening)
+        return Selection, state
 
     def __repr__(self) -> str:
         distinct = len(np.unique(self.order))
@@ -238,6 +248,7 @@ class Selection:
             ],
             ids=None if self.order_ids is None else self.order_ids[:count],
             provenance={**self.provenance, "prefix": count},
+            screening=self.screening,
         )
 
     def apply(self, dataset: Any, *, order: bool = False) -> Any:
@@ -299,6 +310,7 @@ class Selection:
                 residuals=[group.residuals for group in self.groups],
                 ids=self.order_ids,
                 provenance=self.provenance,
+                screening=self.screening,
             ),
             path,
         )
@@ -313,7 +325,7 @@ class Selection:
         parts = zip(record.labels, orders, record.group_sizes, record.residuals, strict=True)
         try:
             groups = [SelectedGroup(*part) for part in parts]
-            return cls(record.order, record.n_rows, groups, record.ids, record.provenance)
+            return cls(record.order, record.n_rows, groups, record.ids, record.provenance, record.screening)
         except (InvalidInputError, InvalidTypeError) as error:
             raise damaged(path, error) from None
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.labels import Label
+from gmmatch.screening.result import Screening, screening_from_json, screening_to_json
 from gmmatch.types import Indices, Vector
 
 FORMAT_VERSION = 1
@@ -55,6 +56,8 @@ class SelectionRecord:
         The caller's ids of the picks, integers or strings, shape (k,); or None.
     provenance
         How the selection was made; can be written as JSON.
+    screening
+        Which rows could be picked, and why the others could not; or None.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class SelectionRecord:
     residuals: list[Vector]
     ids: Any
     provenance: dict[str, Any]
+    screening: Screening | None = None
 
 
 def write_record(record: SelectionRecord, path: str | os.PathLike[str]) -> None:
@@ -176,13 +180,16 @@ def _header(record: SelectionRecord) -> dict[str, Any]:
         {"label": _json_float(label), "n_rows": size}
         for label, size in zip(record.labels, record.group_sizes, strict=True)
     ]
-    return {
+    header = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
         "n_rows": record.n_rows,
         "groups": groups,
         "provenance": record.provenance,
     }
+    if record.screening is not None:
+        header["screening"] = screening_to_json(record.screening)
+    return header
 
 
 def _per_pick(record: SelectionRecord) -> dict[str, Any]:
@@ -243,6 +250,7 @@ def _record_from(
         residuals=residuals,
         ids=ids,
         provenance=header["provenance"],
+        screening=None if header.get("screening") is None else screening_from_json(header["screening"]),
     )
 
 

@@ -17,6 +17,7 @@ from gmmatch.matching.walk import Picks
 from gmmatch.parallel import map_in_order, resolve_jobs
 from gmmatch.preprocessing import parse_steps, preprocess_rows
 from gmmatch.rows import Rows
+from gmmatch.screening.result import Screening
 from gmmatch.selected_groups import SelectedGroup, interleave
 from gmmatch.selection import Selection
 from gmmatch.selectors.arguments import (
@@ -73,12 +74,13 @@ class Prepared:
     """What a method learnt from all rows before it picks from any group.
 
     ``request`` is the caller's, changed where the method rules rows out; ``facts`` is handed to every
-    group's task as it is; ``details`` goes into the provenance.
+    group's task as it is; ``details`` goes into the provenance, and ``screening`` into the selection.
     """
 
     request: Request
     facts: Any = None
     details: dict[str, Any] = field(default_factory=dict)
+    screening: Screening | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)
         _warn_of(results)
-        return self._selection(prepared, tasks, results)
+        return self._selection(request, prepared, tasks, results)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
@@ -269,8 +271,9 @@ class Selector(EstimatorConventions, BaseEstimator):
 
         return map_in_order(work, len(tasks), tasks[0].side_by_side)
 
-    def _selection(self, prepared: Prepared, tasks: list[GroupTask], results: list[GroupResult]) -> Selection:
-        request = prepared.request
+    def _selection(
+        self, request: Request, prepared: Prepared, tasks: list[GroupTask], results: list[GroupResult]
+    ) -> Selection:
         rows, chosen, fresh = request.rows, [], []
         for task, result, group in zip(tasks, results, request.groups, strict=True):
             order, residuals = task.row_numbers[result.picks.order], result.picks.residuals
@@ -303,6 +306,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             groups=tuple(chosen),
             ids=None if request.names is None else request.names[order],
             provenance=provenance,
+            screening=prepared.screening,
         )
 
 
