@@ -1,0 +1,180 @@
+"""ResNet-18 and ResNet-50: He et al., "Deep residual learning for image recognition", CVPR 2016.
+
+Weights of convolutions are He et al.'s (2015), by fan-out; batch norms start as the identity; the head is
+torch's default, uniform within 1 / sqrt(512 or 2048), with a bias of zero. The stride of a bottleneck is
+in its 3x3 convolution ("v1.5"), where all common implementations have it, and not in the first 1x1.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from gmmatch.training.networks.base import ImageClassifier, check_image_size, he_fan_out, stem_stride
+from gmmatch.training.networks.squeeze_excitation import SqueezeExcitation
+
+
+def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    """Return a convolution that keeps the size (but for its stride), and the batch norm after it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> conv_norm(3, 8, kernel=3, stride=2)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 8, 16, 16])
+    """
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    )
+
+
+class ResidualBlock(nn.Module):
+    """A residual block: two 3x3 convolutions, or 1x1, 3x3, 1x1 with a bottleneck, beside a shortcut.
+
+    Parameters
+    ----------
+    inputs : int
+        Channels that come in.
+    width : int
+        Channels of the 3x3 convolutions.
+    stride : int
+        By how much the image shrinks.
+    bottleneck : bool
+        Whether the 3x3 convolution stands between two 1x1 ones; four times ``width`` channels then leave.
+    squeeze : bool
+        Whether a squeeze-and-excitation weighs the channels before the shortcut is added.
+
+    Examples
+    --------
+    >>> import torch
+    >>> block = ResidualBlock(64, 64, stride=2, bottleneck=True)
+    >>> block(torch.zeros(2, 64, 32, 32)).shape
+    torch.Size([2, 256, 16, 16])
+    """
+
+    def __init__(
+        self, inputs: int, width: int, stride: int, *, bottleneck: bool, squeeze: bool = False
+    ) -> None:
+        super().__init__()
+        outputs = 4 * width if bottleneck else width
+        if bottleneck:
+            layers = [conv_norm(inputs, width, 1), nn.ReLU(), conv_norm(width, width, 3, stride), nn.ReLU()]
+            layers.append(conv_norm(width, outputs, 1))
+        else:
+            layers = [conv_norm(inputs, width, 3, stride), nn.ReLU(), conv_norm(width, outputs, 3)]
+        self.residual = nn.Sequential(*layers)
+        self.excitation = SqueezeExcitation(outputs, outputs // 16) if squeeze else nn.Identity()
+        changes = stride != 1 or inputs != outputs
+        self.shortcut = conv_norm(inputs, outputs, 1, stride) if changes else nn.Identity()
+        self.activation = nn.ReLU()
+
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """The batch norm that ends the residual branch."""
+        return self.residual[-1][-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output, of shape (batch, outputs, height / stride, width / stride)."""
+        return self.activation(self.excitation(self.residual(x)) + self.shortcut(x))
+
+
+class ResNet(ImageClassifier):
+    """A residual network of four stages, plain or with squeeze-and-excitation.
+
+    The stem is 7x7 with stride 2 and a max-pool for ImageNet's sizes. For small images it is one 3x3
+    convolution without a pool: with stride 1 up to 48 pixels (He et al.'s own for CIFAR), and with stride
+    2 up to 96.
+
+    Parameters
+    ----------
+    depths : tuple of int
+        Blocks per stage.
+    n_classes, image_size, channels : int
+        As in :func:`~gmmatch.training.networks.build_network`.
+    bottleneck : bool
+        The kind of block, see :class:`ResidualBlock`.
+    squeeze : bool
+        Whether blocks have squeeze-and-excitation, see :mod:`~gmmatch.training.networks.senet`.
+    zero_init_last : bool
+        Start the last batch norm of every block at zero, so that blocks start as the identity (Goyal et
+        al. 2017, section 5.1). Not in the ResNet paper, hence off.
+
+    Examples
+    --------
+    >>> import torch
+    >>> ResNet((1, 1, 1, 1), n_classes=10, bottleneck=False)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(
+        self,
+        depths: tuple[int, ...],
+        n_classes: int,
+        image_size: int = 32,
+        channels: int = 3,
+        *,
+        bottleneck: bool,
+        squeeze: bool = False,
+        zero_init_last: bool = False,
+    ) -> None:
+        super().__init__(2048 if bottleneck else 512, n_classes)
+        check_image_size("a ResNet", image_size, halvings=3)
+        self.stem = _stem(channels, stem_stride(image_size))
+        blocks: list[ResidualBlock] = []
+        inputs = 64
+        for stage, depth in enumerate(depths):
+            width = 64 * 2**stage
+            for number in range(depth):
+                stride = 2 if stage > 0 and number == 0 else 1
+                blocks.append(ResidualBlock(inputs, width, stride, bottleneck=bottleneck, squeeze=squeeze))
+                inputs = 4 * width if bottleneck else width
+        self.blocks = nn.Sequential(*blocks)
+        for module in [*self.stem.modules(), *self.blocks.modules()]:
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                he_fan_out(module)
+        nn.init.zeros_(self.head.bias)
+        if zero_init_last:
+            for block in blocks:
+                nn.init.zeros_(block.last_norm.weight)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the means of the last maps: (batch, 512), with bottlenecks (batch, 2048)."""
+        return self.blocks(self.stem(x)).mean(dim=(2, 3))
+
+
+def _stem(channels: int, stride: int) -> nn.Sequential:
+    if stride < 4:
+        return nn.Sequential(conv_norm(channels, 64, 3, stride), nn.ReLU())
+    return nn.Sequential(
+        conv_norm(channels, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)
+    )
+
+
+def resnet18(
+    n_classes: int, image_size: int = 32, channels: int = 3, *, zero_init_last: bool = False
+) -> ResNet:
+    """Return a ResNet-18, see :class:`ResNet`.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in resnet18(1000, image_size=224).parameters())
+    11689512
+    """
+    return ResNet(
+        (2, 2, 2, 2), n_classes, image_size, channels, bottleneck=False, zero_init_last=zero_init_last
+    )
+
+
+def resnet50(
+    n_classes: int, image_size: int = 32, channels: int = 3, *, zero_init_last: bool = False
+) -> ResNet:
+    """Return a ResNet-50, see :class:`ResNet`.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in resnet50(1000, image_size=224).parameters())
+    25557032
+    """
+    return ResNet(
+        (3, 4, 6, 3), n_classes, image_size, channels, bottleneck=True, zero_init_last=zero_init_last
+    )
