@@ -21,6 +21,12 @@ __all__ = ["build_network", "networks"]
 _NETWORKS = {
     "resnet18": "resnet:resnet18",
     "resnet50": "resnet:resnet50",
+    "vgg16": "vgg:VGG16",
+    "shufflenetv2": "shufflenetv2:ShuffleNetV2",
+    "senet18": "senet:senet18",
+    "senet50": "senet:senet50",
+    "efficientnet-b0": "efficientnet:EfficientNetB0",
+    "vit-s": "vit:VisionTransformer",
 }
 
 _SHARED = ("n_classes", "image_size", "channels")
@@ -53,11 +59,12 @@ def build_network(
         How many logits the network gives.
     image_size : int
         Height and width of the images. 224 gives the network as it was published for ImageNet. Smaller
-        images keep more of their pixels: see :func:`~gmmatch.training.networks.base.stem_stride`.
+        images keep more of their pixels: see
+        :func:`~gmmatch.training.networks.base.choose_stem_stride`.
     channels : int
         3 for colour, 1 for grey.
     **options
-        Of the one network, such as ``zero_init_last`` of the ResNets or ``batch_norm`` of VGG-16.
+        Of the one network, such as ``stem_stride`` of the ResNets or ``batch_norm`` of VGG-16.
 
     Returns
     -------

@@ -1,8 +1,7 @@
-"""What all networks share: features and a head, the size of the stem, and how layers are initialised."""
+"""What all networks share: features and a head, and how much of an image the first layers leave."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 
 from torch import Tensor, nn
@@ -13,8 +12,7 @@ from gmmatch.errors import InvalidInputError
 class ImageClassifier(nn.Module):
     """A network that gives logits for images: ``forward(x) = head(features(x))``.
 
-    Dropout before the last layer, where a network has it, belongs to the features, so that the identity
-    holds in training as well.
+    Dropout before the last layer, where a network has it, belongs to the features.
 
     Parameters
     ----------
@@ -53,25 +51,40 @@ class ImageClassifier(nn.Module):
         return self.head(self.features(x))
 
 
-def stem_stride(image_size: int) -> int:
-    """Return by how much the first layers shrink an image of this size: by 1, 2 or 4.
+def choose_stem_stride(network: str, image_size: int, stem_stride: int | None = None) -> int:
+    """Return by how much the first layers shrink an image: as asked for, or what suits its size.
 
-    The networks for ImageNet shrink an image to a quarter before their first block. That leaves little
-    of a small one, so up to 48 pixels (CIFAR, MNIST) nothing is lost before the first block, and up to 96
-    (Tiny-ImageNet, STL-10) one half: a 64x64 image has maps of the sizes of a 32x32 one, at the same cost.
+    The convolutional networks for ImageNet shrink an image to a quarter before their first block, and
+    halve it three times more. That leaves little of a small one. So up to 48 pixels (CIFAR, MNIST)
+    nothing is lost before the first block, and up to 96 (Tiny-ImageNet, STL-10) one half: a 64x64 image
+    then has maps of the same sizes, at the same cost, as a 32x32 one.
+
+    Parameters
+    ----------
+    network : str
+        What the network is called, for the error.
+    image_size : int
+        Height and width of the images.
+    stem_stride : int, optional
+        1, 2 or 4, to override the choice.
 
     Examples
     --------
-    >>> [stem_stride(size) for size in (28, 32, 64, 224)]
+    >>> [choose_stem_stride("resnet18", size) for size in (28, 32, 64, 224)]
     [1, 1, 2, 4]
+    >>> choose_stem_stride("resnet18", 64, stem_stride=4)
+    4
     """
-    if image_size <= 48:
-        return 1
-    return 2 if image_size <= 96 else 4
+    if stem_stride is None:
+        stem_stride = 1 if image_size <= 48 else 2 if image_size <= 96 else 4
+    if stem_stride not in (1, 2, 4):
+        raise InvalidInputError(f"stem_stride={stem_stride!r}: expected 1, 2, 4 or None.")
+    check_image_size(network, image_size, halvings=3 + (stem_stride.bit_length() - 1))
+    return stem_stride
 
 
 def check_image_size(network: str, image_size: int, halvings: int) -> None:
-    """Raise unless an image is large enough for every halving of it to leave fewer pixels.
+    """Raise unless an image is so large that every halving of it leaves fewer pixels than before.
 
     Examples
     --------
@@ -85,26 +98,5 @@ def check_image_size(network: str, image_size: int, halvings: int) -> None:
     if image_size < least:
         raise InvalidInputError(
             f"image_size={image_size} is too small for {network}, which halves images {halvings} times: "
-            f"give images of at least {least} x {least}, or choose a network with fewer halvings."
+            f"enlarge the images to at least {least} x {least}, or choose a network with fewer halvings."
         )
-
-
-def he_fan_out(layer: nn.Conv2d | nn.Linear) -> None:
-    """Draw a layer's weights as He et al. (2015) do, from what leaves it, and set its bias to zero.
-
-    Normal with mean 0 and variance 2 / n, where n counts the products that one input goes into: kernel
-    area times output channels per group. That is equation 14 of "Delving deep into rectifiers", which
-    keeps the variance of the gradients.
-
-    Examples
-    --------
-    >>> layer = nn.Conv2d(64, 128, kernel_size=3)
-    >>> he_fan_out(layer)
-    >>> round(float(layer.weight.detach().var() * 9 * 128), 1)
-    2.0
-    """
-    groups = layer.groups if isinstance(layer, nn.Conv2d) else 1
-    fan_out = layer.weight.shape[0] // groups * math.prod(layer.weight.shape[2:])
-    nn.init.normal_(layer.weight, std=math.sqrt(2.0 / fan_out))
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)

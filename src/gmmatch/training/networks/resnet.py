@@ -9,23 +9,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from gmmatch.training.networks.base import ImageClassifier, check_image_size, he_fan_out, stem_stride
-from gmmatch.training.networks.squeeze_excitation import SqueezeExcitation
-
-
-def conv_norm(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    """Return a convolution that keeps the size (but for its stride), and the batch norm after it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> conv_norm(3, 8, kernel=3, stride=2)(torch.zeros(2, 3, 32, 32)).shape
-    torch.Size([2, 8, 16, 16])
-    """
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, groups=groups, bias=False),
-        nn.BatchNorm2d(outputs),
-    )
+from gmmatch.training.networks.base import ImageClassifier, choose_stem_stride
+from gmmatch.training.networks.layers import SqueezeExcitation, conv_norm, he_fan_out
 
 
 class ResidualBlock(nn.Module):
@@ -81,9 +66,9 @@ class ResidualBlock(nn.Module):
 class ResNet(ImageClassifier):
     """A residual network of four stages, plain or with squeeze-and-excitation.
 
-    The stem is 7x7 with stride 2 and a max-pool for ImageNet's sizes. For small images it is one 3x3
-    convolution without a pool: with stride 1 up to 48 pixels (He et al.'s own for CIFAR), and with stride
-    2 up to 96.
+    The stem for ImageNet is a 7x7 convolution with stride 2 and a max-pool. For small images it is one 3x3
+    convolution without a pool: with stride 1 up to 48 pixels, as the paper has it for CIFAR, and with
+    stride 2 up to 96.
 
     Parameters
     ----------
@@ -95,6 +80,9 @@ class ResNet(ImageClassifier):
         The kind of block, see :class:`ResidualBlock`.
     squeeze : bool
         Whether blocks have squeeze-and-excitation, see :mod:`~gmmatch.training.networks.senet`.
+    stem_stride : int, optional
+        1, 2 or 4 (ImageNet's stem) for another stem than the image's size suggests, see
+        :func:`~gmmatch.training.networks.base.choose_stem_stride`.
     zero_init_last : bool
         Start the last batch norm of every block at zero, so that blocks start as the identity (Goyal et
         al. 2017, section 5.1). Not in the ResNet paper, hence off.
@@ -115,11 +103,11 @@ class ResNet(ImageClassifier):
         *,
         bottleneck: bool,
         squeeze: bool = False,
+        stem_stride: int | None = None,
         zero_init_last: bool = False,
     ) -> None:
         super().__init__(2048 if bottleneck else 512, n_classes)
-        check_image_size("a ResNet", image_size, halvings=3)
-        self.stem = _stem(channels, stem_stride(image_size))
+        self.stem = _stem(channels, choose_stem_stride("a ResNet", image_size, stem_stride))
         blocks: list[ResidualBlock] = []
         inputs = 64
         for stage, depth in enumerate(depths):
@@ -151,7 +139,12 @@ def _stem(channels: int, stride: int) -> nn.Sequential:
 
 
 def resnet18(
-    n_classes: int, image_size: int = 32, channels: int = 3, *, zero_init_last: bool = False
+    n_classes: int,
+    image_size: int = 32,
+    channels: int = 3,
+    *,
+    stem_stride: int | None = None,
+    zero_init_last: bool = False,
 ) -> ResNet:
     """Return a ResNet-18, see :class:`ResNet`.
 
@@ -161,12 +154,23 @@ def resnet18(
     11689512
     """
     return ResNet(
-        (2, 2, 2, 2), n_classes, image_size, channels, bottleneck=False, zero_init_last=zero_init_last
+        (2, 2, 2, 2),
+        n_classes,
+        image_size,
+        channels,
+        bottleneck=False,
+        stem_stride=stem_stride,
+        zero_init_last=zero_init_last,
     )
 
 
 def resnet50(
-    n_classes: int, image_size: int = 32, channels: int = 3, *, zero_init_last: bool = False
+    n_classes: int,
+    image_size: int = 32,
+    channels: int = 3,
+    *,
+    stem_stride: int | None = None,
+    zero_init_last: bool = False,
 ) -> ResNet:
     """Return a ResNet-50, see :class:`ResNet`.
 
@@ -176,5 +180,11 @@ def resnet50(
     25557032
     """
     return ResNet(
-        (3, 4, 6, 3), n_classes, image_size, channels, bottleneck=True, zero_init_last=zero_init_last
+        (3, 4, 6, 3),
+        n_classes,
+        image_size,
+        channels,
+        bottleneck=True,
+        stem_stride=stem_stride,
+        zero_init_last=zero_init_last,
     )
