@@ -1,0 +1,208 @@
+"""How a network is trained, as data: the paper's recipes and a fast one."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from gmmatch.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a training run beside the data, the network and the seed.
+
+    Attributes
+    ----------
+    name
+        What the recipe is called.
+    epochs, batch_size
+        Passes over the rows, and rows per step.
+    min_steps
+        Steps at least: on a small subset, ``epochs`` passes would be too few to learn anything. 0 keeps to
+        ``epochs``, as the paper does.
+    optimizer
+        ``"sgd"`` with momentum, or ``"adamw"``.
+    learning_rate
+        The largest learning rate.
+    schedule
+        ``"steps"`` divides it by ``factor`` at every epoch of ``milestones``; ``"one-cycle"`` raises it
+        from 0 over the share ``warmup`` of all steps and lets it fall to 0 in a straight line.
+    momentum, nesterov, weight_decay, label_smoothing
+        As everywhere; ``momentum`` is AdamW's β₁.
+    crop_padding, flip, cutout
+        Augmentation: a random crop of the image padded with that many black pixels on each side, a random
+        horizontal flip, a black square of that side at a random place (0: none).
+    top
+        Accuracies to report: 1 for top-1, 5 for top-5.
+    seeds, median_fraction
+        How often the paper repeats a run, and its γ for the geometric median of the selection before it.
+
+    Examples
+    --------
+    >>> PAPER_CIFAR.rate_at(step=0, n_rows=50_000), PAPER_CIFAR.rate_at(step=391 * 60, n_rows=50_000)
+    (0.1, 0.02)
+    """
+
+    name: str
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    schedule: Literal["steps", "one-cycle"] = "steps"
+    milestones: tuple[int, ...] = ()
+    factor: float = 10.0
+    warmup: float = 0.0
+    min_steps: int = 0
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    momentum: float = 0.9
+    nesterov: bool = False
+    label_smoothing: float = 0.0
+    crop_padding: int = 0
+    flip: bool = False
+    cutout: int = 0
+    top: tuple[int, ...] = (1,)
+    seeds: int = 5
+    median_fraction: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InvalidInputError(f"{name}={getattr(self, name)}: expected 1 or more.")
+        if self.schedule not in ("steps", "one-cycle"):
+            raise InvalidInputError(f'schedule={self.schedule!r}: expected "steps" or "one-cycle".')
+        if self.optimizer not in ("sgd", "adamw"):
+            raise InvalidInputError(f'optimizer={self.optimizer!r}: expected "sgd" or "adamw".')
+
+    def rows_per_step(self, n_rows: int) -> int:
+        """Rows of a step: the batch size, or all rows if there are fewer."""
+        return min(self.batch_size, n_rows)
+
+    def steps_per_epoch(self, n_rows: int) -> int:
+        """Steps that see every row; the last one is topped up with rows of the same epoch."""
+        return math.ceil(n_rows / self.rows_per_step(n_rows))
+
+    def epochs_for(self, n_rows: int) -> int:
+        """Epochs on so many rows: more than ``epochs`` where ``min_steps`` asks for it."""
+        return max(self.epochs, math.ceil(self.min_steps / self.steps_per_epoch(n_rows)))
+
+    def rate_at(self, step: int, n_rows: int) -> float:
+        """Return the learning rate of a step, counted from 0, when training on so many rows."""
+        per_epoch, epochs = self.steps_per_epoch(n_rows), self.epochs_for(n_rows)
+        if self.schedule == "steps":
+            # Milestones are shares of the recipe's own length where min_steps makes a run longer.
+            epoch = step // per_epoch * self.epochs / epochs
+            passed = sum(epoch >= milestone for milestone in self.milestones)
+            return self.learning_rate / self.factor**passed
+        total = per_epoch * epochs
+        rising = max(1.0, self.warmup * total)
+        if step < rising:
+            return self.learning_rate * (step + 1) / rising
+        return self.learning_rate * max(0.0, (total - step) / max(1.0, total - rising))
+
+
+PAPER_CIFAR = Recipe(
+    "paper-cifar",
+    epochs=200,
+    batch_size=128,
+    learning_rate=0.1,
+    weight_decay=5e-4,
+    milestones=(60, 120, 160),
+    factor=5.0,
+    crop_padding=4,
+    flip=True,
+)
+"""The paper's recipe for CIFAR-10 and CIFAR-100."""
+
+PAPER_TINY_IMAGENET = Recipe(
+    "paper-tiny-imagenet",
+    epochs=90,
+    batch_size=256,
+    learning_rate=0.1,
+    weight_decay=1e-4,
+    milestones=(30, 60),
+    factor=10.0,
+    flip=True,
+)
+"""The paper's recipe for Tiny-ImageNet."""
+
+PAPER_IMAGENET = Recipe(
+    "paper-imagenet",
+    epochs=90,
+    batch_size=256,
+    learning_rate=0.1,
+    weight_decay=1e-4,
+    milestones=(30, 60),
+    factor=10.0,
+    flip=True,
+    top=(1, 5),
+)
+"""The paper's recipe for ImageNet-1k."""
+
+FAST = Recipe(
+    "fast",
+    epochs=18,
+    batch_size=256,
+    learning_rate=0.2,
+    weight_decay=5e-4,
+    schedule="one-cycle",
+    warmup=0.25,
+    min_steps=2000,
+    nesterov=True,
+    label_smoothing=0.1,
+    crop_padding=4,
+    flip=True,
+    seeds=3,
+)
+"""About a tenth of the paper's epochs, with one rise and fall of the learning rate (Smith and Topin, 2019)."""
+
+FAST_ADAMW = Recipe(
+    "fast-adamw",
+    epochs=30,
+    batch_size=256,
+    learning_rate=1e-3,
+    weight_decay=0.05,
+    schedule="one-cycle",
+    warmup=0.2,
+    min_steps=4000,
+    optimizer="adamw",
+    label_smoothing=0.1,
+    crop_padding=4,
+    flip=True,
+    seeds=3,
+)
+"""The fast recipe for networks that SGD does not suit, such as ViT-S."""
+
+_RECIPES = {
+    recipe.name: recipe for recipe in (PAPER_CIFAR, PAPER_TINY_IMAGENET, PAPER_IMAGENET, FAST, FAST_ADAMW)
+}
+
+
+def recipes() -> tuple[str, ...]:
+    """Return the names of all recipes.
+
+    Examples
+    --------
+    >>> "fast" in recipes()
+    True
+    """
+    return tuple(_RECIPES)
+
+
+def find_recipe(recipe: str | Recipe) -> Recipe:
+    """Return a recipe by its name; a recipe is returned as it is.
+
+    Examples
+    --------
+    >>> find_recipe("paper-cifar").milestones
+    (60, 120, 160)
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe not in _RECIPES:
+        near = difflib.get_close_matches(str(recipe), _RECIPES, n=2, cutoff=0.4)
+        hint = f"did you mean {' or '.join(repr(name) for name in near)}? " if near else ""
+        raise InvalidInputError(f"recipe={recipe!r} is not known: {hint}There are {', '.join(_RECIPES)}.")
+    return _RECIPES[recipe]
