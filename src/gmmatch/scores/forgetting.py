@@ -1,0 +1,101 @@
+"""Forgetting events: how often a row that was classified right came to be classified wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.types import Indices, Mask, Vector
+
+_NEVER = -1
+
+
+class ForgettingCounter:
+    """Counts the forgetting events of n rows as they are presented (Toneva et al., 2019).
+
+    An event is a presentation at which a row is classified wrong, when it was classified right at the
+    one before. Three numbers per row are kept, however long the training is.
+
+    Parameters
+    ----------
+    n_rows
+        How many rows there are.
+
+    Attributes
+    ----------
+    events : int32 array of shape (n,)
+        Forgetting events so far.
+    first_learnt : int32 array of shape (n,)
+        The epoch in which a row was first classified right; -1 if in none.
+    last : int8 array of shape (n,)
+        Whether a row was classified right when it was last presented; -1 if it never was.
+
+    Examples
+    --------
+    >>> counter = ForgettingCounter(2)
+    >>> for epoch, right in enumerate([[True, False], [False, False], [True, False]]):
+    ...     counter.observe(np.array([0, 1]), np.array(right), epoch)
+    >>> counter.events, counter.score()
+    (array([1, 0], dtype=int32), array([ 1., inf]))
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        self.events: NDArray[np.int32] = np.zeros(n_rows, dtype=np.int32)
+        self.first_learnt: NDArray[np.int32] = np.full(n_rows, _NEVER, dtype=np.int32)
+        self.last: NDArray[np.int8] = np.full(n_rows, _NEVER, dtype=np.int8)
+
+    def observe(self, rows: Indices, right: Mask, epoch: int) -> None:
+        """Count what was presented; a row that is there twice was presented in that order."""
+        if len(rows) == 0:
+            return
+        order = np.argsort(rows, kind="stable")
+        rows, right = rows[order], np.asarray(right, dtype=bool)[order]
+        again = np.r_[False, rows[1:] == rows[:-1]]
+        before = np.where(again, np.r_[False, right[:-1]], self.last[rows] == 1)
+        np.add.at(self.events, rows[before & ~right], 1)
+        final = np.r_[~again[1:], True]
+        self.last[rows[final]] = right[final]
+        learnt = rows[right]
+        self.first_learnt[learnt[self.first_learnt[learnt] == _NEVER]] = epoch
+
+    def add(self, other: ForgettingCounter) -> None:
+        """Add the events of another training; a row counts as learnt if it was learnt in either."""
+        self.events += other.events
+        both = np.stack([self.first_learnt, other.first_learnt])
+        earliest = np.where(both == _NEVER, np.iinfo(np.int32).max, both).min(axis=0)
+        self.first_learnt = np.where(both.max(axis=0) == _NEVER, _NEVER, earliest).astype(np.int32)
+        self.last = np.maximum(self.last, other.last)
+
+    def score(self) -> Vector:
+        """Return the events, infinity for a row that was never learnt, NaN for one never presented."""
+        score = self.events.astype(np.float64)
+        score[self.first_learnt == _NEVER] = np.inf
+        score[self.last == _NEVER] = np.nan
+        return score
+
+
+def forgetting_events(history: Any) -> Vector:
+    """Return the forgetting score of every row of a whole history.
+
+    Parameters
+    ----------
+    history : boolean array of shape (presentations, n)
+        Whether each row was classified right, at one presentation after another.
+
+    Returns
+    -------
+    float array of shape (n,)
+        The number of events; infinity for a row that was never classified right.
+
+    Examples
+    --------
+    >>> forgetting_events([[True, False, True], [False, False, True], [True, False, True]])
+    array([ 1., inf,  0.])
+    """
+    seen = np.asarray(history, dtype=bool)
+    counter = ForgettingCounter(seen.shape[1])
+    for epoch, right in enumerate(seen):
+        counter.observe(np.arange(len(right)), right, epoch)
+    return counter.score()

@@ -1,0 +1,123 @@
+"""What a batch of logits says about its rows, on NumPy arrays or on torch tensors where they lie.
+
+NumPy and torch agree on the names of the few functions needed here, so each formula stands here once.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether these are a torch tensor, without importing torch to find out."""
+    return type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach")
+
+
+def namespace(values: Any) -> ModuleType:
+    """Return the module whose functions take these values: torch or NumPy."""
+    if is_tensor(values):
+        import torch
+
+        module: ModuleType = torch
+        return module
+    return np
+
+
+def as_logits(logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Return logits (m, classes) in at least float32 and labels (m,) beside them, both without a gradient.
+
+    Class numbers are checked where that is free: not on a GPU, which would have to stop for it.
+
+    Examples
+    --------
+    >>> as_logits([[0, 2]], [1])
+    (array([[0., 2.]]), array([1]))
+    """
+    if is_tensor(logits):
+        import torch
+
+        values = logits.detach()
+        values = values if values.dtype in (torch.float32, torch.float64) else values.float()
+        classes = torch.as_tensor(labels).detach().to(values.device)
+        on_host, whole = (
+            values.device.type == "cpu",
+            not (classes.is_floating_point() or classes.is_complex()),
+        )
+    else:
+        values = np.asarray(logits, dtype=np.float64)
+        classes = np.asarray(labels.detach().cpu() if is_tensor(labels) else labels)
+        on_host, whole = True, classes.dtype.kind in "iu"
+    if values.ndim != 2 or not values.shape[1]:
+        raise InvalidInputError(f"logits has shape {tuple(values.shape)}: expected (rows, classes).")
+    if tuple(classes.shape) != (len(values),) or not whole:
+        raise InvalidInputError(
+            f"labels has shape {tuple(classes.shape)} and type {classes.dtype}: expected {len(values)} class "
+            "numbers, one for each row of logits."
+        )
+    if on_host and len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < values.shape[1]:
+        raise InvalidInputError(
+            f"labels runs from {int(classes.min())} to {int(classes.max())}: expected class numbers from 0 to "
+            f"{values.shape[1] - 1}, for {values.shape[1]} columns of logits."
+        )
+    return values, classes
+
+
+def own_class(logits: Any, labels: Any) -> Any:
+    """Return a mask (m, classes) that is true at each row's own class."""
+    if is_tensor(logits):
+        import torch
+
+        return labels[:, None] == torch.arange(logits.shape[1], device=logits.device)
+    return labels[:, None] == np.arange(logits.shape[1])
+
+
+def errors(logits: Any, labels: Any) -> Any:
+    """Return softmax(logits) minus the one-hot labels: the gradient of the cross-entropy by the logits.
+
+    Examples
+    --------
+    >>> errors(np.array([[0.0, 0.0]]), np.array([1]))
+    array([[ 0.5, -0.5]])
+    """
+    xp = namespace(logits)
+    weights = xp.exp(logits - xp.amax(logits, axis=1, keepdims=True))
+    shares = weights / xp.sum(weights, axis=1, keepdims=True)
+    return xp.where(own_class(logits, labels), shares - 1.0, shares)
+
+
+def margins(logits: Any, labels: Any) -> Any:
+    """Return the logit of each row's own class minus the largest of the others.
+
+    Examples
+    --------
+    >>> margins(np.array([[3.0, 1.0, 2.5]]), np.array([0]))
+    array([0.5])
+    """
+    xp = namespace(logits)
+    own = own_class(logits, labels)
+    if logits.shape[1] == 1:
+        return xp.zeros_like(logits[:, 0])
+    mine = xp.sum(xp.where(own, logits, 0.0), axis=1)
+    return mine - xp.amax(xp.where(own, -np.inf, logits), axis=1)
+
+
+def is_right(logits: Any, labels: Any) -> Any:
+    """Whether the largest logit is that of the row's own class.
+
+    Examples
+    --------
+    >>> is_right(np.array([[3.0, 1.0], [3.0, 1.0]]), np.array([0, 1]))
+    array([ True, False])
+    """
+    return namespace(logits).argmax(logits, axis=1) == labels
+
+
+def lengths(values: Any) -> Any:
+    """Return the Euclidean length of each row."""
+    xp = namespace(values)
+    return xp.sqrt(xp.sum(values * values, axis=1))
