@@ -140,9 +140,7 @@ def train(
         run = _Run(model, plan, data, seed, on_batch)
         if checkpoint is not None:
             run.keep_in(Path(checkpoint), checkpoint_seconds, network)
-        # All batches have one size, so it pays to let cuDNN try its algorithms before the first.
-        with torch.backends.cudnn.flags(benchmark=True, deterministic=False, allow_tf32=True):
-            run.train(progress)
+        run.train(progress)
     model.eval()
     accuracies: dict[int, float] = {}
     if test_images is not None:
