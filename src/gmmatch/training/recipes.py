@@ -143,12 +143,12 @@ PAPER_IMAGENET = Recipe(
 
 FAST = Recipe(
     "fast",
-    epochs=18,
+    epochs=20,
     batch_size=256,
     learning_rate=0.2,
     weight_decay=5e-4,
     schedule="one-cycle",
-    warmup=0.25,
+    warmup=0.2,
     min_steps=2000,
     nesterov=True,
     label_smoothing=0.1,
