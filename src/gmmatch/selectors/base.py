@@ -44,7 +44,10 @@ DEFAULT_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller of ``select`` asked for, after every check."""
+    """What the caller of ``select`` asked for, after every check.
+
+    ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``.
+    """
 
     rows: Rows
     groups: list[Group]
@@ -55,6 +58,7 @@ class Request:
     names: NDArray[Any] | None
     seed: int
     steps: list[tuple[str, int]]
+    y: Any = None
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of every argument beside X that plays a part."""
@@ -179,7 +183,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         groups = group_rows(y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled)
         check_included(inside, groups)
         shares = self._shares(groups, per_class, outside)
-        request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps)
+        request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y)
         prepared = self._prepare(request)
         tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)

@@ -1,0 +1,56 @@
+"""EL2N: keep the rows that a model, early in training, predicts worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gmmatch.scores.score import EL2N as EL2N_SCORE
+from gmmatch.selectors.model_scores import ModelRanking
+from gmmatch.types import Vector
+
+if TYPE_CHECKING:
+    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.training.small_model import SmallTask
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EL2N(ModelRanking):
+    """Keep the rows whose predicted probabilities are farthest from their label, early in training.
+
+    The error's length ‖p − y‖, averaged over several trainings (Paul et al., 2021). Among the rows it
+    keeps are those with a wrong label: it is a measure of difficulty, made for clean data.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or path, optional
+        Scores of your own, in place of a training; labels are then needed only to pick per class.
+    dynamics : Dynamics, list of them or path, optional
+        What a recorder saw of a training of your own.
+    epochs, runs, hidden : int
+        Without either, a small model is trained on the rows: for so many epochs, so many times with
+        other seeds, with so many hidden units (0: softmax regression), by SGD on standardised rows.
+        The scores are those at the end, averaged over the runs.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the model still learns ``y``.
+
+    Examples
+    --------
+    >>> EL2N(k=2, scores=[0.1, 0.9, 0.5, 0.7]).select([[0.0], [1.0], [2.0], [3.0]]).order
+    array([1, 3])
+    """
+
+    method = "el2n"
+    score = EL2N_SCORE
+
+    def of_recording(self, recording: Dynamics) -> Vector:
+        """Return the mean over the epochs that the recorder averages."""
+        return recording.el2n()
+
+    def of_training(self, task: SmallTask, seed: int) -> Vector:
+        """Return the score at the end of a training."""
+        from gmmatch.training.gradients import el2n_scores
+        from gmmatch.training.small_model import train_small_model
+
+        model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
+        return el2n_scores(model, task.in_order())

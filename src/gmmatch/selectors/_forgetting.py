@@ -1,0 +1,72 @@
+"""Forgetting: keep the rows that a model learns and forgets again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gmmatch.scores.score import FORGETTING
+from gmmatch.selectors.model_scores import ModelRanking
+from gmmatch.types import Vector
+
+if TYPE_CHECKING:
+    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.training.small_model import SmallTask
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Forgetting(ModelRanking):
+    """Keep the rows that are forgotten most often in the course of a training.
+
+    A row is forgotten when it is classified wrong after it was classified right (Toneva et al., 2019).
+    One that is never classified right counts as the most forgotten. Rows with the same number of
+    events, of which there are many, go by their row number.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or path, optional
+        Scores of your own, in place of a training; labels are then needed only to pick per class.
+    dynamics : Dynamics, list of them or path, optional
+        What a recorder saw of a training of your own.
+    epochs, runs, hidden : int
+        As in :class:`~gmmatch.EL2N`; events are counted over all epochs.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the model still learns ``y``.
+
+    Examples
+    --------
+    >>> Forgetting(k=2, scores=[0, 3, float("inf"), 1]).select([[0.0], [1.0], [2.0], [3.0]]).order
+    array([2, 1])
+    """
+
+    epochs: int = 20
+    runs: int = 1
+
+    method = "forgetting"
+    score = FORGETTING
+
+    def of_recording(self, recording: Dynamics) -> Vector:
+        """Return the number of events, infinity where a row was never learnt."""
+        return recording.forgetting()
+
+    def of_training(self, task: SmallTask, seed: int) -> Dynamics:
+        """Return what a recorder saw in the course of a training."""
+        from gmmatch.training.dynamics import Dynamics
+        from gmmatch.training.small_model import train_small_model
+
+        recorder = Dynamics(len(task.rows))
+        train_small_model(
+            task,
+            hidden=self.hidden,
+            epochs=self.epochs,
+            seed=seed,
+            observe=recorder.update,
+            end_epoch=recorder.end_epoch,
+        )
+        return recorder
+
+    def of_runs(self, trainings: list[Dynamics]) -> Vector:
+        """Return the mean number of events; a row counts as learnt if it was in any of the trainings."""
+        from gmmatch.training.dynamics import Dynamics
+
+        return Dynamics.merged(trainings).forgetting()

@@ -1,0 +1,64 @@
+"""GraNd: keep the rows that pull hardest on the parameters, early in training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.scores.score import GRAND
+from gmmatch.selectors.model_scores import ModelRanking
+from gmmatch.types import Vector
+
+if TYPE_CHECKING:
+    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.training.small_model import SmallTask
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GraNd(ModelRanking):
+    """Keep the rows whose loss has the longest gradient, early in training.
+
+    Averaged over several trainings (Paul et al., 2021). Like EL2N it measures difficulty, and rows with
+    a wrong label are difficult.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or path, optional
+        Scores of your own, in place of a training; labels are then needed only to pick per class.
+    dynamics : Dynamics, list of them or path, optional
+        What a recorder that was given the features saw of a training of your own.
+    epochs, runs, hidden : int
+        As in :class:`~gmmatch.EL2N`.
+    parameters : "all" or "last-layer"
+        By which parameters of that small model the gradient is taken.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the model still learns ``y``.
+
+    Examples
+    --------
+    >>> GraNd(k=2, scores=[0.1, 0.9, 0.5, 0.7]).select([[0.0], [1.0], [2.0], [3.0]]).order
+    array([1, 3])
+    """
+
+    parameters: Literal["all", "last-layer"] = "all"
+
+    method = "grand"
+    score = GRAND
+
+    def of_recording(self, recording: Dynamics) -> Vector:
+        """Return the mean over the epochs that the recorder averages."""
+        return recording.grand()
+
+    def of_training(self, task: SmallTask, seed: int) -> Vector:
+        """Return the score at the end of a training."""
+        from gmmatch.training.gradients import grand_scores
+        from gmmatch.training.small_model import train_small_model
+
+        model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
+        return grand_scores(model, task.in_order(), self.parameters)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.parameters not in ("all", "last-layer"):
+            raise InvalidInputError(f'parameters={self.parameters!r}: expected "all" or "last-layer".')

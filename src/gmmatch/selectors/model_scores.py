@@ -1,0 +1,246 @@
+"""Rankings by what a model makes of each row: scores of your own, a recording, or a small proxy."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.labels import group_rows
+from gmmatch.matching.walk import Picks
+from gmmatch.median.passes import weighted_mean
+from gmmatch.parallel import resolve_jobs
+from gmmatch.preprocessing import preprocess_rows
+from gmmatch.scores.score import Score
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint, recorded_parameters
+from gmmatch.selectors.ranking import rank, residuals_along
+from gmmatch.types import Indices, Vector
+
+if TYPE_CHECKING:
+    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.training.small_model import SmallTask
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The class number of each row, -1 where it has no label."""
+
+    codes: Indices
+    n_classes: int
+    fingerprint: str
+
+    @classmethod
+    def of(cls, request: Request) -> Labels | None:
+        """Return the labels of a request, also where it picks from all classes together."""
+        if request.y is None:
+            return None
+        n = len(request.rows)
+        groups = request.groups
+        if all(group.label is None for group in groups):
+            groups = group_rows(request.y, n=n, unlabeled="group")
+        classes = [group for group in groups if group.label is not None]
+        codes = np.full(n, -1, dtype=np.int64)
+        for number, group in enumerate(classes):
+            codes[group.rows] = number
+        return cls(codes, len(classes), label_fingerprint(classes))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ScoreRanking(Selector):
+    """Base of the rankings whose score is given, or learnt from all rows together."""
+
+    scores: Any = None
+
+    score: ClassVar[Score]
+
+    def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
+        """Return a score per row, NaN where a row can have none, and what to record of its making."""
+        raise TypeError(f"{type(self).__name__} does not define learn.")
+
+    def pick_group(self, task: GroupTask) -> GroupResult:
+        """Keep the best-ranked rows; the residual is measured from the mean of the group."""
+        scores = task.facts[task.row_numbers]
+        unknown = task.available & np.isnan(scores)
+        if unknown.any():
+            raise InvalidInputError(
+                f"Row {task.row_numbers[np.argmax(unknown)]} and {int(unknown.sum()) - 1} more have no "
+                f"{self.method} score, because they have no label or were never recorded: leave them out "
+                "(exclude=[...], unlabeled='drop')."
+            )
+        ranked = rank(scores, self.score.keep, task.weights)
+        order = ranked[task.available[ranked]][: task.k]
+        center = weighted_mean(task.rows, task.weights, task.threads)
+        return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+
+    def _prepare(self, request: Request) -> Prepared:
+        n = len(request.rows)
+        if self.scores is None:
+            scores, details = self.learn(request)
+        else:
+            scores = read_scores(self.scores, n)
+            details = {"scores": "given"}
+        details["fingerprint"] = array_fingerprint(scores)
+        return Prepared(request, scores, {"model": details, "parameters": self._recorded()})
+
+    def _recorded(self) -> dict[str, Any]:
+        """Return the parameters, a fingerprint in place of numbers for every row."""
+        found = recorded_parameters(self)
+        if self.scores is not None and not isinstance(self.scores, (str, os.PathLike)):
+            found["scores"] = "given"
+        return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ModelRanking(ScoreRanking):
+    """Base of the rankings by training dynamics."""
+
+    dynamics: Any = None
+    epochs: int = 5
+    runs: int = 5
+    hidden: int = 64
+
+    def of_recording(self, recording: Dynamics) -> Vector:
+        """Return the score that a recording of a training gives each row."""
+        raise TypeError(f"{type(self).__name__} does not define of_recording.")
+
+    def of_training(self, task: SmallTask, seed: int) -> Any:
+        """Train the proxy once and return the score of every row."""
+        raise TypeError(f"{type(self).__name__} does not define of_training.")
+
+    def of_runs(self, trainings: list[Any]) -> Vector:
+        """Return the scores of several trainings as one."""
+        found: Vector = np.mean(trainings, axis=0)
+        return found
+
+    def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
+        """Score the rows by the recording that was given, or else by a small proxy trained on them."""
+        if self.dynamics is not None:
+            return self.of_recording(read_dynamics(self.dynamics, len(request.rows))), {"scores": "dynamics"}
+        labels = Labels.of(request)
+        if labels is None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
+                f"method {self.method!r} looks at how a model learns the labels. Pass y, or scores= or "
+                "dynamics= of a training of your own."
+            )
+        scores = np.full(len(request.rows), np.nan)
+        known = np.flatnonzero(labels.codes >= 0)
+        details = {"labels": labels.fingerprint, "classes": labels.n_classes}
+        if labels.n_classes < 2:
+            scores[known] = 0.0
+            return scores, {**details, "proxy": "none: with a single class there is nothing to learn"}
+        if request.weights[known].sum() == 0.0:
+            raise InvalidInputError("sample_weight is zero for every row with a label.")
+        scores[known] = self._train(request, labels, known)
+        proxy = f"one hidden layer of {self.hidden}" if self.hidden else "softmax regression"
+        return scores, {**details, "proxy": proxy, "epochs": self.epochs, "runs": self.runs}
+
+    def _train(self, request: Request, labels: Labels, known: Indices) -> Vector:
+        small_model = import_small_model(self.method)
+        threads = resolve_jobs(self.n_jobs)
+        rows = preprocess_rows(request.rows, request.steps)
+        rows = rows if len(known) == len(rows) else rows.subset(known)
+        task = small_model.SmallTask.of(
+            rows, labels.codes[known], request.weights[known], labels.n_classes, threads
+        )
+        seeds = np.random.SeedSequence(request.seed).generate_state(self.runs)
+
+        def run(number: int) -> Any:
+            return self.of_training(task, int(seeds[number]))
+
+        return self.of_runs(small_model.side_by_side(run, self.runs, threads))
+
+    def _recorded(self) -> dict[str, Any]:
+        found = super()._recorded()
+        if self.dynamics is not None and not isinstance(self.dynamics, (str, os.PathLike)):
+            found["dynamics"] = "given"
+        return found
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, least in (("epochs", 1), ("runs", 1), ("hidden", 0)):
+            check_whole_number(getattr(self, name), name, least)
+        if self.scores is not None and self.dynamics is not None:
+            raise InvalidInputError("scores and dynamics are both given: give one of them.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.scores is None and self.dynamics is None
+        return tags
+
+
+def check_whole_number(value: Any, name: str, least: int) -> None:
+    """Raise unless a value is a whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> check_whole_number(0, "epochs", 1)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise InvalidInputError(f"{name}={value!r}: expected a whole number of at least {least}.")
+
+
+def read_scores(scores: Any, n: int) -> Vector:
+    """Return scores that were given, as an array or as the path of a ``.npy`` file.
+
+    Examples
+    --------
+    >>> read_scores([3, 1], 2)
+    array([3., 1.])
+    """
+    if isinstance(scores, (str, os.PathLike)):
+        path = Path(scores)
+        if not path.is_file():
+            raise DataFileNotFoundError(f"scores={str(path)!r}: there is no such file.")
+        try:
+            scores = np.load(path, allow_pickle=False)
+        except ValueError as error:
+            raise InvalidInputError(f"scores={str(path)!r} is not a .npy file of numbers.") from error
+    if hasattr(scores, "detach"):
+        scores = scores.detach().cpu()
+    try:
+        found: Vector = np.array(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"scores must be one number per row: {error}.") from error
+    if found.shape != (n,):
+        raise InvalidInputError(f"scores has shape {found.shape}: expected ({n},), one number per row of X.")
+    return found
+
+
+def read_dynamics(dynamics: Any, n: int) -> Dynamics:
+    """Return a recording that was given: a recorder, several of them, or the path of one that was saved."""
+    from gmmatch.training.dynamics import Dynamics
+
+    several = dynamics if isinstance(dynamics, (list, tuple)) else [dynamics]
+    found = [Dynamics.load(one) if isinstance(one, (str, os.PathLike)) else one for one in several]
+    if not found or not all(isinstance(one, Dynamics) for one in found):
+        raise InvalidInputError(
+            "dynamics must be a gmmatch.Dynamics, a list of them, or the path of one that was saved."
+        )
+    whole = found[0] if len(found) == 1 else Dynamics.merged(found)
+    if whole.n_rows != n:
+        raise InvalidInputError(
+            f"dynamics is of {whole.n_rows:,} rows, but X has {n:,}: record the training on the same rows."
+        )
+    return whole
+
+
+def import_small_model(method: str) -> Any:
+    """Return the module that trains the proxy; it needs torch."""
+    try:
+        from gmmatch.training import small_model
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingDependencyError(
+            f"method={method!r} trains a small model, which needs torch, which is not installed: "
+            'pip install "gmmatch[torch]", or pass scores= or dynamics= of a training of your own.'
+        ) from error
+    return small_model
