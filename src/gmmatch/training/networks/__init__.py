@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from importlib import import_module
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import InvalidInputError, MissingDependencyError
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["build_network", "networks"]
 
 _NETWORKS = {
-    "resnet18": "resnet:resnet18",
-    "resnet50": "resnet:resnet50",
+    "resnet18": "resnet:ResNet18",
+    "resnet50": "resnet:ResNet50",
     "vgg16": "vgg:VGG16",
     "shufflenetv2": "shufflenetv2:ShuffleNetV2",
-    "senet18": "senet:senet18",
-    "senet50": "senet:senet50",
+    "senet18": "senet:SENet18",
+    "senet50": "senet:SENet50",
     "efficientnet-b0": "efficientnet:EfficientNetB0",
     "vit-s": "vit:VisionTransformer",
 }
@@ -84,7 +85,7 @@ def build_network(
         hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
         raise InvalidInputError(f"network={name!r} is not known: {hint}They are {', '.join(_NETWORKS)}.")
     for argument, value in zip(_SHARED, (n_classes, image_size, channels), strict=True):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise InvalidInputError(f"{argument}={value!r}: expected an integer of at least 1.")
     module, _, attribute = _NETWORKS[key].partition(":")
     try:
@@ -100,5 +101,5 @@ def build_network(
     if unknown:
         allowed = ", ".join(known) or "none at all"
         raise InvalidInputError(f"network {key!r} has no option {unknown[0]!r}; it takes {allowed}.")
-    network: ImageClassifier = build(n_classes=n_classes, image_size=image_size, channels=channels, **options)
+    network: ImageClassifier = build(int(n_classes), int(image_size), int(channels), **options)
     return network

@@ -100,3 +100,14 @@ def check_image_size(network: str, image_size: int, halvings: int) -> None:
             f"image_size={image_size} is too small for {network}, which halves images {halvings} times: "
             f"enlarge the images to at least {least} x {least}, or choose a network with fewer halvings."
         )
+
+
+def check_rate(name: str, rate: float) -> None:
+    """Raise unless a rate of dropout lies in [0, 1).
+
+    Examples
+    --------
+    >>> check_rate("dropout", 0.5)
+    """
+    if not 0.0 <= rate < 1.0:
+        raise InvalidInputError(f"{name}={rate!r}: expected a number of at least 0 and below 1.")

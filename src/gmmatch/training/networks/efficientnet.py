@@ -1,8 +1,9 @@
 """EfficientNet-B0: Tan and Le, "EfficientNet: rethinking model scaling", ICML 2019.
 
 Weights are those of the authors' code: He et al.'s by fan-out in the convolutions and in squeeze-and-
-excitation, and a head uniform within 1 / sqrt(n_classes), all biases zero. Batch norms follow the paper
-too: running statistics keep 99% per step, and 0.001 is added to the variance.
+excitation, all biases zero. Their head is uniform within 1 / sqrt(n_classes); here within 1 / sqrt(1000)
+where there are fewer classes than ImageNet's, since few classes would start with large, wrong logits.
+Batch norms are theirs too: running statistics keep 99% per step, and 0.001 is added to the variance.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 
 from torch import Tensor, nn
 
-from gmmatch.training.networks.base import ImageClassifier, choose_stem_stride
+from gmmatch.training.networks.base import ImageClassifier, check_rate, choose_stem_stride
 from gmmatch.training.networks.layers import SqueezeExcitation, StochasticDepth, conv_norm, he_fan_out
 
 # Table 1 of the paper, stages 2 to 8: expansion, kernel, channels, blocks, stride of the first block.
@@ -101,6 +102,8 @@ class EfficientNetB0(ImageClassifier):
         drop_connect: float = 0.2,
         stem_stride: int | None = None,
     ) -> None:
+        check_rate("dropout", dropout)
+        check_rate("drop_connect", drop_connect)
         super().__init__(1280, n_classes)
         stem_stride = choose_stem_stride("efficientnet-b0", image_size, stem_stride)
         self.stem = nn.Sequential(conv_norm(channels, 32, 3, min(stem_stride, 2)), nn.SiLU())
@@ -125,7 +128,7 @@ class EfficientNetB0(ImageClassifier):
                 module.eps, module.momentum = 1e-3, 0.01
             elif isinstance(module, (nn.Conv2d, nn.Linear)) and module is not self.head:
                 he_fan_out(module)
-        limit = 1.0 / math.sqrt(self.head.out_features)
+        limit = 1.0 / math.sqrt(max(1000, self.head.out_features))
         nn.init.uniform_(self.head.weight, -limit, limit)
         nn.init.zeros_(self.head.bias)
 

@@ -7,6 +7,8 @@ in its 3x3 convolution ("v1.5"), where all common implementations have it, and n
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 
 from gmmatch.training.networks.base import ImageClassifier, choose_stem_stride
@@ -64,7 +66,7 @@ class ResidualBlock(nn.Module):
 
 
 class ResNet(ImageClassifier):
-    """A residual network of four stages, plain or with squeeze-and-excitation.
+    """A residual network of four stages; its subclasses say how deep and of which blocks.
 
     The stem for ImageNet is a 7x7 convolution with stride 2 and a max-pool. For small images it is one 3x3
     convolution without a pool: with stride 1 up to 48 pixels, as the paper has it for CIFAR, and with
@@ -72,14 +74,8 @@ class ResNet(ImageClassifier):
 
     Parameters
     ----------
-    depths : tuple of int
-        Blocks per stage.
     n_classes, image_size, channels : int
         As in :func:`~gmmatch.training.networks.build_network`.
-    bottleneck : bool
-        The kind of block, see :class:`ResidualBlock`.
-    squeeze : bool
-        Whether blocks have squeeze-and-excitation, see :mod:`~gmmatch.training.networks.senet`.
     stem_stride : int, optional
         1, 2 or 4 (ImageNet's stem) for another stem than the image's size suggests, see
         :func:`~gmmatch.training.networks.base.choose_stem_stride`.
@@ -87,35 +83,47 @@ class ResNet(ImageClassifier):
         Start the last batch norm of every block at zero, so that blocks start as the identity (Goyal et
         al. 2017, section 5.1). Not in the ResNet paper, hence off.
 
+    Attributes
+    ----------
+    depths : tuple of int
+        Blocks per stage.
+    bottleneck, squeeze : bool
+        The kind of block, see :class:`ResidualBlock`.
+
     Examples
     --------
     >>> import torch
-    >>> ResNet((1, 1, 1, 1), n_classes=10, bottleneck=False)(torch.zeros(2, 3, 32, 32)).shape
+    >>> class ResNet10(ResNet):
+    ...     depths, bottleneck = (1, 1, 1, 1), False
+    >>> ResNet10(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
 
+    depths: ClassVar[tuple[int, ...]]
+    bottleneck: ClassVar[bool]
+    squeeze: ClassVar[bool] = False
+
     def __init__(
         self,
-        depths: tuple[int, ...],
         n_classes: int,
         image_size: int = 32,
         channels: int = 3,
         *,
-        bottleneck: bool,
-        squeeze: bool = False,
         stem_stride: int | None = None,
         zero_init_last: bool = False,
     ) -> None:
-        super().__init__(2048 if bottleneck else 512, n_classes)
+        expansion = 4 if self.bottleneck else 1
+        super().__init__(512 * expansion, n_classes)
         self.stem = _stem(channels, choose_stem_stride("a ResNet", image_size, stem_stride))
+        kind = {"bottleneck": self.bottleneck, "squeeze": self.squeeze}
         blocks: list[ResidualBlock] = []
         inputs = 64
-        for stage, depth in enumerate(depths):
+        for stage, depth in enumerate(self.depths):
             width = 64 * 2**stage
             for number in range(depth):
                 stride = 2 if stage > 0 and number == 0 else 1
-                blocks.append(ResidualBlock(inputs, width, stride, bottleneck=bottleneck, squeeze=squeeze))
-                inputs = 4 * width if bottleneck else width
+                blocks.append(ResidualBlock(inputs, width, stride, **kind))
+                inputs = width * expansion
         self.blocks = nn.Sequential(*blocks)
         for module in [*self.stem.modules(), *self.blocks.modules()]:
             if isinstance(module, (nn.Conv2d, nn.Linear)):
@@ -130,61 +138,33 @@ class ResNet(ImageClassifier):
         return self.blocks(self.stem(x)).mean(dim=(2, 3))
 
 
+class ResNet18(ResNet):
+    """ResNet-18.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in ResNet18(1000, image_size=224).parameters())
+    11689512
+    """
+
+    depths, bottleneck = (2, 2, 2, 2), False
+
+
+class ResNet50(ResNet):
+    """ResNet-50.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in ResNet50(1000, image_size=224).parameters())
+    25557032
+    """
+
+    depths, bottleneck = (3, 4, 6, 3), True
+
+
 def _stem(channels: int, stride: int) -> nn.Sequential:
     if stride < 4:
         return nn.Sequential(conv_norm(channels, 64, 3, stride), nn.ReLU())
     return nn.Sequential(
         conv_norm(channels, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)
-    )
-
-
-def resnet18(
-    n_classes: int,
-    image_size: int = 32,
-    channels: int = 3,
-    *,
-    stem_stride: int | None = None,
-    zero_init_last: bool = False,
-) -> ResNet:
-    """Return a ResNet-18, see :class:`ResNet`.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in resnet18(1000, image_size=224).parameters())
-    11689512
-    """
-    return ResNet(
-        (2, 2, 2, 2),
-        n_classes,
-        image_size,
-        channels,
-        bottleneck=False,
-        stem_stride=stem_stride,
-        zero_init_last=zero_init_last,
-    )
-
-
-def resnet50(
-    n_classes: int,
-    image_size: int = 32,
-    channels: int = 3,
-    *,
-    stem_stride: int | None = None,
-    zero_init_last: bool = False,
-) -> ResNet:
-    """Return a ResNet-50, see :class:`ResNet`.
-
-    Examples
-    --------
-    >>> sum(p.numel() for p in resnet50(1000, image_size=224).parameters())
-    25557032
-    """
-    return ResNet(
-        (3, 4, 6, 3),
-        n_classes,
-        image_size,
-        channels,
-        bottleneck=True,
-        stem_stride=stem_stride,
-        zero_init_last=zero_init_last,
     )

@@ -1,65 +1,36 @@
 """SE-ResNet-18 and 50: Hu et al., "Squeeze-and-excitation networks", CVPR 2018.
 
 A ResNet whose blocks weigh their channels before the shortcut is added (figure 3 of the paper), squeezed
-to a sixteenth. Both linear layers have biases, as in the networks that the authors released: 28,088,024
-parameters for SE-ResNet-50 with 1,000 classes. SE-ResNet-18 is not in the paper; with the same layout it
-has 11,778,592, which is timm's ``legacy_seresnet18``. Weights are drawn as the ResNet's.
+to a sixteenth. Both linear layers have biases, as in timm's ``legacy_seresnet50``, the port of what the
+authors released: 28,088,024 parameters with 1,000 classes. Unlike there, the stride of a bottleneck is in
+its 3x3 convolution, as in the ResNets here. SE-ResNet-18 is not in the paper; with the same layout it has
+11,778,592 parameters, as has timm's ``legacy_seresnet18``. Weights are drawn as the ResNets'.
 """
 
 from __future__ import annotations
 
-from gmmatch.training.networks.resnet import ResNet
+from gmmatch.training.networks.resnet import ResNet18, ResNet50
 
 
-def senet18(
-    n_classes: int,
-    image_size: int = 32,
-    channels: int = 3,
-    *,
-    stem_stride: int | None = None,
-    zero_init_last: bool = False,
-) -> ResNet:
-    """Return an SE-ResNet-18, see :class:`~gmmatch.training.networks.resnet.ResNet`.
+class SENet18(ResNet18):
+    """SE-ResNet-18.
 
     Examples
     --------
-    >>> sum(p.numel() for p in senet18(1000, image_size=224).parameters())
+    >>> sum(p.numel() for p in SENet18(1000, image_size=224).parameters())
     11778592
     """
-    return ResNet(
-        (2, 2, 2, 2),
-        n_classes,
-        image_size,
-        channels,
-        bottleneck=False,
-        squeeze=True,
-        stem_stride=stem_stride,
-        zero_init_last=zero_init_last,
-    )
+
+    squeeze = True
 
 
-def senet50(
-    n_classes: int,
-    image_size: int = 32,
-    channels: int = 3,
-    *,
-    stem_stride: int | None = None,
-    zero_init_last: bool = False,
-) -> ResNet:
-    """Return an SE-ResNet-50, see :class:`~gmmatch.training.networks.resnet.ResNet`.
+class SENet50(ResNet50):
+    """SE-ResNet-50.
 
     Examples
     --------
-    >>> sum(p.numel() for p in senet50(1000, image_size=224).parameters())
+    >>> sum(p.numel() for p in SENet50(1000, image_size=224).parameters())
     28088024
     """
-    return ResNet(
-        (3, 4, 6, 3),
-        n_classes,
-        image_size,
-        channels,
-        bottleneck=True,
-        squeeze=True,
-        stem_stride=stem_stride,
-        zero_init_last=zero_init_last,
-    )
+
+    squeeze = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from gmmatch.training.networks.base import ImageClassifier, check_image_size
+from gmmatch.training.networks.base import ImageClassifier, check_image_size, check_rate
 
 _WIDTHS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
@@ -48,6 +48,7 @@ class VGG16(ImageClassifier):
         dropout: float = 0.5,
     ) -> None:
         check_image_size("vgg16", image_size, halvings=5)
+        check_rate("dropout", dropout)
         small = image_size <= 96
         super().__init__(512 if small else 4096, n_classes)
         self.convolutions = _convolutions(channels, small if batch_norm is None else batch_norm)

@@ -111,6 +111,9 @@ class EncoderLayer(nn.Module):
 class VisionTransformer(ImageClassifier):
     """ViT-S with a class token and learned positions.
 
+    Attention is torch's fused one. ``torch.vmap`` runs that image by image, with a warning: for gradients
+    per image, compute within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
+
     Parameters
     ----------
     n_classes, image_size, channels : int
