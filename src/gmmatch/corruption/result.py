@@ -1,0 +1,74 @@
+"""What every corruption returns: the corrupted copy, and what was done to which row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.types import Indices, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Corrupted:
+    """A corrupted copy of some rows, with the truth that a selection method must not see.
+
+    Attributes
+    ----------
+    data
+        The rows, of the type that was given. Nothing in it is shared with the input.
+    mask : bool array of shape (n,)
+        Which rows were touched.
+    kinds : str array of shape (n,)
+        The name of what touched each row; empty where nothing did.
+
+    Examples
+    --------
+    >>> result = Corrupted([5, 1], np.array([True, False]), np.array(["symmetric", ""]))
+    >>> result.rows, result.counts
+    (array([0]), {'symmetric': 1})
+    """
+
+    data: Any
+    mask: Mask
+    kinds: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.mask)
+
+    @property
+    def rows(self) -> Indices:
+        """The numbers of the rows that were touched, ascending."""
+        return np.flatnonzero(self.mask)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each kind touched."""
+        return dict(sorted(Counter(self.kinds[self.mask].tolist()).items()))
+
+
+class Corruption(Protocol):
+    """A way to make data bad on purpose: a frozen object whose ``apply`` returns :class:`Corrupted`."""
+
+    @property
+    def seed(self) -> int:
+        """Decides everything that is random; the same seed gives the same result."""
+        ...
+
+    def apply(self, data: Any, /) -> Corrupted:
+        """Return a corrupted copy of the data; the data itself is never changed."""
+        ...
+
+
+def one_kind(name: str, mask: Mask) -> NDArray[np.str_]:
+    """Return the kinds of rows of which the masked ones were touched in the same way.
+
+    Examples
+    --------
+    >>> one_kind("shell", np.array([True, False]))
+    array(['shell', ''], dtype='<U5')
+    """
+    return np.where(mask, name, "")
