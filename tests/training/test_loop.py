@@ -200,6 +200,15 @@ def test_errors_name_the_argument(stripes, arguments, message):
         train(given.pop("network"), images, labels, **given)
 
 
+def test_options_reach_the_network(stripes):
+    recipe = replace(RECIPE, epochs=1)
+    coarse = train("resnet18", *stripes(16), recipe=recipe, network_options={"stem_stride": 2})
+    inner = coarse.model.stem[0][0]
+    assert inner.stride == (2, 2)
+    with pytest.raises(InvalidInputError, match="network_options"):
+        train(small(), *stripes(16), recipe=recipe, network_options={"stem_stride": 2})
+
+
 def test_one_image_is_too_few(stripes):
     with pytest.raises(InvalidInputError, match="two or more"):
         train(small(), *stripes(1), recipe=RECIPE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -75,6 +75,7 @@ def train(
     test_labels: Any = None,
     recipe: str | Recipe = "fast",
     n_classes: int | None = None,
+    network_options: Mapping[str, Any] | None = None,
     seed: int = 0,
     device: str = "auto",
     on_batch: OnBatch | None = None,
@@ -101,6 +102,8 @@ def train(
         A name of :func:`~gmmatch.training.recipes.recipes`, or a recipe.
     n_classes
         Classes; by default one more than the largest label.
+    network_options
+        What :func:`~gmmatch.training.networks.build_network` takes beside the sizes, such as ``stem_stride``.
     seed
         Decides the initial weights, the order of rows and the augmentation.
     device
@@ -136,10 +139,10 @@ def train(
         )
     with torch.random.fork_rng(devices=[data.device] if data.device.type == "cuda" else []):
         torch.manual_seed(seed)
-        model = _make_model(network, classes, data)
+        model = _make_model(network, classes, data, network_options or {})
         run = _Run(model, plan, data, seed, on_batch)
         if checkpoint is not None:
-            run.keep_in(Path(checkpoint), checkpoint_seconds, network)
+            run.keep_in(Path(checkpoint), checkpoint_seconds, network, network_options or {})
         run.train(progress)
     model.eval()
     accuracies: dict[int, float] = {}
@@ -168,9 +171,12 @@ class _Run:
         self._path: Path | None = None
         self._fingerprint, self._wait = "", 0.0
 
-    def keep_in(self, path: Path, seconds: float, network: str | nn.Module) -> None:
+    def keep_in(
+        self, path: Path, seconds: float, network: str | nn.Module, options: Mapping[str, Any]
+    ) -> None:
         """Go on from a checkpoint if there is one, and save to it from now on."""
         name = network if isinstance(network, str) else type(network).__name__
+        name += "".join(f", {key}={value!r}" for key, value in sorted(options.items()))
         self._path, self._wait = path, seconds
         self._fingerprint = run_fingerprint(name, self.recipe, self.data, self.seed)
         found = load_checkpoint(path, self._fingerprint, self.data.device)
@@ -224,9 +230,13 @@ def _on_device(images: Any, labels: Any, device: str) -> Images:
     return put_images(images, labels, device=choose_device(device, devices_present(torch)))
 
 
-def _make_model(network: str | nn.Module, classes: int, data: Images) -> nn.Module:
+def _make_model(
+    network: str | nn.Module, classes: int, data: Images, options: Mapping[str, Any]
+) -> nn.Module:
     if isinstance(network, nn.Module):
+        if options:
+            raise InvalidInputError("network_options are for networks given by name; this one is a module.")
         model = network
     else:
-        model = build_network(network, classes, image_size=data.size, channels=data.channels)
+        model = build_network(network, classes, image_size=data.size, channels=data.channels, **options)
     return model.to(data.device, memory_format=torch.channels_last)
