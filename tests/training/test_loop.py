@@ -202,7 +202,7 @@ def test_errors_name_the_argument(stripes, arguments, message):
 
 def test_options_reach_the_network(stripes):
     recipe = replace(RECIPE, epochs=1)
-    coarse = train("resnet18", *stripes(16), recipe=recipe, network_options={"stem_stride": 2})
+    coarse = train("resnet18", *stripes(16, size=16), recipe=recipe, network_options={"stem_stride": 2})
     inner = coarse.model.stem[0][0]
     assert inner.stride == (2, 2)
     with pytest.raises(InvalidInputError, match="network_options"):
