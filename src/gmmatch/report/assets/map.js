@@ -1,0 +1,248 @@
+// The map: what is shown, from where, and the controls that change it.
+const plots = all("#maps canvas").map((canvas, i) => new Plot(canvas, panels[i]));
+const [west, east, south, north] = data.view;
+const home = { x: (west + east) / 2, y: (south + north) / 2, width: Math.max(1e-6, east - west), height: Math.max(1e-6, north - south), zoom: 1 };
+const most = Math.max(...panels.map((panel) => panel.k));
+let view = { ...home };
+let colors = palette();
+const look = { colour: "state", only: -1, upto: most, chosen: -1, shown: { kept: true, left: true, screened: true } };
+
+let waiting = false;
+function redraw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    plots.forEach((plot) => plot.draw(view, look, colors));
+  });
+}
+
+function zoomBy(factor, plot, left, top) {
+  const before = plot.scaleOf(view);
+  const dx = (left * plot.ratio - plot.canvas.width / 2), dy = (plot.canvas.height / 2 - top * plot.ratio);
+  view.zoom = Math.min(2000, Math.max(0.0005, view.zoom * factor));
+  const after = plot.scaleOf(view);
+  view.x += dx / before - dx / after;
+  view.y += dy / before - dy / after;
+  redraw();
+}
+const zoomMiddle = (factor) => zoomBy(factor, plots[0], plots[0].canvas.clientWidth / 2, plots[0].canvas.clientHeight / 2);
+function showAll() { view = { ...home }; redraw(); }
+function move(plot, right, down) {
+  const scale = plot.scaleOf(view) / plot.ratio;
+  view.x -= right / scale;
+  view.y += down / scale;
+  redraw();
+}
+
+// What is known of a row, as elements; all of it by textContent.
+function element(name, text, kind) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+function pictureOf(at) {
+  const held = data.contents[String(at)];
+  if (!held) return null;
+  const [kind, value, small] = held;
+  if (kind === "image") {
+    const image = element("img", undefined, small ? "small" : "");
+    image.src = value;
+    image.alt = "";
+    return image;
+  }
+  if (kind === "text") {
+    const quote = element("blockquote", value || "(empty)");
+    quote.dir = "auto";
+    return quote;
+  }
+  return element("p", `cannot be shown: ${value}`, "soft");
+}
+function sentence(at, panel) {
+  if (panel.number[at]) return `pick ${written(panel.number[at])} of ${written(panel.k)}`;
+  const why = panel.why.get(at);
+  return why ? `screened out: ${why.reason}` : "left out";
+}
+
+const tip = byId("tip");
+function hideTip() {
+  tip.hidden = true;
+  if (look.chosen >= 0) { look.chosen = -1; redraw(); }
+}
+function showTip(at, plot, aloud) {
+  if (at < 0) return hideTip();
+  tip.replaceChildren();
+  const picture = pictureOf(at);
+  if (picture) tip.append(picture);
+  const named = (text, kind, ...more) => {
+    const line = element("p", undefined, kind);
+    line.append(...more, element("bdi", text));
+    tip.append(line);
+  };
+  named(nameOf(at), "id");
+  if (labelOf(at)) named(labelOf(at), "", "class ");
+  const said = panels.map((panel) => (panels.length > 1 ? `${panel.title}: ` : "") + sentence(at, panel));
+  said.forEach((text, i) => tip.append(element("p", text, panels[i].why.has(at) ? "why" : "soft")));
+  const looks = plot.panel.why.get(at);
+  if (looks && looks.looks) named(looks.looks, "why", "looks like ");
+  look.chosen = at;
+  redraw();
+  const box = plot.canvas.getBoundingClientRect(), [x, y] = plot.placeOf(view, at).map((value) => value / plot.ratio);
+  tip.hidden = false;
+  const { offsetWidth: width, offsetHeight: height } = tip;
+  const right = box.left + x + 16, left = box.left + x - 16 - width;
+  tip.style.left = `${Math.max(8, right + width < window.innerWidth - 8 ? right : left)}px`;
+  tip.style.top = `${Math.max(8, Math.min(window.innerHeight - height - 8, box.top + y - height / 2))}px`;
+  if (aloud) byId("said").textContent = [nameOf(at), labelOf(at) && `class ${labelOf(at)}`, ...said].filter(Boolean).join(", ");
+}
+
+// Bring a row into view and show it.
+function find(at, plot, aloud) {
+  const [x, y] = plot.placeOf(view, at), { width, height } = plot.canvas;
+  if (x < 0.1 * width || x > 0.9 * width || y < 0.1 * height || y > 0.9 * height) {
+    view.x = points.x[at];
+    view.y = points.y[at];
+  }
+  showTip(at, plot, aloud);
+}
+
+function step(plot, by) {
+  const { picks, number } = plot.panel, now = look.chosen;
+  let position = by > 0 ? -1 : picks.length;
+  if (now >= 0 && number[now]) position = picks.indexOf(now);
+  position = Math.min(picks.length - 1, Math.max(0, position + by));
+  if (picks.length) {
+    if (number[picks[position]] > look.upto) setUpto(number[picks[position]]);
+    find(picks[position], plot, true);
+  }
+}
+
+const keys = {
+  ArrowLeft: (plot) => move(plot, 40, 0), ArrowRight: (plot) => move(plot, -40, 0),
+  ArrowUp: (plot) => move(plot, 0, 40), ArrowDown: (plot) => move(plot, 0, -40),
+  "+": () => zoomMiddle(1.4), "=": () => zoomMiddle(1.4), "-": () => zoomMiddle(1 / 1.4), "0": showAll,
+  n: (plot) => step(plot, 1), p: (plot) => step(plot, -1), Escape: hideTip,
+};
+
+plots.forEach((plot) => {
+  const { canvas } = plot, held = new Map();
+  let moved = 0;
+  const placed = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  canvas.addEventListener("pointerdown", (event) => {
+    held.set(event.pointerId, placed(event));
+    moved = 0;
+    canvas.setPointerCapture(event.pointerId);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const now = placed(event), before = held.get(event.pointerId);
+    if (!before) return showTip(plot.nearest(view, look, ...now), plot);
+    const others = [...held].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+    held.set(event.pointerId, now);
+    moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
+    if (moved < 4) return;
+    hideTip();
+    canvas.classList.add("dragged");
+    if (others.length) {
+      const [other] = others, gap = (place) => Math.max(8, Math.hypot(place[0] - other[0], place[1] - other[1]));
+      zoomBy(gap(now) / gap(before), plot, (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
+    } else move(plot, now[0] - before[0], now[1] - before[1]);
+  });
+  const release = (event) => {
+    if (held.has(event.pointerId) && moved < 4 && event.type === "pointerup") showTip(plot.nearest(view, look, ...placed(event)), plot, true);
+    held.delete(event.pointerId);
+    canvas.classList.remove("dragged");
+  };
+  canvas.addEventListener("pointerup", release);
+  canvas.addEventListener("pointercancel", release);
+  canvas.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hideTip(); });
+  canvas.addEventListener("dblclick", (event) => zoomBy(event.shiftKey ? 0.5 : 2, plot, ...placed(event)));
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
+    event.preventDefault();
+    zoomBy(Math.exp(-event.deltaY * 0.004), plot, ...placed(event));
+  }, { passive: false });
+  canvas.addEventListener("keydown", (event) => {
+    const act = keys[event.key] || keys[event.key.toLowerCase()];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    act(plot);
+  });
+  canvas.addEventListener("blur", hideTip);
+});
+
+all("[data-zoom]").forEach((button) => button.addEventListener("click", () => {
+  ({ in: () => zoomMiddle(1.5), out: () => zoomMiddle(1 / 1.5), all: showAll })[button.dataset.zoom]();
+}));
+
+// What is shown, and in which colours.
+all("input.state").forEach((box) => box.addEventListener("change", () => { look.shown[box.value] = box.checked; hideTip(); redraw(); }));
+const chooser = byId("only"), classLegend = byId("class-legend");
+function single(out) {
+  look.only = out;
+  if (chooser) chooser.value = String(out);
+  all("#class-legend button").forEach((button) => button.setAttribute("aria-pressed", String(Number(button.value) === out)));
+  hideTip();
+  redraw();
+}
+function fillLegend() {
+  const shown = Math.min(data.classes.length, colors.classes.length);
+  classLegend.replaceChildren(...data.classes.slice(0, shown).map((name, i) => {
+    const line = element("li"), button = element("button"), dot = element("i");
+    button.type = "button";
+    button.value = String(i);
+    button.setAttribute("aria-pressed", String(look.only === i));
+    dot.style.background = `rgb(${colors.classes[i].join(" ")})`;
+    button.append(dot, element("bdi", name));
+    button.addEventListener("click", () => single(look.only === i ? -1 : i));
+    line.append(button);
+    return line;
+  }));
+  if (shown < data.classes.length) {
+    classLegend.append(element("li", `and ${written(data.classes.length - shown)} more, in the same colours again`, "hint"));
+  }
+}
+if (chooser) chooser.addEventListener("change", () => single(Number(chooser.value)));
+all("input[name=colour]").forEach((choice) => choice.addEventListener("change", () => {
+  look.colour = choice.value;
+  classLegend.hidden = choice.value !== "class";
+  if (!classLegend.hidden) fillLegend();
+  redraw();
+}));
+
+// The replay.
+const slider = byId("upto"), play = byId("play");
+slider.max = String(most);
+function setUpto(value) {
+  look.upto = Math.round(value);
+  slider.value = String(look.upto);
+  const text = look.upto >= most ? `all ${written(most)} picks` : `the first ${written(look.upto)} of ${written(most)}`;
+  byId("upto-said").textContent = text;
+  slider.setAttribute("aria-valuetext", text);
+  redraw();
+}
+let playing = 0;
+function stop() {
+  playing = 0;
+  play.setAttribute("aria-pressed", "false");
+  play.textContent = "Replay the picks";
+}
+function start() {
+  hideTip();
+  const from = look.upto >= most ? 0 : look.upto, began = performance.now(), run = ++start.runs;
+  const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+  playing = run;
+  play.setAttribute("aria-pressed", "true");
+  play.textContent = "Stop";
+  const frame = (now) => {
+    if (playing !== run) return;
+    let share = Math.min(1, (now - began) / 8000);
+    if (calm) share = Math.ceil(share * 10) / 10; // ten steps instead of a film
+    setUpto(from + share * (most - from));
+    if (share >= 1) stop(); else requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+}
+start.runs = 0;
+play.addEventListener("click", () => (playing ? stop() : start()));
+slider.addEventListener("input", () => { stop(); setUpto(Number(slider.value)); });

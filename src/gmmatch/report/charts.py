@@ -1,0 +1,200 @@
+"""Line charts as the page draws them: in SVG, which prints, scales and follows the page's colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WIDTH, HEIGHT = 460, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
+# From such a ratio on, a linear axis would hide the small values.
+_WIDE = 20.0
+_TABLE_ROWS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A curve.
+
+    Attributes
+    ----------
+    name
+        For the legend and the table; empty for a curve in the background.
+    style
+        The name of its colour in the page's style.
+    x, y
+        Ascending in x; points whose y is no number are left away.
+    low, high
+        A band around it.
+    dashed
+        Whether it is drawn with gaps, where another curve has the same colour.
+    """
+
+    name: str
+    style: str
+    x: NDArray[Any]
+    y: NDArray[Any]
+    low: NDArray[Any] | None = None
+    high: NDArray[Any] | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve in the chart's own coordinates."""
+
+    name: str
+    style: str
+    line: str
+    band: str
+    dashed: bool
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Everything that the template needs to draw a chart and its table."""
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: list[Curve]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    columns: list[str]
+    table: list[list[str]] = field(default_factory=list)
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = _LEFT
+    right: int = WIDTH - _RIGHT
+    top: int = _TOP
+    bottom: int = HEIGHT - _BOTTOM
+
+    @property
+    def legend(self) -> list[Curve]:
+        """The curves that have a name."""
+        return [curve for curve in self.curves if curve.name]
+
+
+class _Axis:
+    """From values to places; logarithmic where values of several sizes occur."""
+
+    def __init__(self, values: NDArray[np.float64], first: float, last: float) -> None:
+        positive = values[values > 0.0]
+        low, high = float(values.min()), float(values.max())
+        self.log = bool(len(positive)) and low >= 0.0 and high / float(positive.min()) >= _WIDE
+        # An exact 0 is drawn at the bottom.
+        low = float(positive.min()) if self.log else min(0.0, low)
+        self.low, self.high = low, high if high > low else low + 1.0
+        self._first, self._last = first, last
+
+    def place(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        low, high = self.low, self.high
+        if self.log:
+            values, low, high = np.log(np.maximum(values, low)), math.log(low), math.log(high)
+        return self._first + (values - low) / (high - low) * (self._last - self._first)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        values = _log_ticks(self.low, self.high) if self.log else _linear_ticks(self.low, self.high)
+        places = self.place(np.array(values))
+        return [(round(float(place), 1), short(value)) for place, value in zip(places, values, strict=True)]
+
+
+def line_chart(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> Chart | None:
+    """Lay out a chart; None if there is nothing to draw.
+
+    Examples
+    --------
+    >>> curve = Series("one", "kept", np.array([1.0, 2.0]), np.array([4.0, 2.0]))
+    >>> line_chart("A title", "k", "error", [curve]).table
+    [['1', '4'], ['2', '2']]
+    """
+    usable = [_finite(one) for one in series]
+    usable = [one for one in usable if len(one.x)]
+    if not usable:
+        return None
+    bands = [band for one in usable for band in (one.low, one.high) if band is not None]
+    across = _Axis(np.concatenate([one.x for one in usable]), _LEFT, WIDTH - _RIGHT)
+    up = _Axis(np.concatenate([*(one.y for one in usable), *bands]), HEIGHT - _BOTTOM, _TOP)
+    named = [one for one in usable if one.name]
+    return Chart(
+        title=title,
+        x_label=x_label,
+        y_label=y_label,
+        curves=[_curve(one, across, up) for one in usable],
+        x_ticks=across.ticks(),
+        y_ticks=up.ticks(),
+        columns=[x_label, *(one.name for one in named)],
+        table=_table(named),
+    )
+
+
+def short(value: float) -> str:
+    """Return a number as people write it.
+
+    Examples
+    --------
+    >>> short(50000.0), short(0.25), short(1e-7)
+    ('50,000', '0.25', '1e-07')
+    """
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.3g}"
+
+
+def _finite(one: Series) -> Series:
+    x, y = np.asarray(one.x, dtype=np.float64), np.asarray(one.y, dtype=np.float64)
+    good = np.isfinite(y)
+    if one.low is None or one.high is None:
+        return Series(one.name, one.style, x[good], y[good], dashed=one.dashed)
+    low, high = np.asarray(one.low, np.float64)[good], np.asarray(one.high, np.float64)[good]
+    return Series(one.name, one.style, x[good], y[good], low, high, one.dashed)
+
+
+def _curve(one: Series, across: _Axis, up: _Axis) -> Curve:
+    x = across.place(one.x)
+    band = ""
+    if one.low is not None and one.high is not None:
+        band = _points(
+            np.concatenate([x, x[::-1]]), np.concatenate([up.place(one.high), up.place(one.low)[::-1]])
+        )
+    return Curve(one.name, one.style, _points(x, up.place(one.y)), band, one.dashed)
+
+
+def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+
+
+def _table(named: list[Series]) -> list[list[str]]:
+    """The values of all curves at some x that they share."""
+    if not named:
+        return []
+    shared = named[0].x
+    for one in named[1:]:
+        shared = np.intersect1d(shared, one.x)
+    positions = np.unique(np.linspace(0, max(0, len(shared) - 1), min(len(shared), _TABLE_ROWS)).astype(int))
+    lines = []
+    for x in shared[positions].tolist():
+        values = [float(one.y[np.searchsorted(one.x, x)]) for one in named]
+        lines.append([short(x), *(f"{value:.4g}" for value in values)])
+    return lines
+
+
+def _linear_ticks(low: float, high: float) -> list[float]:
+    rough = (high - low) / 4.0
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * size for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if factor * size >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1.0,) if last - first > 4 else (1.0, 3.0) if last - first > 2 else (1.0, 2.0, 5.0)
+    every = max(1, round((last - first) / 6))
+    values = [factor * 10.0**power for power in range(first, last + 1, every) for factor in factors]
+    return [float(f"{value:.6g}") for value in values if low * 0.999 <= value <= high * 1.001]

@@ -1,0 +1,98 @@
+"""From facts to a page: the templates, the style and the script, in one file that may load nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from gmmatch.embeddings.storage import write_file
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+
+_ASSETS = Path(__file__).parent / "assets"
+_SCRIPTS = ("data.js", "canvas.js", "map.js", "page.js")
+
+
+def check_target(path: str | os.PathLike[str]) -> Path:
+    """Raise unless a page can be written there; called before the work, not after it.
+
+    Examples
+    --------
+    >>> check_target("picks.parquet")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: path='picks.parquet': give a name that ends in .html.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInputError(f"path={os.fspath(path)!r}: give a name that ends in .html.")
+    if not target.absolute().parent.is_dir():
+        raise DataFileNotFoundError(f"path={os.fspath(path)!r}: there is no folder {target.parent}.")
+    _jinja()
+    return target
+
+
+def write_page(path: Path, template: str, facts: dict[str, Any]) -> None:
+    """Render a template of this package and write it, whole or not at all.
+
+    Everything that comes from the data is escaped; and should that fail one day, the page's own policy
+    allows no script or style but the two it was written with, and no request at all.
+    """
+    jinja2 = _jinja()
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_ASSETS),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(count=_count, number=_number, percent=_percent)
+    style = _asset("style.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
+    text = environment.get_template(template).render(
+        style=style, script=script, policy=_policy(style, script), **facts
+    )
+    write_file(path, [text.encode("utf-8", "replace")])
+
+
+def _policy(style: str, script: str) -> str:
+    rules = (
+        "default-src 'none'",
+        "img-src data:",
+        f"style-src '{_digest(style)}'",
+        f"script-src '{_digest(script)}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return "; ".join(rules)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.4g}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _jinja() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise MissingDependencyError(
+            "The report needs Jinja2, which is not installed: pip install 'gmmatch[report]'."
+        ) from error
+    return jinja2
