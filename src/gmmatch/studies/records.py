@@ -24,6 +24,7 @@ import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.studies.results import Cells, Results
+from gmmatch.studies.study import Part
 
 SCHEMA = 1
 
@@ -72,6 +73,11 @@ def own_version() -> str:
     from gmmatch import __version__
 
     return __version__
+
+
+def part_code(part: Part) -> str:
+    """Return what stands for the code of a part: what its author says, or a hash of the source."""
+    return part.code if part.code is not None else code_fingerprint(part.measure)
 
 
 def code_fingerprint(function: Callable[..., Any]) -> str:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
-import signal
-import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gmmatch.errors import GMMatchWarning, InvalidInputError
-from gmmatch.parallel import resolve_jobs
+from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.studies.records import (
     SCHEMA,
     Journal,
     as_results,
     cell_key,
-    code_fingerprint,
+    own_version,
+    part_code,
     plain,
     provenance,
     read_record,
@@ -29,51 +25,34 @@ from gmmatch.studies.records import (
 )
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Measured, Part, SizeName, Study
-from gmmatch.studies.timing import use_one_thread
+from gmmatch.studies.workers import Failure, Task, Workers, measure_tasks
+
+__all__ = ["LongRun", "Progress", "Workers", "run_study"]
 
 Progress = Callable[[int, int], None]
 """Called with how many cells are done and how many there are."""
 
 
 @dataclass(frozen=True)
-class _Task:
-    part: Part
-    fixed: Mapping[str, Any]
-    cell: dict[str, Any]
-    key: str
+class LongRun:
+    """How a study is run whose cells take minutes: nothing that was measured is ever thrown away.
 
+    A cell that fails is recorded with its error, measured again by the next run, and does not stop the
+    others. Cells of earlier runs with other options stay in the results.
 
-class Workers:
-    """Processes that measure cells side by side; started at the first use, kept for the next study.
-
-    Examples
-    --------
-    >>> with Workers(1) as workers:
-    ...     workers.pool is None
-    True
+    Parameters
+    ----------
+    command : str
+        What was typed, without the folders of this machine.
+    seconds : float, optional
+        Begin no further cell after so long; the results then hold what is done.
+    notes : mapping
+        What else to record of this run, such as the device.
     """
 
-    def __init__(self, n_jobs: int | None = -1) -> None:
-        self.jobs = resolve_jobs(n_jobs)
-        self._pool: ProcessPoolExecutor | None = None
-
-    @property
-    def pool(self) -> Executor | None:
-        """The pool, or None when one process does everything."""
-        if self.jobs > 1 and self._pool is None:
-            # A fresh interpreter each: a fork would inherit the locks of running threads.
-            self._pool = ProcessPoolExecutor(
-                self.jobs, mp_context=get_context("spawn"), initializer=_start_worker
-            )
-        return self._pool
-
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+    command: str
+    seconds: float | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def run_study(
@@ -85,6 +64,7 @@ def run_study(
     workers: Workers | None = None,
     fresh: bool = False,
     progress: Progress | None = None,
+    long_run: LongRun | None = None,
 ) -> Results:
     """Measure what is not measured yet, and write ``NAME.json`` with everything.
 
@@ -104,6 +84,8 @@ def run_study(
         Forget what was measured before.
     progress : function, optional
         Told how many cells are done.
+    long_run : LongRun, optional
+        Keep going after failures, and keep the cells of other runs.
 
     Returns
     -------
@@ -117,82 +99,99 @@ def run_study(
     target = folder / f"{study.name}.json"
     journal = Journal(folder / f"{study.name}.partial.jsonl")
     tasks = _tasks(study, size, seeds)
-    done: dict[str, Measured] = {}
+    found: dict[str, Measured] = {}
     if fresh:
         journal.remove()
     else:
-        done = {**_finished_cells(target), **journal.read()}
-    done = {task.key: done[task.key] for task in tasks if task.key in done}
-    _measure([task for task in tasks if task.key not in done], done, journal, workers, progress)
-    record = _record(study, size, seeds, tasks, done, workers)
+        found = {**_finished_cells(target), **journal.read()}
+    done = {task.key: found[task.key] for task in tasks if task.key in found}
+    missing = [task for task in tasks if task.key not in done]
+    began = time.monotonic()
+    failed = _measure(missing, done, journal, workers, progress, long_run)
+    if long_run is None:
+        record = _record(study, size, seeds, tasks, done, workers)
+    else:
+        earlier = [] if fresh else _earlier_runs(target)
+        errors = {key: {"error": failure.text, "seconds": 0.0} for key, failure in failed.items()}
+        outcomes = {**found, **done, **errors}
+        tasks = [task for task in tasks if task.key in outcomes] + _others(study, found, tasks)
+        record = _record(study, size, seeds, tasks, outcomes, workers)
+        run = {
+            "command": long_run.command,
+            "cells": sum(task.key in done for task in missing),
+            "failed": len(failed),
+            "seconds": round(time.monotonic() - began, 1),
+            "jobs": record["provenance"]["jobs"],
+            **long_run.notes,
+        }
+        record["provenance"]["command"] = long_run.command
+        record["provenance"]["runs"] = [*earlier, run] if run["cells"] else earlier
     write_results(target, record)
     journal.remove()
     return as_results(record)
 
 
-def _tasks(study: Study, size: SizeName, seeds: int | None) -> list[_Task]:
+def _tasks(study: Study, size: SizeName, seeds: int | None) -> list[Task]:
     tasks = []
     for part in study.parts:
-        fixed, code = part.grid(size).fixed, code_fingerprint(part.measure)
+        fixed, code = part.grid(size).fixed, part_code(part)
         for cell in part.cells(size, seeds):
-            tasks.append(_Task(part, fixed, cell, cell_key(part.name, code, fixed, cell)))
+            tasks.append(Task(part, fixed, cell, cell_key(part.name, code, fixed, cell, _version(part))))
     return tasks
 
 
+def _version(part: Part) -> str | None:
+    """Return the version that a cell's key carries: none that changes where the author vouches for the code."""
+    return None if part.code is None else "any"
+
+
+def _others(study: Study, found: Mapping[str, Measured], tasks: list[Task]) -> list[Task]:
+    """Return cells of earlier runs that this one does not have, if the same code measured them."""
+    mine = {task.key for task in tasks}
+    parts = {part.name: part for part in study.parts}
+    others = []
+    for key in found:
+        version, name, code, fixed, cell = json.loads(key)
+        part = parts.get(name)
+        if key in mine or part is None or code != part_code(part):
+            continue
+        if version == (_version(part) or own_version()):
+            others.append(Task(part, fixed, cell, key))
+    return others
+
+
+def _earlier_runs(target: Path) -> list[dict[str, Any]]:
+    try:
+        runs: list[dict[str, Any]] = read_record(target)["provenance"].get("runs", [])
+    except GMMatchError:
+        return []
+    return runs
+
+
 def _measure(
-    missing: list[_Task],
+    missing: list[Task],
     done: dict[str, Measured],
     journal: Journal,
     workers: Workers | None,
     progress: Progress | None,
-) -> None:
+    long_run: LongRun | None,
+) -> dict[str, Failure]:
+    """Measure what is missing, add it to ``done``, and return what failed."""
     total = len(done) + len(missing)
-
-    def finish(task: _Task, measured: Measured) -> None:
-        journal.append(task.key, measured)
-        done[task.key] = measured
-        if progress is not None:
-            progress(len(done), total)
-
+    failed: dict[str, Failure] = {}
     if progress is not None:
         progress(len(done), total)
-    together = [task for task in missing if not task.part.timed]
-    pool = workers.pool if workers is not None and len(together) > 1 else None
-    for task, measured in _in_parallel(together, pool) if pool is not None else _one_by_one(together):
-        finish(task, measured)
-    # The other processes have nothing to do by now, so that the clock measures one thing only.
-    for task, measured in _one_by_one([task for task in missing if task.part.timed]):
-        finish(task, measured)
-
-
-def _one_by_one(tasks: list[_Task]) -> Iterator[tuple[_Task, Measured]]:
-    for task in tasks:
-        yield task, _measure_cell(task.part.measure, task.fixed, task.cell)
-
-
-def _in_parallel(tasks: list[_Task], pool: Executor) -> Iterator[tuple[_Task, Measured]]:
-    waiting: dict[Future[Measured], _Task] = {
-        pool.submit(_measure_cell, task.part.measure, dict(task.fixed), task.cell): task for task in tasks
-    }
-    try:
-        while waiting:
-            ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in ready:
-                yield waiting.pop(future), future.result()
-    finally:
-        for future in waiting:
-            future.cancel()
-
-
-def _measure_cell(
-    measure: Callable[..., Measured], fixed: Mapping[str, Any], cell: Mapping[str, Any]
-) -> Measured:
-    began = time.perf_counter()
-    with warnings.catch_warnings():
-        # Studies go where the warnings are about: far rows, and medians stopped early on purpose.
-        warnings.simplefilter("ignore", GMMatchWarning)
-        measured = measure(**fixed, **cell)
-    return dict(plain({**measured, "seconds": round(time.perf_counter() - began, 3)}))
+    end = None if long_run is None or long_run.seconds is None else time.monotonic() + long_run.seconds
+    enough = None if end is None else lambda: time.monotonic() >= end
+    for task, outcome in measure_tasks(missing, workers, keep_going=long_run is not None, enough=enough):
+        if isinstance(outcome, Failure):
+            failed[task.key] = outcome
+        else:
+            journal.append(task.key, outcome)
+            done[task.key] = outcome
+        if progress is not None:
+            progress(len(done) + len(failed), total)
+    return failed
 
 
 def _finished_cells(target: Path) -> dict[str, Measured]:
@@ -207,8 +206,10 @@ def _finished_cells(target: Path) -> dict[str, Measured]:
     for name, part in record["parts"].items():
         for row in part["cells"]:
             cell = {parameter: row[parameter] for parameter in part["parameters"]}
-            measured = {field: value for field, value in row.items() if field not in cell}
-            found[cell_key(name, part["code"], part["fixed"], cell, version)] = measured
+            measured = {item: value for item, value in row.items() if item not in cell}
+            if "error" not in measured:
+                key = cell_key(name, part["code"], part["fixed"], cell, part.get("version", version))
+                found[key] = measured
     return found
 
 
@@ -216,7 +217,7 @@ def _record(
     study: Study,
     size: SizeName,
     seeds: int | None,
-    tasks: list[_Task],
+    tasks: list[Task],
     done: Mapping[str, Measured],
     workers: Workers | None,
 ) -> dict[str, Any]:
@@ -224,7 +225,8 @@ def _record(
     for part in study.parts:
         mine = [task for task in tasks if task.part is part]
         parts[part.name] = {
-            "code": code_fingerprint(part.measure),
+            "code": part_code(part),
+            **({} if part.code is None else {"version": "any"}),
             "timed": part.timed,
             "fixed": plain(part.grid(size).fixed),
             "parameters": [*part.grid(size).vary, "seed"],
@@ -258,17 +260,3 @@ def _record(
             }
         )
     return record
-
-
-def _start_worker() -> None:
-    """Prepare a process of the pool: one thread each, gone when the parent is gone."""
-    use_one_thread()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then lets the cells finish
-    parent = parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)  # the parent was killed and cannot end this process itself
-
-    threading.Thread(target=follow, daemon=True).start()

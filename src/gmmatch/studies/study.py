@@ -66,6 +66,9 @@ class Part:
         Whether a combination makes sense; called with the cell's parameters.
     seeded : bool
         Whether ``--seeds`` applies; not where nothing is random.
+    code : str, optional
+        Stands for the code that measures, in place of a hash of it: where cells take hours, they are
+        measured again only when the author says so.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Part:
     timed: bool = False
     keep: Callable[[Mapping[str, Any]], bool] | None = None
     seeded: bool = True
+    code: str | None = None
 
     def grid(self, size: SizeName) -> Grid:
         """Return the grid at a size."""
