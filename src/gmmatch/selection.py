@@ -281,6 +281,27 @@ class Selection:
             )
         return take_rows(dataset, self.order if order else self.indices)
 
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
+        """Write a page about the selection: a map, how good it is, what was left out and why.
+
+        Parameters
+        ----------
+        path, X, y
+            Ends in ``.html``; the rows that the selection was made from; their labels.
+        **options
+            ``source`` (the pictures or texts behind the rows), ``class_names``, ``projection`` (``"pca"``,
+            ``"tsne"``, ``"umap"``) and ``ids``, as in :func:`gmmatch.report.write_report`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Selection([3, 0], n_rows=4).report(f"{folder}/picks.html", np.eye(4), source=["a", "b", "c", "d"])
+        """
+        from gmmatch.report import write_report
+
+        write_report(self, path, X, y, **options)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the selection to a file, from which :meth:`load` restores it exactly.
 
