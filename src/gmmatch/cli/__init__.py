@@ -15,6 +15,7 @@ from gmmatch.cli._group import CommandGroup
 
 COMMANDS = (
     "compare",
+    "corrupt",
     "demo",
     "embed",
     "export",

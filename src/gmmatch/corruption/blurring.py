@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.corruption.noise import Images, Levels, Streams, clipped, drawn
+from gmmatch.corruption.noise import Images, Levels, Streams, at_severity, clipped, drawn
 
 # Directions of motion are whole degrees, so that images with the same one are worked on together.
 _DIRECTIONS = 180
@@ -44,7 +44,7 @@ class LowResolution:
         upright = drawn(streams, lambda random: random.random() < 0.5)
         coarse = np.empty_like(images)
         for way in (False, True):
-            sides = self.blocks[severity - 1][:: -1 if way else 1]
+            sides = at_severity(self.blocks, severity)[:: -1 if way else 1]
             coarse[upright == way] = _block_means(images[upright == way], sides[0] * unit, sides[1] * unit)
         return clipped(coarse)
 
@@ -89,7 +89,7 @@ class MotionBlur:
 
     def __call__(self, images: Images, severity: int, streams: Streams) -> Images:
         """Return smeared copies of the images; beyond its border an image goes on as its border is."""
-        length = self.lengths[severity - 1] * min(images.shape[1:3])
+        length = at_severity(self.lengths, severity) * min(images.shape[1:3])
         degrees = drawn(streams, lambda random: random.integers(_DIRECTIONS))
         blurred = np.empty_like(images)
         for degree in np.unique(degrees).tolist():

@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.errors import InvalidInputError
+
 Images: TypeAlias = NDArray[np.floating[Any]]
 """Images of one size with values from 0 to 1, shape (b, h, w, c)."""
 
@@ -49,6 +51,19 @@ def drawn(streams: Streams, draw: Callable[[np.random.Generator], Any]) -> NDArr
     return np.stack([np.asarray(draw(stream)) for stream in streams])
 
 
+def at_severity(levels: Sequence[Any], severity: int) -> Any:
+    """Return the setting for a severity.
+
+    Examples
+    --------
+    >>> at_severity((0.1, 0.2, 0.3, 0.4, 0.5), 2)
+    0.2
+    """
+    if len(levels) != 5:
+        raise InvalidInputError(f"{levels!r}: give five settings, one for each of the severities 1 to 5.")
+    return levels[severity - 1]
+
+
 def clipped(images: Images) -> Images:
     """Bring new images back to values from 0 to 1, in place.
 
@@ -85,7 +100,7 @@ class GaussianNoise:
         """Return noisy copies of the images."""
         shape = images.shape[1:]
         noise = drawn(streams, lambda random: random.standard_normal(shape, dtype=np.float32))
-        noise *= np.float32(self.deviations[severity - 1])
+        noise *= np.float32(at_severity(self.deviations, severity))
         return clipped(images + noise)
 
 
@@ -114,7 +129,7 @@ class UniformNoise:
         shape = images.shape[1:]
         noise = drawn(streams, lambda random: random.random(shape, dtype=np.float32))
         noise -= np.float32(0.5)
-        noise *= np.float32(2.0 * self.widths[severity - 1])
+        noise *= np.float32(2.0 * at_severity(self.widths, severity))
         return clipped(images + noise)
 
 

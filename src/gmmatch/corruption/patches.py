@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.corruption.noise import Images, Levels, Streams, drawn
+from gmmatch.corruption.noise import Images, Levels, Streams, at_severity, drawn
 from gmmatch.errors import InvalidInputError
 from gmmatch.types import Mask
 
@@ -49,7 +49,7 @@ class Occlusion:
         # Where, how tall for its width, and the coin.
         numbers = drawn(streams, lambda random: random.random(4))
         aspects = 2.0 ** (2.0 * numbers[:, 2:3] - 1.0)
-        side = np.sqrt(self.areas[severity - 1])
+        side = np.sqrt(at_severity(self.areas, severity))
         hidden = rectangles(
             images.shape[1:3], numbers[:, None, :2], side * np.sqrt(aspects), side / np.sqrt(aspects)
         )
@@ -87,7 +87,7 @@ class RandomPatches:
     def __call__(self, images: Images, severity: int, streams: Streams) -> Images:
         """Return copies of the images with patches."""
         places = drawn(streams, lambda random: random.random((self.patches, 2)))
-        side = np.full((len(images), 1), self.sides[severity - 1])
+        side = np.full((len(images), 1), at_severity(self.sides, severity))
         covered = rectangles(images.shape[1:3], places, side, side)
         return _filled(images, covered, _random_pixels(images, streams))
 
@@ -115,7 +115,7 @@ class Cutout:
     def __call__(self, images: Images, severity: int, streams: Streams) -> Images:
         """Return copies of the images with a square cut out."""
         places = drawn(streams, lambda random: random.random((1, 2)))
-        side = np.full((len(images), 1), self.sides[severity - 1])
+        side = np.full((len(images), 1), at_severity(self.sides, severity))
         covered = rectangles(images.shape[1:3], places, side, side)
         return _filled(images, covered, np.zeros(1, dtype=images.dtype))
 

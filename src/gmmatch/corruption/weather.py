@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.corruption.noise import Images, Levels, Streams, clipped, drawn
+from gmmatch.corruption.noise import Images, Levels, Streams, at_severity, clipped, drawn
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Fog:
     def __call__(self, images: Images, severity: int, streams: Streams) -> Images:
         """Return copies of the images in fog."""
         field = clouds(images.shape[1:3], streams, self.roughness)
-        thickness = self.opacities[severity - 1] * (self.thinnest + (1.0 - self.thinnest) * field)
+        thickness = at_severity(self.opacities, severity) * (self.thinnest + (1.0 - self.thinnest) * field)
         opacity = thickness.astype(images.dtype)[..., None]
         return clipped(images + opacity * (images.dtype.type(self.brightness) - images))
 
