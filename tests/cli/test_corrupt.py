@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from gmmatch.corruption import GrossCorruption, ImageCorruption, SymmetricNoise, image_kinds
+from gmmatch.corruption import (
+    Cutout,
+    Fog,
+    GaussianNoise,
+    GrossCorruption,
+    ImageCorruption,
+    LowResolution,
+    MotionBlur,
+    Occlusion,
+    RandomPatches,
+    SymmetricNoise,
+    UniformNoise,
+    image_kinds,
+)
 from gmmatch.data import open_source
 
 PAPER_FIVE = {"gaussian-noise", "occlusion", "low-resolution", "fog", "motion-blur"}
@@ -162,13 +177,13 @@ def test_labels_in_parquet(photos, tmp_path, succeeds):
     before, after = pq.read_table(path), pq.read_table(out)
     assert after.schema.equals(before.schema, check_metadata=True)
     assert after.drop(["label"]).equals(before.drop(["label"]))
-    mask = mask_of(tmp_path / "noisy.mask.parquet")
+    mask = mask_of(tmp_path / "noisy.parquet.mask.parquet")
     assert sum(mask["corrupted"]) == 6
     assert (
         mask["original_label"] == before["label"].to_pylist() and mask["label"] == after["label"].to_pylist()
     )
     assert [a != b for a, b in zip(mask["label"], mask["original_label"], strict=True)] == mask["corrupted"]
-    made = json.loads(pq.read_schema(tmp_path / "noisy.mask.parquet").metadata[b"gmmatch_corruption"])
+    made = json.loads(pq.read_schema(tmp_path / "noisy.parquet.mask.parquet").metadata[b"gmmatch_corruption"])
     assert (made["rate"], made["seed"], made["counts"]) == (0.25, 0, {"pair-flip": 6})
 
 
@@ -178,7 +193,7 @@ def test_labels_in_json_lines_change_and_other_lines_do_not(tmp_path, succeeds):
     path.write_text("".join(lines), encoding="utf-8")
     succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.3, "--seed", 2)
     after = out.read_text(encoding="utf-8").splitlines(keepends=True)
-    mask = mask_of(tmp_path / "noisy.mask.parquet")
+    mask = mask_of(tmp_path / "noisy.jsonl.mask.parquet")
     expected = SymmetricNoise(rate=0.3, seed=2).apply([i % 3 for i in range(30)])
     assert mask["corrupted"] == expected.mask.tolist() and mask["label"] == expected.data.tolist()
     for old, new, changed, label in zip(lines, after, mask["corrupted"], mask["label"], strict=True):
@@ -191,7 +206,7 @@ def test_labels_in_csv_change_and_quotes_stay(tmp_path, succeeds):
     rows = [f'"say ""{i}"";\nand more";{"ab"[i % 2]};x{i}\r\n' for i in range(20)]
     path.write_text("text;label;key\r\n" + "".join(rows), encoding="utf-8", newline="")
     succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.25, "--id-column", "key")
-    mask = mask_of(tmp_path / "noisy.mask.parquet")
+    mask = mask_of(tmp_path / "noisy.csv.mask.parquet")
     assert mask["id"] == [f"x{i}" for i in range(20)] and sum(mask["corrupted"]) == 5
     with out.open(encoding="utf-8", newline="") as file:
         text = file.read()
@@ -209,7 +224,7 @@ def test_a_transition_matrix_from_a_file(tmp_path, succeeds):
     path.write_text("text,label\n" + "".join(f"w{i},{'abc'[i % 3]}\n" for i in range(30)))
     matrix.write_text("[[0.5, 0.5, 0], [0, 1, 0], [0.2, 0, 0.8]]")
     succeeds("corrupt", path, "-o", tmp_path / "n.csv", "--kind", "transition", "--matrix", matrix)
-    mask = mask_of(tmp_path / "n.mask.parquet")
+    mask = mask_of(tmp_path / "n.csv.mask.parquet")
     pairs = list(zip(mask["original_label"], mask["label"], strict=True))
     assert {pair: pairs.count(pair) for pair in set(pairs)} == {
         ("a", "a"): 5,
@@ -225,7 +240,7 @@ def test_vectors_in_npy(vectors, tmp_path, succeeds):
     succeeds("corrupt", vectors, "-o", out, "--kind", "far-cluster", "--rate", 0.4, "--seed", 3)
     expected = GrossCorruption(rate=0.4, seed=3).apply(np.load(vectors))
     assert np.array_equal(np.load(out), expected.data) and np.load(out).dtype == np.float32
-    assert mask_of(tmp_path / "bad.mask.parquet")["corrupted"] == expected.mask.tolist()
+    assert mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"] == expected.mask.tolist()
 
 
 def test_vectors_are_copied_piece_by_piece(vectors, tmp_path, succeeds, monkeypatch):
@@ -241,7 +256,7 @@ def test_one_row_moves_the_mean(vectors, tmp_path, succeeds):
     bad = np.load(tmp_path / "bad.npy")
     assert bad.mean(axis=0) == pytest.approx([100.0, -5.0, 3.0], rel=1e-5)
     assert (bad != np.load(vectors)).any(axis=1).sum() == 1
-    assert sum(mask_of(tmp_path / "bad.mask.parquet")["corrupted"]) == 1
+    assert sum(mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"]) == 1
 
 
 def test_vectors_and_labels_in_npz(tmp_path, succeeds):
@@ -252,7 +267,7 @@ def test_vectors_and_labels_in_npz(tmp_path, succeeds):
     with np.load(tmp_path / "bad.npz") as found:
         assert np.array_equal(found["label"], labels) and np.array_equal(found["other"], np.arange(5))
         changed = (found["x"] != rows).any(axis=1)
-    assert changed.sum() == 6 and mask_of(tmp_path / "bad.mask.parquet")["corrupted"] == changed.tolist()
+    assert changed.sum() == 6 and mask_of(tmp_path / "bad.npz.mask.parquet")["corrupted"] == changed.tolist()
     succeeds("corrupt", path, "-o", tmp_path / "noisy.npz", "--kind", "symmetric", "--rate", 0.2)
     with np.load(tmp_path / "noisy.npz") as found:
         assert np.array_equal(found["x"], rows) and (found["label"] != labels).sum() == 6
@@ -268,7 +283,7 @@ def test_vectors_in_parquet(tmp_path, succeeds):
         old != new
         for old, new in zip(before["embedding"].to_pylist(), after["embedding"].to_pylist(), strict=True)
     ]
-    assert sum(changed) == 15 and mask_of(tmp_path / "bad.mask.parquet")["corrupted"] == changed
+    assert sum(changed) == 15 and mask_of(tmp_path / "bad.parquet.mask.parquet")["corrupted"] == changed
 
 
 def test_the_same_seed_gives_the_same_copy(photos, tmp_path, succeeds):
@@ -284,11 +299,11 @@ def test_the_mask_is_what_compare_calls_the_truth(tmp_path, succeeds):
     labels = np.repeat([0, 1], 20)
     np.savez(path, x=np.random.default_rng(0).normal(size=(40, 3)) + 9.0 * labels[:, None], label=labels)
     succeeds("corrupt", path, "-o", tmp_path / "n.npz", "--kind", "symmetric", "--rate", 0.25)
-    truth = f"{tmp_path / 'n.mask.parquet'}::original_label"
+    truth = f"{tmp_path / 'n.npz.mask.parquet'}::original_label"
     facts = succeeds(
         "compare", tmp_path / "n.npz", "-k", 40, "--methods", "random", "--truth", truth, "--json"
     )
-    assert "0.25" in json.dumps(facts)
+    assert facts["wrong_labels"] == facts["rows"][0]["contamination"] == 0.25
 
 
 def test_nothing_is_overwritten_without_force(photos, vectors, tmp_path, succeeds, refused):
@@ -384,3 +399,43 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
     Image.new("P", (4, 4)).save(photos / "cat" / "moving.gif")
     line = refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "fog", "--rate", 1.0)
     assert "moving.gif" in line and ".png" in line
+
+
+GUIDE = (Path(__file__).parents[2] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
+
+
+def test_the_commands_of_the_guide_run(photos, vectors, tmp_path, succeeds, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    records = [{"text": f"t{i}", "label": "abc"[i % 3]} for i in range(30)]
+    Path("texts.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    lines = [line for line in GUIDE.splitlines() if line.startswith("gmmatch ")]
+    assert len(lines) == 6
+    for line in lines:
+        printed = succeeds(*shlex.split(line)[1:])
+    assert "gm-matching" in printed
+
+
+def test_the_code_of_the_guide_runs():
+    pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
+        exec(compile(block, "corrupting.md", "exec"), names)
+    assert sum(names["bad"].counts.values()) == 719 and set(names["bad"].counts) == PAPER_FIVE
+    assert names["attacked"].mask.sum() == 359
+
+
+def test_the_settings_in_the_guide_are_those_of_the_code():
+    table = dict(re.findall(r"^\| `([\w-]+)` \| .*? \| (.*?) \|$", GUIDE, flags=re.MULTILINE))
+    settings = {
+        "gaussian-noise": [f"{value:.2f}" for value in GaussianNoise().deviations],
+        "occlusion": [f"{value:.0%}"[:-1] for value in Occlusion().areas],
+        "low-resolution": [f"{2 * tall}×{2 * wide}" for tall, wide in LowResolution().blocks],
+        "fog": [f"{value:.2f}" for value in Fog().opacities],
+        "motion-blur": [f"{value:.0%}"[:-1] for value in MotionBlur().lengths],
+        "uniform-noise": [f"{value:.2f}" for value in UniformNoise().widths],
+        "random-patches": [f"{value:.0%}"[:-1] for value in RandomPatches().sides],
+        "cutout": [f"{value:.0%}"[:-1] for value in Cutout().sides],
+    }
+    assert [*settings, "random-image"] == list(table)
+    for kind, values in settings.items():
+        assert ", ".join(values) in table[kind], kind

@@ -67,7 +67,7 @@ class Job:
             raise InvalidInputError(f"{source} has no rows, or is a stream: there is nothing to corrupt.")
         _check_kind(opened, corruption)
         _check_place(opened, output, link=link, force=force)
-        beside = mask_path or _default_mask(opened, output)
+        beside = mask_path or output.with_name(f"{output.name}.mask.parquet")
         if beside.suffix.lower() not in (".parquet", ".csv"):
             raise InvalidInputError(f"--mask {beside}: expected a file that ends in .parquet or .csv.")
         check_output(beside, force=force, option="--mask")
@@ -220,13 +220,3 @@ def _files(source: BaseSource) -> list[Path]:
     if hasattr(source, "path"):
         return [source.path]
     return [Path(source.location)] if source.format == ".npy file" else []
-
-
-def _default_mask(source: BaseSource, output: Path) -> Path:
-    from gmmatch.data.image_folder import ImageFolder
-
-    name = output.name
-    if not isinstance(source, ImageFolder):
-        name = name.removesuffix(".gz")
-        name = name[: name.rindex(".")]
-    return output.with_name(f"{name}.mask.parquet")

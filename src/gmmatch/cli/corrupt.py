@@ -120,14 +120,14 @@ def corrupt(
 
 
 def _print_summary(facts: dict[str, Any], source: str) -> None:
-    from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
-    title = f"{facts['corrupted']:,} of {facts['n_rows']:,} rows of {source} corrupted"
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("kind", overflow="fold")
-    table.add_column("rows", justify="right", no_wrap=True)
+    out = console()
+    line = f"{facts['corrupted']:,} of {facts['n_rows']:,} rows of {source} corrupted, with seed {facts['seed']}:"
+    out.print(line, soft_wrap=True, markup=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold")
+    table.add_column(justify="right", no_wrap=True)
     for name, count in facts["counts"].items():
-        table.add_row(name, f"{count:,}")
-    console().print(table)
+        table.add_row(f"  {name}", f"{count:,}")
+    out.print(table)
