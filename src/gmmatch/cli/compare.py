@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from gmmatch.cli._arguments import PerClassChoice, parse_memory, split_names
-from gmmatch.cli._output import console, print_json, progress
+from gmmatch.cli._output import console, note, print_json, progress
+from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
 
 
 def compare(
+    context: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -41,6 +43,10 @@ def compare(
     memory: Annotated[
         str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
     ] = None,
+    report: ReportOption = None,
+    map_choice: MapOption = None,
+    content: ContentOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run several methods on the same rows and measure what they keep.
@@ -52,10 +58,12 @@ def compare(
     \b
     Examples:
       gmmatch compare photos.emb -k 10% --methods random,moderate,gm-matching
+      gmmatch compare photos.emb -k 10% --report compared.html
       gmmatch compare noisy.emb -k 10% --truth true_labels.npy --json
     """
     names = split_names(methods, "--methods")
     limit = parse_memory(memory)
+    page = Report(report, map_choice, content, force=force, context=context)
     from gmmatch.cli._comparing import Comparison, read_truth
     from gmmatch.cli._inputs import open_embeddings
     from gmmatch.cli._selecting import run_selection
@@ -66,20 +74,25 @@ def compare(
         select([[0.0], [1.0]], k=1, method=name)  # so that no method's time includes its loading
     embeddings = open_embeddings(source, labels=labels, memory=limit)
     comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
-    rows = []
+    rows, selections = [], {}
     with progress() as bar:
         for name in bar.track(names, description="Selecting and measuring"):
             selection, seconds = run_selection(
                 embeddings, k=k, method=name, per_class=per_class.argument, seed=seed, memory=limit
             )
+            if report is not None:
+                selections[name] = selection
             rows.append(
                 {"method": name, "k": selection.k, **comparison.measure(selection), "seconds": seconds}
             )
     result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
+    page.compared(selections, embeddings, rows, _caption(result), comparison.trusted if truth else None)
     if as_json:
         print_json(result)
-    else:
-        _print_table(result)
+        return
+    _print_table(result)
+    if report is not None:
+        note(f"Wrote {report}: open it in a browser.")
 
 
 def _print_table(result: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ import typer
 from gmmatch.cli._arguments import PerClassChoice, parse_memory, parse_settings
 from gmmatch.cli._files import check_output, explained
 from gmmatch.cli._output import console, note, print_json
+from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _CLASSES_SHOWN = 30
 
 
 def select(
+    context: typer.Context,
     source: Annotated[
         str,
         typer.Argument(
@@ -52,6 +54,9 @@ def select(
             "column of the input, or 'none'.",
         ),
     ] = None,
+    report: ReportOption = None,
+    map_choice: MapOption = None,
+    content: ContentOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -60,10 +65,12 @@ def select(
     \b
     Examples:
       gmmatch select photos.emb -k 10% -o picks.parquet
+      gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
       gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
     """
     _check_suffix(output)
     check_output(output, force=force)
+    page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
     limit = parse_memory(memory)
     from gmmatch.cli._inputs import open_embeddings
@@ -75,11 +82,13 @@ def select(
     )
     with explained(output):
         selection.save(output)
+    page.selected(selection, embeddings, seconds)
     if as_json:
-        print_json(describe_selection(selection, output, seconds))
+        written = {} if report is None else {"report": str(report)}
+        print_json({**describe_selection(selection, output, seconds), **written})
         return
     print_selection(selection)
-    note(f"Wrote {output} ({seconds:.1f} s).")
+    note(f"Wrote {output} ({seconds:.1f} s)." + ("" if report is None else f" Open {report} in a browser."))
 
 
 def _check_suffix(output: Path) -> None:

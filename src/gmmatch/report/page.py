@@ -54,7 +54,8 @@ class _Subject:
         )
 
     def fetch(self, galleries: Sequence[Indices]) -> dict[int, Content]:
-        """Read the pictures and texts of the galleries, and of a sample of the map."""
+        """Read the pictures and texts of the galleries and of a sample of the map, and the ids of all of them."""
+        self.names.look_up(np.concatenate([self.drawn.rows, *galleries]))
         if self.source is None:
             return {}
         random = np.random.default_rng([self.seed, 3])
