@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "Dynamics": "gmmatch.training.dynamics",
+    "EL2N": "gmmatch.selectors._el2n",
     "Easy": "gmmatch.selectors._easy",
+    "Forgetting": "gmmatch.selectors._forgetting",
     "GMMatchError": "gmmatch.errors",
     "GMMatching": "gmmatch.selectors._gm_matching",
+    "GraNd": "gmmatch.selectors._grand",
     "Hard": "gmmatch.selectors._hard",
     "Herding": "gmmatch.selectors._herding",
     "KernelHerding": "gmmatch.selectors._kernel_herding",
@@ -21,10 +25,12 @@ _WHERE = {
     "Linear": "gmmatch.kernels",
     "Moderate": "gmmatch.selectors._moderate",
     "MomentMatching": "gmmatch.selectors.moment_matching",
+    "Optimization": "gmmatch.selectors._optimization",
     "Polynomial": "gmmatch.kernels",
     "RBF": "gmmatch.kernels",
     "Random": "gmmatch.selectors._random",
     "Selection": "gmmatch.selection",
+    "SelfSupervised": "gmmatch.selectors._self_supervised",
     "errors": "",
     "geometric_median": "gmmatch.median",
     "method_class": "gmmatch.selectors.registry",
@@ -43,14 +49,20 @@ if TYPE_CHECKING:
     from gmmatch.median import geometric_median
     from gmmatch.selection import Selection
     from gmmatch.selectors._easy import Easy
+    from gmmatch.selectors._el2n import EL2N
+    from gmmatch.selectors._forgetting import Forgetting
     from gmmatch.selectors._gm_matching import GMMatching
+    from gmmatch.selectors._grand import GraNd
     from gmmatch.selectors._hard import Hard
     from gmmatch.selectors._herding import Herding
     from gmmatch.selectors._kernel_herding import KernelHerding
     from gmmatch.selectors._moderate import Moderate
+    from gmmatch.selectors._optimization import Optimization
     from gmmatch.selectors._random import Random
+    from gmmatch.selectors._self_supervised import SelfSupervised
     from gmmatch.selectors.moment_matching import MomentMatching
     from gmmatch.selectors.registry import method_class, methods, select
+    from gmmatch.training.dynamics import Dynamics
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from method_kinds import ROW_BASED
 
 import gmmatch as gm
 from gmmatch.errors import UnlabeledRowsWarning
@@ -13,7 +14,7 @@ from gmmatch.errors import UnlabeledRowsWarning
 X = np.random.default_rng(0).normal(size=(100, 3))
 Y = np.repeat(["a", "b", "c", "d"], [50, 30, 19, 1])  # d is a class of one row
 
-every_method = pytest.mark.parametrize("method", gm.methods())
+every_method = pytest.mark.parametrize("method", ROW_BASED)
 
 
 def select(method, X=X, y=None, **options):
@@ -69,7 +70,7 @@ def test_quotas(method, options, counts):
             assert group.n_rows == (group.label == Y).sum()
 
 
-@pytest.mark.parametrize("method", [method for method in gm.methods() if method != "random"])
+@pytest.mark.parametrize("method", [method for method in ROW_BASED if method != "random"])
 def test_a_class_is_picked_as_if_it_were_alone(method):
     for group in select(method, y=Y, k=20).groups[:3]:
         alone = select(method, X[group.label == Y], k=len(group.order))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from method_kinds import RUNNABLE
 
 import gmmatch as gm
 
@@ -16,7 +17,7 @@ COARSE = torch.tensor(RNG.normal(size=(150, 7))).to(torch.bfloat16).double().num
 COARSE = COARSE.astype(np.float16).astype(np.float64)
 Y = RNG.integers(0, 3, 150)
 
-every_method = pytest.mark.parametrize("method", gm.methods())
+every_method = pytest.mark.parametrize("method", RUNNABLE)
 
 
 def strided(array):
@@ -134,7 +135,7 @@ def test_labels_weights_and_ids_are_not_modified(method):
 @every_method
 def test_a_selection_does_not_change_with_the_callers_arrays(method):
     X, ids = COARSE.copy(), np.arange(150)
-    selection = gm.select(X, method=method, k=10, ids=ids, random_state=0)
+    selection = gm.select(X, y=Y, method=method, k=10, ids=ids, random_state=0)
     order, names = selection.order.copy(), selection.order_ids.copy()
     X[:], ids[:] = 0.0, -1
     assert np.array_equal(selection.order, order) and np.array_equal(selection.order_ids, names)

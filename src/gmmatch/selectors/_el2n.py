@@ -41,7 +41,7 @@ class EL2N(ModelRanking):
     """
 
     method = "el2n"
-    score = EL2N_SCORE
+    ranked_by = EL2N_SCORE
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the mean over the epochs that the recorder averages."""

@@ -43,7 +43,7 @@ class Forgetting(ModelRanking):
     runs: int = 1
 
     method = "forgetting"
-    score = FORGETTING
+    ranked_by = FORGETTING
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the number of events, infinity where a row was never learnt."""

@@ -44,7 +44,7 @@ class GraNd(ModelRanking):
     parameters: Literal["all", "last-layer"] = "all"
 
     method = "grand"
-    score = GRAND
+    ranked_by = GRAND
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the mean over the epochs that the recorder averages."""

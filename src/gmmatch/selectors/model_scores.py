@@ -56,7 +56,7 @@ class ScoreRanking(Selector):
 
     scores: Any = None
 
-    score: ClassVar[Score]
+    ranked_by: ClassVar[Score]
 
     def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
         """Return a score per row, NaN where a row can have none, and what to record of its making."""
@@ -72,7 +72,7 @@ class ScoreRanking(Selector):
                 f"{self.method} score, because they have no label or were never recorded: leave them out "
                 "(exclude=[...], unlabeled='drop')."
             )
-        ranked = rank(scores, self.score.keep, task.weights)
+        ranked = rank(scores, self.ranked_by.keep, task.weights)
         order = ranked[task.available[ranked]][: task.k]
         center = weighted_mean(task.rows, task.weights, task.threads)
         return GroupResult(Picks(order, residuals_along(task, order, center)), {})
@@ -134,8 +134,7 @@ class ModelRanking(ScoreRanking):
         if labels.n_classes < 2:
             scores[known] = 0.0
             return scores, {**details, "proxy": "none: with a single class there is nothing to learn"}
-        if request.weights[known].sum() == 0.0:
-            raise InvalidInputError("sample_weight is zero for every row with a label.")
+        check_some_weight(request.weights[known])
         scores[known] = self._train(request, labels, known)
         proxy = f"one hidden layer of {self.hidden}" if self.hidden else "softmax regression"
         return scores, {**details, "proxy": proxy, "epochs": self.epochs, "runs": self.runs}
@@ -172,6 +171,12 @@ class ModelRanking(ScoreRanking):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.scores is None and self.dynamics is None
         return tags
+
+
+def check_some_weight(weights: Vector) -> None:
+    """Raise where no row that a model could learn from counts."""
+    if weights.sum() == 0.0:
+        raise InvalidInputError("sample_weight is zero for every row with a label.")
 
 
 def check_whole_number(value: Any, name: str, least: int) -> None:

@@ -22,6 +22,11 @@ _METHODS = {
     "kernel-herding": "_kernel_herding:KernelHerding",
     "gm-matching": "_gm_matching:GMMatching",
     "moment-matching": "moment_matching:MomentMatching",
+    "forgetting": "_forgetting:Forgetting",
+    "grand": "_grand:GraNd",
+    "el2n": "_el2n:EL2N",
+    "optimization": "_optimization:Optimization",
+    "self-supervised": "_self_supervised:SelfSupervised",
 }
 
 _SELECT_ARGUMENTS = ("sample_weight", "include", "exclude", "ids")

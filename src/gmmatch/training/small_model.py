@@ -89,7 +89,7 @@ class SmallTask:
     @property
     def batch_size(self) -> int:
         """Few enough rows that a small set, too, is learnt in a handful of epochs."""
-        return int(np.clip(len(self.rows) // 32, 8, 128))
+        return int(np.clip(len(self.rows) // 32, 16, 128))
 
     def in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all rows with their class numbers, in large batches."""

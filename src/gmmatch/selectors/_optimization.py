@@ -1,0 +1,188 @@
+"""Optimization: keep the rows without which the parameters of the last layer would move least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.matching.walk import Picks
+from gmmatch.median.passes import weighted_mean
+from gmmatch.parallel import resolve_jobs
+from gmmatch.preprocessing import preprocess_rows
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
+from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
+from gmmatch.selectors.ranking import residuals_along
+from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
+
+# Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.
+_MEMORY = 128 << 20
+_MOST_DIMENSIONS, _LEAST_DIMENSIONS = 1024, 64
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What all groups share: the vectors, none where every subset is as good, a seed, and the record."""
+
+    vectors: NDArray[np.float32] | None
+    seed: int
+    record: dict[str, Any]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Optimization(Selector):
+    """Leave out the rows whose summed influence on a classifier's parameters is smallest.
+
+    The influence of a row is how the parameters of a regularised softmax regression on the rows would
+    move without it, H⁻¹ gᵢ to first order. Leaving a set of rows out moves them by the sum, and the rows
+    that are left out are chosen, within the budget, to make that sum short (Yang et al., 2023). All
+    rows' influence sums to zero, so that the rows that are kept have a sum as short.
+
+    From a random start, picks are swapped for other rows of their class while that shortens the sum;
+    Yang et al. use simulated annealing on the same problem. The sum is that of all classes together, so
+    a class is not picked from as if it were alone. Picks are not in order of merit.
+
+    Parameters
+    ----------
+    vectors : array of shape (n, m), optional
+        Influence vectors of your own; labels are then needed only to pick per class.
+    strength : float
+        λ, the regularisation of the regression on standardised rows.
+    sweeps : int
+        How often to go over the classes for swaps, at most.
+    memory_limit : int, optional
+        Bytes for the influence vectors, 128 MiB by default. A vector has one number per parameter, up to
+        1,024; where there are more parameters, or less memory, vectors are projected at random.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the regression still learns ``y``.
+
+    Notes
+    -----
+    H is exact up to 1,024 parameters (classes times columns plus one), and beyond that a Kronecker product;
+    the provenance says which, and how long the sum was before and after the swaps.
+
+    Examples
+    --------
+    >>> vectors = [[2.0], [-1.0], [-2.0], [1.0]]
+    >>> chosen = Optimization(k=2, vectors=vectors, random_state=0).select([[0.0], [1.0], [2.0], [3.0]])
+    >>> sum(vectors[row][0] for row in chosen)
+    0.0
+    """
+
+    vectors: Any = None
+    strength: float = 0.01
+    sweeps: int = 20
+    memory_limit: int | None = None
+
+    method = "optimization"
+
+    def _prepare(self, request: Request) -> Prepared:
+        if self.vectors is None:
+            vectors, details = self._learn(request)
+        else:
+            vectors, details = _read_vectors(self.vectors, len(request.rows)), {"vectors": "given"}
+        parameters = recorded_parameters(self)
+        if self.vectors is not None:
+            parameters["vectors"] = "given"
+        if vectors is not None:
+            details["fingerprint"] = array_fingerprint(vectors)
+        facts = _Facts(vectors, request.seed, details)
+        return Prepared(request, facts, {"model": details, "parameters": parameters})
+
+    def _learn(self, request: Request) -> tuple[NDArray[np.float32] | None, dict[str, Any]]:
+        from gmmatch.scores.influence import influence_vectors
+        from gmmatch.scores.softmax_regression import SoftmaxRegression
+
+        labels = Labels.of(request)
+        if labels is None:
+            raise InvalidInputError(
+                "This Optimization estimator requires y to be passed, but the target y is None: method "
+                "'optimization' looks at how rows influence a classifier. Pass y, or vectors= of your own."
+            )
+        details: dict[str, Any] = {"labels": labels.fingerprint, "classes": labels.n_classes}
+        if labels.n_classes < 2:
+            return None, {**details, "proxy": "none: with a single class there is nothing to learn"}
+        known = np.flatnonzero(labels.codes >= 0)
+        check_some_weight(request.weights[known])
+        rows = preprocess_rows(request.rows, request.steps)
+        rows = rows if len(known) == len(rows) else rows.subset(known)
+        problem = SoftmaxRegression.of(
+            rows, labels.codes[known], request.weights[known], labels.n_classes, self.strength,
+            resolve_jobs(self.n_jobs),
+        )  # fmt: skip
+        limit = _MEMORY if self.memory_limit is None else self.memory_limit
+        found = influence_vectors(
+            problem,
+            problem.fit(),
+            dimensions=int(np.clip(limit // (4 * len(rows)), _LEAST_DIMENSIONS, _MOST_DIMENSIONS)),
+            random=np.random.default_rng(request.seed),
+        )
+        vectors = np.full((len(request.rows), found.vectors.shape[1]), np.nan, dtype=np.float32)
+        vectors[known] = found.vectors
+        made = {"proxy": "softmax regression", "hessian": found.hessian, "projected": found.projected}
+        return vectors, {**details, **made, "dimensions": vectors.shape[1]}
+
+    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+        facts: _Facts = tasks[0].facts
+        groups = [self._beginning(task) for task in tasks]
+        if facts.vectors is not None:
+            included = np.concatenate([task.row_numbers[task.already] for task in tasks])
+            # A row without a label may be included; its influence is not known and taken as none.
+            fixed = np.nan_to_num(facts.vectors[included], nan=0.0).sum(axis=0, dtype=np.float64)
+            random = np.random.default_rng([facts.seed, 1])
+            before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
+            facts.record.update(summed_influence_at_random=before, summed_influence=after)
+        return [_result(task, group) for task, group in zip(tasks, groups, strict=True)]
+
+    def _beginning(self, task: GroupTask) -> SwapGroup:
+        """Return random picks to begin with; the first rows where every subset is as good."""
+        vectors = task.facts.vectors
+        free = np.flatnonzero(task.available)
+        if vectors is None:
+            return SwapGroup(task.row_numbers[free[: task.k]], task.row_numbers[free[task.k :]])
+        mine = task.row_numbers[free]
+        unknown = mine[np.isnan(vectors[mine, 0])] if task.k else mine[:0]
+        if len(unknown):
+            raise InvalidInputError(
+                f"Row {unknown[0]} and {len(unknown) - 1} more have no influence, because they have no label: "
+                "leave them out (exclude=[...], unlabeled='drop')."
+            )
+        shuffled = task.random.permutation(mine)
+        return SwapGroup(shuffled[: task.k], shuffled[task.k :])
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole_number(self.sweeps, "sweeps", 0)
+        if not isinstance(self.strength, (int, float, np.number)) or not 0.0 < self.strength < np.inf:
+            raise InvalidInputError(f"strength={self.strength!r}: expected a finite number above 0.")
+        if self.memory_limit is not None:
+            check_whole_number(self.memory_limit, "memory_limit", 0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.vectors is None
+        return tags
+
+
+def _result(task: GroupTask, group: SwapGroup) -> GroupResult:
+    if task.k == 0:
+        return GroupResult(Picks.join([]), {})
+    order = np.searchsorted(task.row_numbers, group.picked)
+    center = weighted_mean(task.rows, task.weights, task.threads)
+    return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+
+
+def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:
+    if hasattr(vectors, "detach"):
+        vectors = vectors.detach().cpu()
+    found: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
+    if found.ndim != 2 or len(found) != n or not found.shape[1]:
+        raise InvalidInputError(f"vectors has shape {found.shape}: expected ({n}, m), one row per row of X.")
+    if not np.isfinite(found).all():
+        bad = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise InvalidInputError(f"vectors has NaN or infinity in row {bad}: expected finite numbers.")
+    return found

@@ -1,0 +1,113 @@
+"""Swaps: exchange picks for other rows of their group while that brings the sum of all picks nearer to zero.
+
+A greedy matching cannot do this well when its target is zero: it then prefers long vectors, which
+cancel a sum that shorter ones would not have built up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.types import Indices, Vector
+
+# A swap looks at so many picks and so many other rows at most, drawn at random where there are more.
+CANDIDATES = 2048
+# A sweep that gains less than this share of the sum's length is the last.
+_LEAST_GAIN = 0.01
+
+
+@dataclass
+class SwapGroup:
+    """The rows of one group: which are picked, and which could be.
+
+    ``picked`` and ``others`` hold row numbers into the vectors; a swap exchanges an entry of one for an
+    entry of the other, so that picks keep their place in the order.
+    """
+
+    picked: Indices
+    others: Indices
+
+
+def swap_towards_zero(
+    vectors: NDArray[np.float32],
+    groups: list[SwapGroup],
+    fixed: Vector,
+    random: np.random.Generator,
+    *,
+    sweeps: int,
+) -> tuple[float, float]:
+    """Swap rows until the sum of all picks is about as short as swaps can make it.
+
+    Parameters
+    ----------
+    vectors : float32 array of shape (n, m)
+        What is summed.
+    groups
+        Changed in place; the number of picks of a group stays.
+    fixed : array of shape (m,)
+        The sum of what is picked for good.
+    random
+        Draws candidates where there are many.
+    sweeps
+        How often to go over all groups at most.
+
+    Returns
+    -------
+    (before, after)
+        The length of the sum of all picks.
+
+    Examples
+    --------
+    >>> vectors = np.array([[3.0], [1.0], [-1.0], [-2.0]], dtype=np.float32)
+    >>> group = SwapGroup(np.array([0, 1]), np.array([2, 3]))
+    >>> swap_towards_zero(vectors, [group], np.zeros(1), np.random.default_rng(0), sweeps=5)
+    (4.0, 0.0)
+    >>> sorted(group.picked.tolist())
+    [1, 2]
+    """
+    total = fixed.astype(np.float64, copy=True)
+    for group in groups:
+        for first in range(0, len(group.picked), CANDIDATES):
+            total += vectors[group.picked[first : first + CANDIDATES]].sum(axis=0, dtype=np.float64)
+    before = length = float(np.linalg.norm(total))
+    for _ in range(sweeps):
+        for group in groups:
+            # Not all at once: what one group cannot balance, another may.
+            for _ in range(-(-len(group.picked) // 4)):
+                if not _swap(vectors, group, total, random):
+                    break
+        shorter = float(np.linalg.norm(total))
+        if shorter >= (1.0 - _LEAST_GAIN) * length:
+            return before, shorter
+        length = shorter
+    return before, length
+
+
+def _swap(vectors: NDArray[np.float32], group: SwapGroup, total: Vector, random: np.random.Generator) -> bool:
+    """Make the swap that shortens the sum most, of a pick that is best gone; say whether there was one."""
+    if not len(group.picked) or not len(group.others):
+        return False
+    out = _best(vectors, group.picked, -total, random)
+    without = total - vectors[group.picked[out]]
+    into = _best(vectors, group.others, without, random)
+    with_it = without + vectors[group.others[into]]
+    # By more than rounding, or two sums of the same length could be exchanged for ever.
+    if not with_it @ with_it < (total @ total) * (1.0 - 1e-12):
+        return False
+    group.picked[out], group.others[into] = group.others[into], group.picked[out]
+    total[:] = with_it
+    return True
+
+
+def _best(vectors: NDArray[np.float32], rows: Indices, total: Vector, random: np.random.Generator) -> int:
+    """Return the place of the row x that makes ‖total + x‖ smallest; the lowest row of equal ones."""
+    places = np.arange(len(rows))
+    if len(rows) > CANDIDATES:
+        places = np.sort(random.choice(len(rows), CANDIDATES, replace=False))
+    block = vectors[rows[places]]
+    lengths = np.einsum("ij,ij->i", block, block) + 2.0 * (block @ total.astype(np.float32))
+    best = np.flatnonzero(lengths == lengths.min())
+    return int(places[best[np.argmin(rows[places[best]])]])
