@@ -1,5 +1,6 @@
 """Which rows may be picked at all, decided from the rows themselves."""
 
 from gmmatch.screening.result import Screening
+from gmmatch.screening.screen import screen
 
-__all__ = ["Screening"]
+__all__ = ["Screening", "screen"]

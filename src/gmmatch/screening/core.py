@@ -1,0 +1,139 @@
+"""The core: the densest majority of the rows, without labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.median.passes import distances_to
+from gmmatch.median.weiszfeld import solve
+from gmmatch.rows import Rows
+from gmmatch.screening.mixture import Mixture, connected, fit_mixture, log_sum
+from gmmatch.screening.result import FAR_OUT, REASONS, Screening
+from gmmatch.types import Indices, Mask, Vector
+
+# A Gaussian's farthest row of a million lies 8 median distances out in one dimension, fewer in more.
+GROSS = 10.0
+# Rows that models are fitted to; all rows are then judged by the models.
+_FITTED_ROWS = 4000
+_LEADING = 10
+_FEW = 2
+# A component this many times as wide as the core is a background and no mode.
+_BACKGROUND = 4.0
+# What is judged for its odds stays if it is twice as likely clean as foreign.
+ODDS = np.log(2.0)
+
+
+@dataclass(frozen=True)
+class Center:
+    """A geometric median, and which rows lie grossly far from it."""
+
+    point: Vector
+    distances: Vector
+    typical: float
+
+    @property
+    def gross(self) -> Mask:
+        """Rows over ten times as far out as the median row."""
+        found: Mask = self.distances > GROSS * self.typical
+        return found
+
+    @property
+    def suspicion(self) -> Vector:
+        """The logarithm of how many times too far out a row lies."""
+        scale = GROSS * self.typical if self.typical > 0.0 else 1.0
+        found: Vector = np.log(np.maximum(self.distances, 1e-300) / scale)
+        return found
+
+
+def spread_sample(n: int, most: int) -> Indices:
+    """Return at most ``most`` positions, evenly spread, whatever the rows hold.
+
+    Examples
+    --------
+    >>> spread_sample(10, 4)
+    array([0, 3, 6, 9])
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
+
+
+def robust_center(rows: Rows, threads: int = 1) -> Center:
+    """Return the geometric median of a sample of the rows, and every row's distance to it."""
+    sample = rows.subset(spread_sample(len(rows), _FITTED_ROWS))
+    point = solve(sample, np.ones(len(sample)), eps=1e-6, max_iter=200, threads=threads).point
+    distances = distances_to(rows, point, threads)
+    return Center(point, distances, float(np.median(distances)))
+
+
+def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> Screening:
+    """Keep the rows that the largest ``n_modes`` Gaussians explain at least twice as well as all else."""
+    center = robust_center(rows, threads)
+    inside = np.flatnonzero(~center.gross)
+    suspicion = np.where(center.gross, np.maximum(center.suspicion, 1e-12), -np.inf)
+    axes = _leading_axes(rows, center, inside)
+    points = _coordinates(rows, center, axes)
+    fitted = inside[spread_sample(len(inside), _FITTED_ROWS)]
+    best: tuple[Mixture, NDArray[np.float64], Vector] | None = None
+    # In few coordinates less evidence tells two overlapping clusters apart, in many more of them show.
+    for width in dict.fromkeys((min(_FEW, axes.shape[1]), axes.shape[1])):
+        leading = points[:, :width]
+        heights = np.sqrt(np.maximum(center.distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0))
+        if len(fitted) < 3 * (width + 2) or leading[fitted].var(axis=0).min() == 0.0:
+            continue
+        mixture = fit_mixture(leading[fitted], None if width == rows.n_features else heights[fitted])
+        if best is None or mixture.gain > best[0].gain:
+            best = mixture, leading, heights
+    if best is not None:
+        odds = _odds_against(*best, n_modes) + ODDS
+        suspicion = np.where(center.gross, np.maximum(suspicion, odds), odds)
+    dropped = suspicion > 0.0
+    reason = np.where(dropped, REASONS.index(FAR_OUT), 0).astype(np.int8)
+    return Screening(~dropped, suspicion, reason)
+
+
+def _leading_axes(rows: Rows, center: Center, inside: Indices) -> NDArray[np.float64]:
+    """Return the directions in which a sample of the rows varies most; every direction if they are few."""
+    if rows.n_features <= _LEADING:
+        return np.eye(rows.n_features)
+    sample = rows.gather(inside[spread_sample(len(inside), _FITTED_ROWS)]) - center.point
+    if sample.shape[1] > 2 * len(sample):
+        values, vectors = np.linalg.eigh(sample @ sample.T)
+        kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+        axes: NDArray[np.float64] = sample.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+        return axes[:, : -_LEADING - 1 : -1]
+    found: NDArray[np.float64] = np.linalg.eigh(sample.T @ sample)[1][:, : -_LEADING - 1 : -1]
+    return found
+
+
+def _coordinates(rows: Rows, center: Center, axes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each row's leading coordinates."""
+    points = np.empty((len(rows), axes.shape[1]))
+    for number in range(rows.n_chunks):
+        first, last = rows.bounds(number)
+        points[first:last] = (rows.block(number, np.float64) - center.point) @ axes
+    return points
+
+
+def _odds_against(
+    mixture: Mixture, points: NDArray[np.float64], heights: Vector, n_modes: int | None
+) -> Vector:
+    """Return each row's log odds of belonging to a component outside of the core."""
+    # Where a few Gaussians do not do, components are pieces of a shape, and only gaps tell what is foreign.
+    reach = 2.0 if not mixture.exhausted or n_modes is not None else 4.0
+    modes = connected(mixture, reach, 2.0 if reach == 2.0 else _BACKGROUND)
+    weights = np.array([mixture.weights[modes == mode].sum() for mode in modes])
+    sizes = np.array(
+        [np.average(mixture.sizes[modes == m], weights=mixture.weights[modes == m]) for m in modes]
+    )
+    heaviest = int(np.argmax(weights))
+    ranked = [
+        mode for mode in dict.fromkeys(modes[np.argsort(-weights, kind="stable")].tolist())
+        if sizes[modes == mode][0] <= _BACKGROUND * sizes[heaviest]
+    ]  # fmt: skip
+    core = np.isin(modes, ranked[: n_modes or 1])
+    logs = mixture.log_densities(points, heights)
+    if core.all():
+        return np.full(len(points), -np.inf)
+    return log_sum(logs[:, ~core]) - log_sum(logs[:, core])

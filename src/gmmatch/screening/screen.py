@@ -1,0 +1,187 @@
+"""``screen``: which rows may be picked, from the rows and, where there are any, their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.labels import Group, group_rows
+from gmmatch.parallel import resolve_jobs
+from gmmatch.rows import Rows
+from gmmatch.screening.contrast import (
+    FEWEST,
+    TOLERANCE,
+    Contrast,
+    contrast_rows,
+    moved_rows,
+    threshold,
+)
+from gmmatch.screening.core import core_screening, robust_center
+from gmmatch.screening.foreign import foreign_odds
+from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
+from gmmatch.types import Indices, Mask, Vector
+from gmmatch.validation import check_rows
+
+ScreenMethod = Literal["auto", "contrast", "core", "none"]
+
+
+@dataclass(frozen=True)
+class Screened:
+    """A screening, what is recorded of it, and what it learnt of the classes.
+
+    ``responsibilities`` holds the probability of each judged class (a column; ``columns`` says which group
+    each stands for) for the rows numbered ``judged``; None without labels to compare.
+    """
+
+    screening: Screening
+    details: dict[str, Any]
+    judged: Indices | None = None
+    columns: Indices | None = None
+    responsibilities: NDArray[np.float32] | None = None
+
+
+def screen(
+    X: Any,
+    y: Any = None,
+    method: ScreenMethod = "auto",
+    *,
+    n_modes: int | None = None,
+    tolerance: float = TOLERANCE,
+    n_jobs: int | None = -1,
+) -> Screening:
+    """Find out which rows of ``X`` are worth picking from.
+
+    Parameters
+    ----------
+    X : array of shape (n, s)
+        Rows (embeddings).
+    y : array of shape (n,), optional
+        Labels; rows without one are not judged.
+    method : "auto", "contrast", "core" or "none"
+        "contrast" drops rows whose label is likely wrong. "core" drops rows far from the densest majority,
+        with labels in each class. "auto" is "core" without labels; with labels it is "contrast", and
+        drops rows that are grossly far out, or that differ from every class in one way, as noise or blur
+        make them.
+    n_modes : int, optional
+        For "core": how many clusters the clean rows form. By default one, or as many as hang together.
+    tolerance : float
+        The expected share of wrong labels among the rows that are kept.
+    n_jobs : int or None
+        Threads; the result does not depend on it.
+
+    Returns
+    -------
+    Screening
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2))
+    >>> X[:80] += 15.0
+    >>> screen(X)
+    Screening: 120 of 200 rows kept, 80 far from the core
+    """
+    rows = check_rows(X)
+    groups = group_rows(y, n=len(rows), unlabeled="group" if y is not None else "drop")
+    check_screen_options(method, n_modes, tolerance)
+    return screen_groups(rows, groups, method, n_modes, tolerance, resolve_jobs(n_jobs)).screening
+
+
+def check_screen_options(method: str, n_modes: int | None, tolerance: float) -> None:
+    """Raise for options that no data could make right."""
+    if method not in ("auto", "contrast", "core", "none"):
+        raise InvalidInputError(f'screen={method!r}: expected "auto", "contrast", "core" or "none".')
+    whole = n_modes is None or (isinstance(n_modes, (int, np.integer)) and not isinstance(n_modes, bool))
+    if not whole or (n_modes is not None and n_modes < 1):
+        raise InvalidInputError(f"n_modes={n_modes!r}: expected a whole number of at least 1, or None.")
+    if not isinstance(tolerance, (int, float, np.floating)) or not 0.0 < tolerance < 1.0:
+        raise InvalidInputError(f"tolerance={tolerance!r}: expected a share above 0 and below 1.")
+
+
+def screen_groups(
+    rows: Rows, groups: list[Group], method: str, n_modes: int | None, tolerance: float, threads: int
+) -> Screened:
+    """Screen rows that are grouped already."""
+    judged = [number for number, group in enumerate(groups) if group.label is not None]
+    if method == "none":
+        return Screened(_nothing_dropped(len(rows)), {"screened": "none"})
+    if method == "core" or not judged:
+        if method == "contrast":
+            raise InvalidInputError('screen="contrast" compares classes: pass labels, or use "core".')
+        return _core_in_groups(rows, groups, n_modes, threads)
+    judged = [number for number in judged if len(groups[number].rows) >= FEWEST]
+    if len(judged) < 2:
+        if method == "contrast":
+            return Screened(_nothing_dropped(len(rows)), {"screened": "none: fewer than two classes"})
+        return _core_in_groups(rows, groups, n_modes, threads)
+    return _contrast(rows, groups, np.array(judged), method, tolerance, threads)
+
+
+def _nothing_dropped(n: int) -> Screening:
+    return Screening(np.ones(n, dtype=np.bool_), np.zeros(n), np.zeros(n, dtype=np.int8))
+
+
+def _core_in_groups(rows: Rows, groups: list[Group], n_modes: int | None, threads: int) -> Screened:
+    found = _nothing_dropped(len(rows))
+    suspicion, reason = found.suspicion.copy(), found.reason.copy()
+    for group in groups:
+        part = core_screening(rows.subset(group.rows), n_modes, threads)
+        suspicion[group.rows], reason[group.rows] = part.suspicion, part.reason
+    screening = Screening(reason == 0, suspicion, reason)
+    return Screened(screening, {"screened": "core", "dropped": screening.counts})
+
+
+def _contrast(
+    rows: Rows, groups: list[Group], judged: Indices, method: str, tolerance: float, threads: int
+) -> Screened:
+    """Compare the classes numbered ``judged``; rows of others, or without a label, are only checked for size."""
+    members = np.concatenate([groups[number].rows for number in judged])
+    codes = np.repeat(np.arange(len(judged)), [len(groups[number].rows) for number in judged])
+    order = np.argsort(members, kind="stable")
+    members, codes = members[order], codes[order]
+    center = robust_center(rows, threads)
+    gross = center.gross[members]
+    matrix = moved_rows(rows.subset(members), center.point)
+    contrast = contrast_rows(matrix, codes, ~gross, len(judged))
+    trust = np.where(gross, 0.0, contrast.trust(codes))
+    least = threshold(trust[~gross], tolerance) if (~gross).any() else 0.5
+    wrong = _log_odds(1.0 - trust) - _log_odds(np.array([1.0 - least]))[0]
+    # Rounding aside, a row at the threshold stays.
+    wrong = np.where(trust >= least, np.minimum(wrong, 0.0), np.maximum(wrong, 1e-12))
+    foreign = np.full(len(members), -np.inf)
+    if method == "auto":
+        foreign = foreign_odds(matrix, codes, (trust >= least) & ~gross, contrast)
+    suspicion, reason = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int8)
+    suspicion[members] = np.maximum(wrong, foreign)
+    reason[members] = np.where(wrong > 0.0, REASONS.index(OTHER_CLASS), 0)
+    reason[members[foreign > 0.0]] = REASONS.index(FAR_OUT)
+    suspicion[center.gross] = np.maximum(center.suspicion[center.gross], 1e-12)
+    reason[center.gross] = REASONS.index(FAR_OUT)
+    labels = labels_at([groups[number].label for number in judged], contrast.looks_like)
+    looks_like = np.empty(len(rows), dtype=labels.dtype if len(members) == len(rows) else object)
+    looks_like[members] = labels
+    screening = Screening(reason == 0, suspicion, reason, looks_like=looks_like)
+    details = {
+        "screened": method,
+        "dropped": screening.counts,
+        "estimated_label_noise": contrast.channel.noise,
+        "least_trust": least,
+    }
+    return Screened(screening, details, members, judged, _for_target(contrast, foreign, gross))
+
+
+def _for_target(contrast: Contrast, foreign: Vector, gross: Mask) -> NDArray[np.float32]:
+    """Return the responsibilities with nothing left of rows that belong to no class."""
+    clean = contrast.responsibilities.copy()
+    clean[(foreign > 0.0) | gross] = 0.0
+    return clean
+
+
+def _log_odds(share: Vector) -> Vector:
+    bounded = np.clip(share, 1e-9, 1.0 - 1e-9)
+    found: Vector = np.log(bounded) - np.log1p(-bounded)
+    return found
