@@ -222,6 +222,16 @@ def test_fog_lowers_contrast_and_brightens_dark_images():
     assert dark.any() and (foggy.mean(axis=(1, 2, 3)) > images.mean(axis=(1, 2, 3)))[dark].all()
 
 
+def test_fog_mixes_an_image_with_its_brightness():
+    gray = np.full((3, 16, 16), 0.5)
+    foggy = ImageCorruption(kind=Fog(brightness=1.0, thinnest=0.2), severity=5, seed=0).apply(gray).data
+    # (1 − a) · 0.5 + a · 1, where the opacity a goes from 0.2 · 0.9 to 0.9.
+    assert foggy.min(axis=(1, 2)) == pytest.approx(0.5 + 0.18 * 0.5)
+    assert foggy.max(axis=(1, 2)) == pytest.approx(0.5 + 0.9 * 0.5)
+    same = ImageCorruption(kind=Fog(brightness=0.5), severity=5).apply(gray).data
+    assert same == pytest.approx(gray)
+
+
 def test_low_resolution_leaves_blocks_with_the_mean_of_their_pixels():
     images = np.random.default_rng(0).random((5, 32, 32))
     coarse = ImageCorruption(kind=LowResolution(), severity=3, seed=0).apply(images).data
