@@ -29,6 +29,8 @@ _WHERE = {
     "Polynomial": "gmmatch.kernels",
     "RBF": "gmmatch.kernels",
     "Random": "gmmatch.selectors._random",
+    "Robust": "gmmatch.selectors._robust",
+    "Screening": "gmmatch.screening.result",
     "Selection": "gmmatch.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
     "errors": "",
@@ -36,6 +38,7 @@ _WHERE = {
     "method_class": "gmmatch.selectors.registry",
     "methods": "gmmatch.selectors.registry",
     "metrics": "",
+    "screen": "gmmatch.screening.screens",
     "select": "gmmatch.selectors.registry",
     "theory": "",
 }
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from gmmatch.errors import GMMatchError
     from gmmatch.kernels import RBF, Laplacian, Linear, Polynomial
     from gmmatch.median import geometric_median
+    from gmmatch.screening.result import Screening
+    from gmmatch.screening.screens import screen
     from gmmatch.selection import Selection
     from gmmatch.selectors._easy import Easy
     from gmmatch.selectors._el2n import EL2N
@@ -59,6 +64,7 @@ if TYPE_CHECKING:
     from gmmatch.selectors._moderate import Moderate
     from gmmatch.selectors._optimization import Optimization
     from gmmatch.selectors._random import Random
+    from gmmatch.selectors._robust import Robust
     from gmmatch.selectors._self_supervised import SelfSupervised
     from gmmatch.selectors.moment_matching import MomentMatching
     from gmmatch.selectors.registry import method_class, methods, select

@@ -21,6 +21,7 @@ _METHODS = {
     "herding": "_herding:Herding",
     "kernel-herding": "_kernel_herding:KernelHerding",
     "gm-matching": "_gm_matching:GMMatching",
+    "robust": "_robust:Robust",
     "moment-matching": "moment_matching:MomentMatching",
     "forgetting": "_forgetting:Forgetting",
     "grand": "_grand:GraNd",

@@ -1,0 +1,201 @@
+"""Robust: screen the rows, then match what is left of their distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import GMMatchWarning, InvalidInputError
+from gmmatch.feature_maps import FourierFeatures
+from gmmatch.kernel_means import row_means
+from gmmatch.kernels import RBF
+from gmmatch.matching.cost import GRAM_LIMIT, working_memory
+from gmmatch.matching.engine import match
+from gmmatch.matching.in_kernel import match_in_kernel
+from gmmatch.matching.kernel_rows import ComputedRows
+from gmmatch.parallel import resolve_jobs
+from gmmatch.preprocessing import preprocess_rows
+from gmmatch.rows import Rows
+from gmmatch.screening.contrast import TOLERANCE
+from gmmatch.screening.core import spread_sample
+from gmmatch.screening.screens import Screened, ScreenMethod, check_screen_options, screen_groups
+from gmmatch.selectors.arguments import group_name
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.targets.class_means import shared_means
+from gmmatch.types import Indices, Mask, Vector
+from gmmatch.validation import warn_caller
+
+# Up to so many rows the kernel itself is used, beyond them its random features.
+_EXACT_ROWS = 4096
+_BANDWIDTH_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class RobustFacts:
+    """What groups are picked by: which rows count, and the features and targets where there are any."""
+
+    kept: Mask
+    bandwidth: float
+    features: FourierFeatures | None = None
+    targets: dict[Any, Vector] | None = None
+    values: NDArray[np.float32] | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Robust(Selector):
+    """Pick rows that follow the distribution of the clean data.
+
+    Rows that do not look clean are screened out (see :func:`~gmmatch.screen`). The others are matched
+    to the clean distribution of their class in the space of a Gaussian kernel, greedily, so that the picks
+    follow the whole distribution and not only its mean. With labels that distribution is estimated from
+    all rows, each counting for every class with the probability that it belongs to it.
+
+    Where a class has too few clean rows for its picks, the least suspicious of the others are added, with
+    a warning.
+
+    Parameters
+    ----------
+    screen : "auto", "contrast", "core" or "none"
+        Which rows are screened out; see :func:`~gmmatch.screen`.
+    n_modes : int, optional
+        How many clusters the clean rows of the data without labels form, if that is known.
+    tolerance : float
+        The expected share of wrong labels among the rows that may be picked.
+    n_components : int
+        Number of random features that stand in for the kernel where there are many rows; even.
+    k, per_class, unlabeled, preprocess, random_state, n_jobs
+        As in :class:`~gmmatch.MomentMatching`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 2))
+    >>> X[:80] += 15.0
+    >>> selection = Robust(k=20).select(X)
+    >>> int(selection.mask[:80].sum()), selection.screening
+    (0, Screening: 120 of 200 rows kept, 80 far from the core)
+    """
+
+    screen: ScreenMethod = "auto"
+    n_modes: int | None = None
+    tolerance: float = TOLERANCE
+    n_components: int = 1024
+
+    method = "robust"
+
+    def pick_group(self, task: GroupTask) -> GroupResult:
+        """Match the clean distribution of one group."""
+        facts: RobustFacts = task.facts
+        if facts.features is None or facts.targets is None:
+            return self._match_exactly(task, facts)
+        target = facts.targets[task.label]
+        if facts.values is not None:
+            rows = Rows(facts.values, task.row_numbers)
+        else:
+            rows = Rows(facts.features.transform(task.rows))
+        limit = working_memory(None, task.input_bytes, on_disk=False) // task.side_by_side
+        picks = match(
+            rows, target, task.k, available=task.available, already=task.already,
+            memory_limit=limit, threads=task.threads,
+        )  # fmt: skip
+        details = {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_components": self.n_components}
+        return GroupResult(picks, details)
+
+    def _match_exactly(self, task: GroupTask, facts: RobustFacts) -> GroupResult:
+        kernel = RBF(facts.bandwidth)
+        shares = _counted(task.weights, facts.kept[task.row_numbers])
+        scores = row_means(kernel, task.rows, weights=shares, n_jobs=task.threads)
+        picks = match_in_kernel(
+            ComputedRows(kernel, task.rows, task.threads), scores, float(shares @ scores),
+            np.ones(len(task.rows)), task.k, available=task.available, already=task.already,
+        )  # fmt: skip
+        return GroupResult(picks, {"kernel": "rbf", "bandwidth": facts.bandwidth})
+
+    def _prepare(self, request: Request) -> Prepared:
+        rows = preprocess_rows(request.rows, request.steps)
+        threads = resolve_jobs(self.n_jobs)
+        screened = screen_groups(rows, request.groups, self.screen, self.n_modes, self.tolerance, threads)
+        kept = screened.screening.kept
+        open_rows = kept.copy()
+        for group, share in zip(request.groups, request.shares, strict=True):
+            self._readmit(request, group, int(share), open_rows, screened.screening.suspicion)
+        request = replace(request, outside=request.outside | (~open_rows & ~request.inside))
+        facts = self._facts(rows, request, screened)
+        return Prepared(request, facts, {"screening": screened.details}, screened.screening)
+
+    def _readmit(self, request: Request, group: Any, share: int, open_rows: Mask, suspicion: Vector) -> None:
+        """Open the least suspicious of a group's dropped rows where too few others are left."""
+        mine = group.rows[~request.outside[group.rows] & ~request.inside[group.rows]]
+        needed = share - int(request.inside[group.rows].sum()) - int(open_rows[mine].sum())
+        if needed <= 0:
+            return
+        closed = mine[~open_rows[mine]]
+        added = closed[np.argsort(suspicion[closed], kind="stable")[:needed]]
+        open_rows[added] = True
+        warn_caller(
+            GMMatchWarning(
+                f"{share:,} picks were asked of {group_name(group)}, but only {share - needed:,} of its rows passed "
+                f"the screening: {len(added):,} of the others were added, the least suspicious first. Ask for fewer "
+                'rows, or pass screen="none".'
+            )
+        )
+
+    def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
+        kept = screened.screening.kept
+        members = np.concatenate([group.rows for group in request.groups])
+        sample = members[kept[members]]
+        sample = sample if len(sample) else members
+        bandwidth = _bandwidth(rows, sample)
+        largest = max(len(group.rows) for group in request.groups)
+        if screened.responsibilities is None and largest <= _EXACT_ROWS:
+            return RobustFacts(kept, bandwidth)
+        shares = self._shares_of_groups(request, screened)
+        features = FourierFeatures(RBF(bandwidth), self.n_components, random_state=request.seed)
+        features.fit(rows.subset(spread_sample(len(rows), _BANDWIDTH_ROWS)))
+        values = None
+        if 4 * len(rows) * self.n_components <= GRAM_LIMIT:
+            values = np.empty((len(rows), self.n_components), dtype=np.float32)
+        means = shared_means(features, rows, shares, values)
+        targets = {group.label: mean for group, mean in zip(request.groups, means, strict=True)}
+        return RobustFacts(kept, bandwidth, features, targets, values)
+
+    def _shares_of_groups(self, request: Request, screened: Screened) -> NDArray[np.float32]:
+        """Return how much each row counts for each group's target."""
+        shares = np.zeros((len(request.rows), len(request.groups)), dtype=np.float32)
+        for number, group in enumerate(request.groups):
+            counted = _counted(request.weights[group.rows], screened.screening.kept[group.rows])
+            shares[group.rows, number] = counted
+        if screened.responsibilities is not None:
+            assert screened.judged is not None and screened.columns is not None
+            weights = request.weights[screened.judged].astype(np.float32)
+            among = screened.responsibilities * weights[:, None]
+            # A class of which nothing is left keeps its own rows.
+            for column, number in enumerate(screened.columns):
+                if among[:, column].sum() > 0.0:
+                    shares[:, number] = 0.0
+                    shares[screened.judged, number] = among[:, column]
+        return shares
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_screen_options(self.screen, self.n_modes, self.tolerance)
+        count = self.n_components
+        if isinstance(count, bool) or not hasattr(count, "__index__") or count < 2 or count % 2:
+            raise InvalidInputError(f"n_components={count!r}: expected an even number of at least 2.")
+
+
+def _counted(weights: Vector, kept: Mask) -> Vector:
+    """Return the weights of the kept rows as shares of 1; of all rows where the kept ones have none."""
+    counted = np.where(kept, weights, 0.0)
+    if counted.sum() == 0.0:
+        counted = weights
+    shares: Vector = counted / max(float(counted.sum()), 1e-300)
+    return shares
+
+
+def _bandwidth(rows: Rows, members: Indices) -> float:
+    """Return the median distance between rows that passed."""
+    return RBF().fit(rows.gather(members[spread_sample(len(members), _BANDWIDTH_ROWS)])).scale

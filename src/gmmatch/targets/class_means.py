@@ -1,0 +1,51 @@
+"""Means in a kernel's space over rows that count for several groups at once, each with a probability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.feature_maps import FourierFeatures
+from gmmatch.rows import Rows
+
+
+def shared_means(
+    features: FourierFeatures, rows: Rows, shares: NDArray[Any], out: NDArray[np.float32] | None = None
+) -> NDArray[np.float64]:
+    """Return Σ shareᵢ φ(xᵢ) / Σ shareᵢ for each column of shares, reading the rows once.
+
+    With ``shares`` the probabilities of each class for each row, this is the mean that a class would have
+    if every label were right: rows that were given another label by mistake count, rows that have its
+    label by mistake do not, and rows that are hard to tell count in part, so that the easy ones do not
+    outweigh them.
+
+    Parameters
+    ----------
+    features : FourierFeatures
+        φ, fitted.
+    rows : Rows
+        n rows.
+    shares : array of shape (n, G)
+        How much each row counts for each of G groups.
+    out : float32 array of shape (n, D), optional
+        Where to keep the features.
+
+    Examples
+    --------
+    >>> from gmmatch.kernels import RBF
+    >>> rows = Rows(np.array([[0.0], [1.0]]))
+    >>> features = FourierFeatures(RBF(1.0), 1000).fit(rows)
+    >>> means = shared_means(features, rows, np.array([[1.0, 1.0], [0.0, 1.0]]))
+    >>> float((means[0] @ means[1]).round(1))  # (k(0, 0) + k(0, 1)) / 2
+    0.8
+    """
+    totals = np.zeros((shares.shape[1], features.n_features_out_))
+    for number in range(rows.n_chunks):
+        first, last = rows.bounds(number)
+        place = None if out is None else out[first:last]
+        block = features.transform(rows.subset(np.arange(first, last)), out=place)
+        totals += shares[first:last].T.astype(np.float32) @ block
+    totals /= np.maximum(shares.sum(axis=0, dtype=np.float64), 1e-300)[:, None]
+    return totals
