@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.parallel import map_in_order
+from gmmatch.scores.blas import one_blas_thread
 from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
 from gmmatch.types import Indices
 
@@ -94,7 +95,6 @@ def influence_vectors(
     size = int(np.prod(problem.shape))
     exact = size <= EXACT_PARAMETERS if hessian == "auto" else hessian == "exact"
     make = _exact_projection if exact else _kronecker_projection
-    project = make(problem, parameters, dimensions, random)
     width = min(size, dimensions)
     vectors = np.empty((n, width), dtype=np.float32)
 
@@ -106,7 +106,9 @@ def influence_vectors(
         total: NDArray[np.float64] = found.sum(axis=0)
         return total
 
-    total = np.sum(map_in_order(work, problem.n_blocks, problem.threads), axis=0)
+    with one_blas_thread():
+        project = make(problem, parameters, dimensions, random)
+        total = np.sum(map_in_order(work, problem.n_blocks, problem.threads), axis=0)
     for number in range(problem.n_blocks):
         part = slice(*problem.rows.bounds(number))
         vectors[part] -= (total * problem.shares[part, None]).astype(np.float32)

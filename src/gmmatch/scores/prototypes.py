@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gmmatch.parallel import map_in_order
 from gmmatch.rows import Rows
+from gmmatch.scores.blas import one_blas_thread
 from gmmatch.types import Vector
 
 # Prototypes of more rows than this are found on a sample: they are means, and means of many rows.
@@ -33,7 +34,6 @@ def find_prototypes(
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     chosen = np.flatnonzero(weights > 0.0)
     if len(chosen) > SAMPLED_ROWS:
@@ -41,8 +41,7 @@ def find_prototypes(
     kmeans = KMeans(
         n_clusters=min(n_clusters, len(chosen)), n_init=_STARTS, random_state=int(random.integers(2**31 - 1))
     )
-    # Sums over threads would make the centres depend on how many there are.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
         kmeans.fit(rows.gather(chosen), sample_weight=weights[chosen])
     return np.asarray(kmeans.cluster_centers_, dtype=np.float64)

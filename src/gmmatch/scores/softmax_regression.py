@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.parallel import map_in_order
 from gmmatch.rows import Rows
+from gmmatch.scores.blas import one_blas_thread
 from gmmatch.scores.logits import errors
 from gmmatch.scores.standardize import Standardization
 from gmmatch.types import Indices, Vector
@@ -78,7 +79,9 @@ class SoftmaxRegression:
             return loss, gradient.ravel()
 
         options = {"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 1e-7}
-        found = minimize(flat, np.zeros(self.shape).ravel(), jac=True, method="L-BFGS-B", options=options)
+        start = np.zeros(self.shape).ravel()
+        with one_blas_thread():
+            found = minimize(flat, start, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(found.x, dtype=np.float64).reshape(self.shape)
 
     def loss_and_gradient(self, parameters: Parameters) -> tuple[float, Parameters]:

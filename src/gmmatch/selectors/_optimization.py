@@ -13,6 +13,7 @@ from gmmatch.matching.walk import Picks
 from gmmatch.median.passes import weighted_mean
 from gmmatch.parallel import resolve_jobs
 from gmmatch.preprocessing import preprocess_rows
+from gmmatch.scores.blas import one_blas_thread
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
@@ -134,7 +135,8 @@ class Optimization(Selector):
             # A row without a label may be included; its influence is not known and taken as none.
             fixed = np.nan_to_num(facts.vectors[included], nan=0.0).sum(axis=0, dtype=np.float64)
             random = np.random.default_rng([facts.seed, 1])
-            before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
+            with one_blas_thread():
+                before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
             facts.record.update(summed_influence_at_random=before, summed_influence=after)
         return [_result(task, group) for task, group in zip(tasks, groups, strict=True)]
 

@@ -209,7 +209,7 @@ def read_scores(scores: Any, n: int) -> Vector:
         except ValueError as error:
             raise InvalidInputError(f"scores={str(path)!r} is not a .npy file of numbers.") from error
     if hasattr(scores, "detach"):
-        scores = scores.detach().cpu()
+        scores = scores.detach().cpu().double().numpy()
     try:
         found: Vector = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
