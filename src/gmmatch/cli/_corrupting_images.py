@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli._corrupting import Advance, Touched
 from gmmatch.cli._corrupting_parquet import rewrite_parquet
-from gmmatch.cli._export_images import MARK, _put, _take_place
+from gmmatch.cli._export_images import MARK, put_image, take_place
 from gmmatch.cli._files import explained
 from gmmatch.errors import InvalidInputError
 
@@ -65,7 +65,7 @@ def _spoilt_folder(
     def place(row: int, target: Path) -> str:
         path = source.folder / names[row]
         if not mask[row]:
-            _put(path, target, link)
+            put_image(path, target, link)
             return ""
         format, options = _FORMATS[path.suffix.lower()]
         spoilt, kind = corruption.spoil(open_picture(path), row)
@@ -102,7 +102,7 @@ def _moved_folder(
 
 
 def _copied(image: Path, target: Path, link: bool) -> str:
-    _put(image, target, link)
+    put_image(image, target, link)
     return ""
 
 
@@ -163,7 +163,7 @@ def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Any
                 advance(start + count)
             mark = {"source": str(source.folder.resolve()), "images": len(names)}
             (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
-            _take_place(temporary, target)
+            take_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return np.array(kinds)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli._corrupting import Advance, Touched
-from gmmatch.cli._export_tables import _opened, _raw_records
+from gmmatch.cli._export_tables import opened_output, raw_records
 from gmmatch.cli._files import written
 from gmmatch.errors import InvalidInputError
 
@@ -90,14 +90,14 @@ def _turn_json_lines(source: JSONLines, changes: dict[int, Any], output: Path, a
 
 
 def _turn_csv(source: CSVTable, changes: dict[int, Any], output: Path, advance: Advance) -> None:
-    header, names = next(_raw_records(source.files[0]))
+    header, names = next(raw_records(source.files[0]))
     place = names.index(str(source.columns.label))
     delimiter = max(",;\t|", key=header.partition("\n")[0].count)
 
     def lines() -> Iterator[bytes]:
         row = 0
         for path in source.files:
-            records = _raw_records(path)
+            records = raw_records(path)
             if next(records)[1] != names:
                 raise InvalidInputError(f"{path} has another header than {source.files[0].name}.")
             for text, cells in records:
@@ -118,7 +118,7 @@ def _record(cells: list[str], delimiter: str, end: str) -> str:
 
 
 def _write_lines(lines: Iterator[bytes], output: Path, advance: Advance, header: bytes = b"") -> None:
-    with written(output) as temporary, _opened(temporary, output) as file:
+    with written(output) as temporary, opened_output(temporary, output) as file:
         file.write(header)
         for row, line in enumerate(lines):
             file.write(line)

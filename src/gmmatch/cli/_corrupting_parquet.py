@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli._corrupting import Advance
-from gmmatch.cli._export_tables import _compression
+from gmmatch.cli._export_tables import compression_of
 from gmmatch.cli._files import written
 from gmmatch.errors import InvalidInputError
 
@@ -42,7 +42,7 @@ def rewrite_parquet(
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(source.files[0]) as opened:
-        schema, compression = opened.schema_arrow, _compression(opened)
+        schema, compression = opened.schema_arrow, compression_of(opened)
     first = 0
     with written(output) as temporary, pq.ParquetWriter(temporary, schema, compression=compression) as writer:
         for path in source.files:

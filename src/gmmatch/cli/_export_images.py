@@ -39,7 +39,7 @@ def check_folder(output: Path, source: Path, *, force: bool) -> None:
     check_output(output, force=force)
     if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
         raise InvalidInputError(
-            f"--output {output} holds files that `gmmatch export` did not write, so not even --force replaces it: "
+            f"--output {output} holds files that gmmatch did not write, so not even --force replaces it: "
             "choose another folder."
         )
     if output.exists() and not output.is_dir():
@@ -74,16 +74,17 @@ def export_images(source: ImageFolder, rows: Indices, output: Path, *, link: boo
             for name in names:
                 place = temporary / name
                 place.parent.mkdir(parents=True, exist_ok=True)
-                _put(source.folder / name, place, link)
+                put_image(source.folder / name, place, link)
             mark = {"source": str(source.folder.resolve()), "images": len(names)}
             (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
-            _take_place(temporary, target)
+            take_place(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return len(names)
 
 
-def _put(image: Path, place: Path, link: bool) -> None:
+def put_image(image: Path, place: Path, link: bool) -> None:
+    """Copy an image, or link to it; a link that the file system refuses becomes a symbolic one."""
     if not image.is_file():
         raise InvalidInputError(f"{image} is missing: the folder has changed since its files were listed.")
     if not link:
@@ -97,7 +98,7 @@ def _put(image: Path, place: Path, link: bool) -> None:
         place.symlink_to(image.resolve())
 
 
-def _take_place(temporary: Path, target: Path) -> None:
+def take_place(temporary: Path, target: Path) -> None:
     """Rename a folder; an older one goes only when the new one is in its place."""
     if not target.exists():
         temporary.rename(target)

@@ -43,7 +43,7 @@ def export_parquet(source: ParquetSource, rows: Indices, output: Path) -> int:
 
     with pq.ParquetFile(source.files[0]) as first:
         schema = first.schema_arrow
-        compression = _compression(first)
+        compression = compression_of(first)
     start = 0
     with written(output) as temporary, pq.ParquetWriter(temporary, schema, compression=compression) as writer:
         for path in source.files:
@@ -58,7 +58,8 @@ def export_parquet(source: ParquetSource, rows: Indices, output: Path) -> int:
     return len(rows)
 
 
-def _compression(file: Any) -> str:
+def compression_of(file: Any) -> str:
+    """Return how the first column of a Parquet file is compressed, as its writer names it."""
     metadata = file.metadata
     if not metadata.num_row_groups or not metadata.num_columns:
         return "snappy"
@@ -68,7 +69,7 @@ def _compression(file: Any) -> str:
 
 def export_json_lines(source: JSONLines, rows: Indices, output: Path) -> int:
     """Write these lines as they are; see :func:`export_parquet`."""
-    with written(output) as temporary, _opened(temporary, output) as file:
+    with written(output) as temporary, opened_output(temporary, output) as file:
         for count, (_, line) in _repeated(
             (entry for path in source.files for entry in source._entries(path)), rows
         ):
@@ -78,8 +79,8 @@ def export_json_lines(source: JSONLines, rows: Indices, output: Path) -> int:
 
 def export_csv(source: CSVTable, rows: Indices, output: Path) -> int:
     """Write the header and these records as they are, quotes and all; see :func:`export_parquet`."""
-    header, _ = next(_raw_records(source.files[0]))
-    with written(output) as temporary, _opened(temporary, output) as file:
+    header, _ = next(raw_records(source.files[0]))
+    with written(output) as temporary, opened_output(temporary, output) as file:
         file.write(header.encode("utf-8"))
         for count, record in _repeated(_all_records(source.files), rows):
             line = record if record.endswith(("\n", "\r")) else record + "\n"
@@ -88,15 +89,15 @@ def export_csv(source: CSVTable, rows: Indices, output: Path) -> int:
 
 
 def _all_records(files: list[Path]) -> Iterator[str]:
-    _, names = next(_raw_records(files[0]))
+    _, names = next(raw_records(files[0]))
     for path in files:
-        records = _raw_records(path)
+        records = raw_records(path)
         if next(records)[1] != names:
             raise InvalidInputError(f"{path} has another header than {files[0].name}.")
         yield from (text for text, _ in records)
 
 
-def _raw_records(path: Path) -> Iterator[tuple[str, list[str]]]:
+def raw_records(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Yield each record of a CSV file, the header first, as its text and its cells."""
     from gmmatch.data.text_tables import open_binary
 
@@ -133,7 +134,8 @@ def _repeated(entries: Iterator[Any], rows: Indices) -> Iterator[tuple[int, Any]
             return
 
 
-def _opened(temporary: Path, output: Path) -> IO[bytes]:
+def opened_output(temporary: Path, output: Path) -> IO[bytes]:
+    """Open a file for writing, compressed if the name that it will get says so."""
     if output.suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(temporary, "wb"))
     return temporary.open("wb")

@@ -16,7 +16,7 @@ from gmmatch.errors import GMMatchError, GMMatchWarning
 
 # Arguments of the library that are options of a command, as its messages name them.
 _OPTIONS = re.compile(
-    r"\b((?:text|image|embedding|label|id)_column|split|encoder|batch_size|device|workers|method)="
+    r"\b((?:text|image|embedding|label|id)_column|split|encoder|batch_size|device|workers|method|rate|severity|seed)="
 )
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
