@@ -49,10 +49,16 @@ def load_study(name: str) -> Study:
     >>> load_study("robust-mean").paper
     ('fig:toy-moment', 'fig:exp-syn-moment')
     """
+    from gmmatch.studies.classification import image_study_names
+
     key = str(name).lower().replace("_", "-")
     if key not in _STUDIES:
-        near = difflib.get_close_matches(key, _STUDIES, n=3, cutoff=0.4)
+        known = (*_STUDIES, *image_study_names())
+        near = difflib.get_close_matches(key, known, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
-        raise InvalidInputError(f"No study is called {name!r}: {hint}They are {', '.join(_STUDIES)}, all.")
+        raise InvalidInputError(
+            f"No study is called {name!r}: {hint}They are {', '.join(_STUDIES)}, all; on images "
+            f"{', '.join(image_study_names())}, all-images."
+        )
     study: Study = import_module(f"gmmatch.studies.{key.replace('-', '_')}").STUDY
     return study

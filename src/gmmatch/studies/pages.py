@@ -68,10 +68,13 @@ def study_page(study: Study, record: dict[str, Any]) -> str:
         _NOTE,
         f"**{study.question}** (The paper's {_listed(study.paper)}.)",
         study.method,
-        *(_figure(study.name, picture.suffix, picture.caption) for picture in study.pictures),
+        *(
+            figure(f"../images/studies/{name}", picture.caption)
+            for name, picture in zip(study.picture_names(), study.pictures, strict=True)
+        ),
         *_verdicts(study, results),
         "## The numbers",
-        *(_table(table(results)) for table in study.tables),
+        *(markdown_table(table(results)) for table in study.tables),
         "## Run it",
         _how(record),
     ]
@@ -94,7 +97,7 @@ def index_page(studies: Sequence[Study], records: dict[str, dict[str, Any]]) -> 
         )
     seconds = sum(part["seconds"] for record in records.values() for part in record["parts"].values())
     cores = max(record["provenance"]["cores"] for record in records.values())
-    table = _table(
+    table = markdown_table(
         Table(
             "What was recomputed, and how many of the paper's statements the numbers agree with.",
             ("study", "about", "in the paper", "agrees"),
@@ -158,13 +161,34 @@ def _verdict(claim: Claim, verdict: Verdict) -> str:
     return f"- **{claim.statement}**{source}\n  {word}Measured: {verdict.measured}."
 
 
-def _figure(name: str, suffix: str, caption: str) -> str:
-    return (
-        f"```{{figure}} ../images/studies/{name}{suffix}.png\n:alt: {caption}\n:width: 100%\n\n{caption}\n```"
-    )
+def figure(path: str, caption: str) -> str:
+    """Return a figure in MyST Markdown.
+
+    Examples
+    --------
+    >>> print(figure("a.png", "What is seen."))
+    ```{figure} a.png
+    :alt: What is seen.
+    :width: 100%
+    <BLANKLINE>
+    What is seen.
+    ```
+    """
+    return f"```{{figure}} {path}\n:alt: {caption}\n:width: 100%\n\n{caption}\n```"
 
 
-def _table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """Return a table in Markdown, its caption above it, columns of numbers to the right.
+
+    Examples
+    --------
+    >>> print(markdown_table(Table("Counts.", ("what", "n"), [["cats", "3"]])))
+    Counts.
+    <BLANKLINE>
+    | what | n |
+    | --- | ---: |
+    | cats | 3 |
+    """
     columns = list(zip(*table.rows, strict=True))
     marks = ["---:" if all(map(_is_number, column)) else "---" for column in columns]
     lines = [table.columns, marks, *table.rows]

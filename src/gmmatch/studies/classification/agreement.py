@@ -1,0 +1,97 @@
+"""Where our order of the methods agrees with the paper's, and where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gmmatch.studies.classification.cell import VARIANTS
+from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_blocks
+from gmmatch.studies.results import Results
+
+OWN = "gm-matching"
+
+
+def agreement_lines(results: Results, tables: Iterable[str]) -> list[str]:
+    """Return one sentence per setting on who is best, and how our order compares with the paper's."""
+    lines = []
+    for block in measured_blocks(results, tables):
+        columns = {one: block.column(one) for one in block.amounts if one != "100%"}
+        columns = {one: column for one, column in columns.items() if OWN in column and len(column) > 1}
+        if columns:
+            lines.append(_first(block, columns) + _order(block, columns))
+    return lines
+
+
+def variant_lines(results: Results) -> list[str]:
+    """Return what the variants of a method change, in points of accuracy, where both were measured."""
+    lines = []
+    for variant, (method, _) in VARIANTS.items():
+        gains = [
+            column[variant] - column[method]
+            for block in measured_blocks(results, ())
+            for column in (block.column(amount) for amount in block.amounts)
+            if variant in column and method in column
+        ]
+        if gains:
+            lines.append(
+                f"{METHOD_NAMES[variant]} instead of {METHOD_NAMES[method]}: {np.mean(gains):+.1f} points on average "
+                f"over {len(gains)} columns (from {min(gains):+.1f} to {max(gains):+.1f})."
+            )
+    return lines
+
+
+def rank_correlation(ours: dict[str, float], theirs: dict[str, float]) -> float | None:
+    """Return Spearman's correlation of two orders over the methods that both have; None below four.
+
+    Examples
+    --------
+    >>> rank_correlation({"a": 1, "b": 2, "c": 3, "d": 4}, {"a": 10, "b": 20, "c": 40, "d": 30})
+    0.8
+    """
+    from scipy.stats import spearmanr
+
+    shared = [method for method in ours if method in theirs]
+    if len(shared) < 4:
+        return None
+    found = spearmanr([ours[one] for one in shared], [theirs[one] for one in shared]).statistic
+    return round(float(found), 6)
+
+
+def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
+    setting = block.setting
+    plain = {
+        one: {method: value for method, value in column.items() if method not in VARIANTS}
+        for one, column in columns.items()
+    }
+    wins = [one for one, column in plain.items() if column[OWN] >= max(column.values())]
+    where = f"**{CorruptionSpec.parse(setting.corruption).words}** ({setting.dataset}, {setting.training})"
+    listed = []
+    for one, column in plain.items():
+        best = max(column, key=lambda method: column[method])
+        listed.append(
+            f"at {one.replace('/class', ' per class')} {METHOD_NAMES.get(best, best)} ({column[best]:.1f}"
+            + (")" if best == OWN else f"; GM Matching {column[OWN]:.1f}, Random {column['random']:.1f})"
+               if "random" in column else f"; GM Matching {column[OWN]:.1f})")
+        )  # fmt: skip
+    return f"{where}: GM Matching is first in {len(wins)} of {len(plain)} columns. Best: {', '.join(listed)}."
+
+
+def _order(block: Block, columns: dict[str, dict[str, float]]) -> str:
+    if block.paper is None:
+        return ""
+    found = []
+    for one, column in columns.items():
+        printed = {
+            method: number.mean
+            for method in block.paper.rows
+            if (number := block.paper.at(method, one)) is not None
+        }
+        value = rank_correlation(column, printed)
+        if value is not None:
+            found.append(f"{value:+.2f} at {one.replace('/class', ' per class')}")
+    if not found:
+        return ""
+    return f" Rank correlation with the order of the paper's `{block.paper.table}`: {', '.join(found)}."

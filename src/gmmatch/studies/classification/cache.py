@@ -1,0 +1,91 @@
+"""What cells share: computed once, kept on disk under the hash of everything it depends on."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+# Arrays of the last few entries stay in memory: cells that follow each other mostly share them.
+_KEPT = 3
+
+
+class Cache:
+    """A folder of arrays by what made them.
+
+    Several processes can use it at once: what one of them computes, the others wait for.
+
+    Parameters
+    ----------
+    folder
+        Where to keep the files; made when it is needed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cache = Cache(folder)
+    ...     made = [cache.get("squares", {"n": 3}, lambda: {"x": np.arange(3) ** 2}) for _ in range(2)]
+    >>> made[1]["x"].tolist()
+    [0, 1, 4]
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._memory: OrderedDict[Path, Arrays] = OrderedDict()
+
+    def get(self, kind: str, key: Mapping[str, Any], make: Callable[[], Arrays]) -> Arrays:
+        """Return the arrays of a key, made by ``make`` if they are not there yet."""
+        path = self.path(kind, key)
+        if path in self._memory:
+            self._memory.move_to_end(path)
+            return self._memory[path]
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(path.with_suffix(".lock")):
+                if not path.exists():  # another process may have made it in the meantime
+                    _write(path, make(), key)
+        with np.load(path, allow_pickle=False) as members:
+            arrays = {name: members[name] for name in members.files}
+        self._memory[path] = arrays
+        while len(self._memory) > _KEPT:
+            self._memory.popitem(last=False)
+        return arrays
+
+    def path(self, kind: str, key: Mapping[str, Any]) -> Path:
+        """Return the file of a key."""
+        text = json.dumps(key, sort_keys=True)
+        return self.folder / kind / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
+
+
+def _write(path: Path, arrays: Arrays, key: Mapping[str, Any]) -> None:
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+    # Beside it, what it is, for whoever looks into the folder.
+    path.with_suffix(".json").write_text(json.dumps(key, sort_keys=True, indent=1), encoding="utf-8")
+    temporary.replace(path)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait for a lock that ends with the process that holds it, and hold it."""
+    with path.open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,224 @@
+"""The images of a study: arrays of bytes with labels, whatever form they come in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.types import Indices
+
+BUILT_IN = "digits"
+"""Scikit-learn's handwritten digits, enlarged to 16 pixels: what ``--quick`` runs on."""
+
+_ARRAYS = ("x_train", "y_train", "x_test", "y_test")
+_TEST_SPLITS = ("test", "validation", "valid", "val")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """Training and test images of one dataset.
+
+    Attributes
+    ----------
+    name
+        What to call it in tables.
+    x_train, x_test
+        Bytes of shape (n, height, width, channels).
+    y_train, y_test
+        Class numbers from 0, the true ones.
+    human
+        Other labels of the training images, by name, as people gave them.
+    fingerprint
+        Of everything above.
+    """
+
+    name: str
+    x_train: NDArray[np.uint8]
+    y_train: Indices
+    x_test: NDArray[np.uint8]
+    y_test: Indices
+    human: dict[str, Indices] = field(default_factory=dict)
+    fingerprint: str = ""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return int(max(self.y_train.max(), self.y_test.max())) + 1
+
+    @property
+    def image_size(self) -> int:
+        """The longer side of an image."""
+        return int(max(self.x_train.shape[1:3]))
+
+
+@lru_cache(maxsize=2)  # a worker measures many cells of the same data
+def load_images(
+    spec: str, *, image_size: int | None = None, limit: int | None = None, test_limit: int | None = None
+) -> ImageData:
+    """Return the images that a user names.
+
+    Parameters
+    ----------
+    spec
+        ``"digits"``; a ``.npz`` file with ``x_train``, ``y_train``, ``x_test``, ``y_test`` and perhaps
+        ``labels_NAME``; or whatever :func:`gmmatch.data.open_source` opens with the splits ``train`` and
+        ``test`` (or ``validation``): a folder of Parquet files or images, the name of a hub dataset.
+    image_size
+        Side to which images are scaled; needed where they differ in size.
+    limit, test_limit
+        Take the first so many images alone.
+
+    Examples
+    --------
+    >>> data = load_images("digits", limit=100)
+    >>> data.x_train.shape, data.n_classes, sorted(data.human)
+    ((100, 16, 16, 1), 10, ['worse'])
+    """
+    if spec == BUILT_IN:
+        arrays = _digits()
+    elif Path(spec).suffix == ".npz":
+        arrays = _from_npz(Path(spec))
+    else:
+        arrays = _from_source(spec, image_size)
+    for name, count in (("train", limit), ("test", test_limit)):
+        for key in [key for key in arrays if key.endswith(name) or (name == "train" and "labels_" in key)]:
+            arrays[key] = arrays[key][:count]
+    x_train, x_test = _as_images(arrays["x_train"], spec), _as_images(arrays["x_test"], spec)
+    y_train, y_test = (np.asarray(arrays[key], dtype=np.int64) for key in ("y_train", "y_test"))
+    for x, y, part in ((x_train, y_train, "train"), (x_test, y_test, "test")):
+        if len(x) != len(y) or not len(x):
+            raise InvalidInputError(f"--dataset {spec}: {len(x)} images and {len(y)} labels to {part} with.")
+    human = {
+        key.removeprefix("labels_"): np.asarray(value, dtype=np.int64)
+        for key, value in arrays.items()
+        if key.startswith("labels_")
+    }
+    digest = hashlib.sha256()
+    parts: list[NDArray[Any]] = [x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))]
+    for array in parts:
+        digest.update(str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    name = _shown(spec, limit, test_limit)
+    return ImageData(name, x_train, y_train, x_test, y_test, human, digest.hexdigest()[:12])
+
+
+def _shown(spec: str, limit: int | None, test_limit: int | None) -> str:
+    """Return a name without the folders of this machine."""
+    name = spec if spec.count("/") == 1 and not Path(spec).exists() else Path(spec).name
+    name = name.removesuffix(".npz").rpartition("/")[2]
+    parts = [f"{limit:,}"] if limit else []
+    if test_limit:
+        parts.append(f"{test_limit:,} test")
+    return f"{name} (first {' + '.join(parts)})" if parts else name
+
+
+def _digits() -> dict[str, NDArray[Any]]:
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    order = np.random.default_rng(0).permutation(len(found.target))
+    small = found.images[order]
+    images = np.minimum(small * 16.0, 255.0).astype(np.uint8).repeat(2, axis=1).repeat(2, axis=2)[..., None]
+    labels = found.target[order]
+    # Stands for people who look too fast: the nearest class mean of a very coarse picture.
+    coarse = small.reshape(-1, 2, 4, 2, 4).mean(axis=(2, 4)).reshape(len(small), -1)
+    means = np.stack([coarse[labels == digit].mean(axis=0) for digit in range(10)])
+    confused = np.linalg.norm(coarse[:, None] - means, axis=2).argmin(axis=1)
+    n = 1297
+    return {
+        "x_train": images[:n],
+        "y_train": labels[:n],
+        "x_test": images[n:],
+        "y_test": labels[n:],
+        "labels_worse": confused[:n],
+    }
+
+
+def _from_npz(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as members:
+            arrays = {key: members[key] for key in members.files}
+    except FileNotFoundError:
+        raise InvalidInputError(f"--dataset {path}: there is no such file.") from None
+    except (ValueError, OSError) as error:
+        raise InvalidInputError(f"--dataset {path} is not a .npz file of arrays: {error}.") from error
+    missing = [key for key in _ARRAYS if key not in arrays]
+    if missing:
+        raise InvalidInputError(
+            f"--dataset {path} has no {', '.join(missing)}: expected {', '.join(_ARRAYS)}, and labels_NAME "
+            "for labels that people gave."
+        )
+    return arrays
+
+
+def _from_source(spec: str, image_size: int | None) -> dict[str, NDArray[Any]]:
+    x_train, names = _read_split(spec, "train", image_size)
+    for split in _TEST_SPLITS:
+        try:
+            x_test, test_names = _read_split(spec, split, image_size)
+            break
+        except GMMatchError:
+            if split == _TEST_SPLITS[-1]:
+                raise
+    known = {name: code for code, name in enumerate(sorted({*names, *test_names}))}
+    arrays = {
+        "x_train": x_train,
+        "y_train": np.array([known[name] for name in names]),
+        "x_test": x_test,
+        "y_test": np.array([known[name] for name in test_names]),
+    }
+    for kind in ("worse", "aggre", "random1"):
+        labels = _extra_labels(spec, f"label_{kind}")
+        if labels is not None:
+            arrays[f"labels_{kind}"] = np.array([known[name] for name in labels])
+    return arrays
+
+
+def _read_split(spec: str, split: str, image_size: int | None) -> tuple[NDArray[np.uint8], list[Any]]:
+    from PIL import Image
+
+    from gmmatch.data import load_image, open_source
+
+    source = open_source(spec, split=split)
+    if source.kind != "image" or not source.has_labels:
+        raise InvalidInputError(f"--dataset {spec}: expected images with labels.")
+    images: list[NDArray[np.uint8]] = []
+    labels: list[Any] = []
+    for batch in source.batches(1024):
+        for row in batch.rows:
+            picture = load_image(row)
+            if image_size is not None and picture.size != (image_size, image_size):
+                picture = picture.resize((image_size, image_size), Image.Resampling.BICUBIC)
+            images.append(np.asarray(picture, dtype=np.uint8))
+        labels.extend(batch.labels or [])
+    if len({image.shape for image in images}) > 1:
+        raise InvalidInputError(
+            f"--dataset {spec}: its images differ in size; --image-size scales them to one."
+        )
+    return np.stack(images), labels
+
+
+def _extra_labels(spec: str, column: str) -> list[Any] | None:
+    from gmmatch.data import open_source
+
+    try:
+        return list(open_source(spec, split="train", label_column=column).labels or []) or None
+    except GMMatchError:
+        return None
+
+
+def _as_images(array: NDArray[Any], spec: str) -> NDArray[np.uint8]:
+    images = array[..., None] if array.ndim == 3 else array
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3):
+        raise InvalidInputError(
+            f"--dataset {spec} holds images of shape {array.shape} and type {array.dtype}: expected bytes of "
+            "shape (n, height, width) or (n, height, width, 1 or 3)."
+        )
+    return images

@@ -1,0 +1,103 @@
+"""The figure of a study: accuracy against how much was kept, one panel per corruption."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gmmatch.studies import style
+from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.tables import METHOD_NAMES, Block, Setting, measured_blocks
+from gmmatch.studies.results import Results
+from gmmatch.studies.study import Picture
+
+_MORE_COLORS = {
+    "forgetting": style.YELLOW,
+    "el2n": "#8C564B",
+    "grand": "#E377C2",
+    "self-supervised": "#17BECF",
+    "optimization": "#BCBD22",
+    "robust": style.BLACK,
+}
+_MORE_MARKERS = {
+    "forgetting": "<",
+    "el2n": ">",
+    "grand": "p",
+    "self-supervised": "h",
+    "optimization": "d",
+    "robust": "P",
+}
+_MOST_PANELS = 6
+
+
+def draw_accuracy(results: Results) -> Any:
+    """Draw the accuracies of the settings with most cells: mean and deviation against the amount."""
+    blocks = [
+        block for block in measured_blocks(results, ()) if any("error" not in cell for cell in block.cells)
+    ]
+    blocks = sorted(blocks, key=lambda block: -len(block.cells))[:_MOST_PANELS]
+    blocks.sort(key=lambda block: (block.setting.downstream, block.setting.network, _order(block.setting)))
+    columns = min(3, len(blocks))
+    rows = -(-len(blocks) // columns)
+    figure = style.new_figure(1.1 + 2.6 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for panel, block in zip(axes.flat, blocks, strict=False):
+        _draw_block(panel, block)
+    for panel in list(axes.flat)[len(blocks) :]:
+        panel.set_axis_off()
+    handles = {
+        label: handle
+        for panel in axes.flat
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def _draw_block(panel: Any, block: Block) -> None:
+    amounts = [one for one in block.amounts if len(block.cells.where(amount=one)) and one != "100%"]
+    for method in block.cells.distinct("method"):
+        points = [(place, block.accuracy(method, one)) for place, one in enumerate(amounts)]
+        points = [(place, found) for place, found in points if found is not None]
+        if not points:
+            continue
+        panel.errorbar(
+            [place for place, _ in points],
+            [found.mean for _, found in points if found is not None],
+            yerr=[found.deviation for _, found in points if found is not None],
+            label=METHOD_NAMES.get(method, method),
+            capsize=2,
+            elinewidth=1,
+            **_look(method),
+        )
+    panel.set_xticks(np.arange(len(amounts)), [one.replace("/class", "/cl.") for one in amounts])
+    panel.set(xlabel="Kept", ylabel="Test accuracy (%)")
+    panel.margins(x=0.15)
+    panel.set_title(
+        f"{CorruptionSpec.parse(block.setting.corruption).words}\n{block.setting.training}", fontsize=9
+    )
+
+
+def _look(method: str) -> dict[str, Any]:
+    base = method.removesuffix("-unit").removesuffix("-authors")
+    return {
+        "color": style.COLORS.get(base, _MORE_COLORS.get(base, style.GREY)),
+        "marker": style.MARKERS.get(base, _MORE_MARKERS.get(base, "x")),
+        "linestyle": "--" if base != method else "-",
+        "linewidth": 2.2 if method == "gm-matching" else 1.3,
+        "markersize": 8 if base == "gm-matching" else 5,
+        "zorder": 3 if base == "gm-matching" else 2,
+    }
+
+
+def _order(setting: Setting) -> tuple[bool, str, float]:
+    spec = CorruptionSpec.parse(setting.corruption)
+    return spec.kind != "none", spec.kind, spec.rate
+
+
+ACCURACY = Picture(
+    draw_accuracy,
+    "Test accuracy against the share kept (mean and standard deviation over the seeds), one panel per corruption and "
+    "downstream training.",
+)

@@ -1,0 +1,203 @@
+"""The pages of the studies on images, written from the committed results.
+
+``python -m gmmatch.studies.classification.pages`` writes them anew; with ``--take FOLDER`` it first copies
+what ``gmmatch reproduce`` wrote there into the documentation. No number on a page is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gmmatch.studies.classification import image_study_names, load_image_study
+from gmmatch.studies.classification.agreement import agreement_lines, variant_lines
+from gmmatch.studies.classification.image_study import ImageStudy
+from gmmatch.studies.classification.running import has_numbers, pictures_of
+from gmmatch.studies.classification.tables import study_tables
+from gmmatch.studies.pages import figure, markdown_table
+from gmmatch.studies.records import as_results, read_record
+from gmmatch.studies.results import Results
+from gmmatch.studies.study import Table
+
+_NOTE = (
+    "<!-- Written by `python -m gmmatch.studies.classification.pages` from results/studies; do not edit by "
+    "hand. -->"
+)
+
+
+def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
+    """Write a page per study and their index from ``docs/results/studies``.
+
+    Parameters
+    ----------
+    docs : Path
+        The documentation's folder. A study without results there gets a page that says so.
+    target : Path, optional
+        Where to write; ``docs/studies/images`` by default.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    folder = target or docs / "studies" / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    studies = [load_image_study(name) for name in image_study_names()]
+    records = {study.name: _record(docs, study.name) for study in studies}
+    pages = {f"{study.name}.md": study_page(study, records[study.name]) for study in studies}
+    pages["index.md"] = index_page(studies, records)
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in pages]
+
+
+def take_results(source: Path, docs: Path) -> None:
+    """Copy the results and figures that ``source`` has into the documentation."""
+    for name in image_study_names():
+        if not (source / f"{name}.json").exists():
+            continue
+        for kind, files in (
+            ("results", [f"{name}.json"]),
+            ("images", list(pictures_of(load_image_study(name)))),
+        ):
+            folder = docs / kind / "studies"
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in files:
+                if (source / file).exists():
+                    shutil.copyfile(source / file, folder / file)
+
+
+def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
+    """Return the tables of a study, with what was not run shown as such."""
+    if study.tables is not None:
+        return study.tables(study, results) if results is not None else []
+    return study_tables(results, study.paper)
+
+
+def study_page(study: ImageStudy, record: dict[str, Any] | None) -> str:
+    """Return the page of one study, in MyST Markdown."""
+    results = as_results(record) if record is not None else None
+    paper = f" (The paper's {', '.join(f'`{label}`' for label in study.paper)}.)" if study.paper else ""
+    sections = [f"# {study.title}", _NOTE, f"**{study.question}**{paper}", study.method]
+    if results is not None and has_numbers(results):
+        for name, picture in pictures_of(study).items():
+            sections.append(figure(f"../../images/studies/{name}", picture.caption))
+        sections += _verdicts(study, results)
+    else:
+        sections.append("**Not run yet.** The paper's numbers stand below, with room for ours.")
+    tables = result_tables(study, results)
+    if tables:
+        sections += ["## The numbers", *map(markdown_table, tables)]
+    sections += ["## Run it", _how(study, record)]
+    return "\n\n".join(sections) + "\n"
+
+
+def index_page(studies: Sequence[ImageStudy], records: dict[str, dict[str, Any] | None]) -> str:
+    """Return the page that lists the studies on images and says what was run."""
+    rows = []
+    for study in studies:
+        record = records[study.name]
+        cells = [cell for part in record["parts"].values() for cell in part["cells"]] if record else []
+        measured = [cell for cell in cells if "error" not in cell]
+        rows.append(
+            [
+                f"[{study.name}]({study.name}.md)",
+                study.title,
+                ", ".join(f"`{label}`" for label in study.paper) or "not in the paper",
+                _ran(measured) if measured else "not run",
+            ]
+        )
+    table = markdown_table(
+        Table("What was recomputed, and on what.", ("study", "about", "in the paper", "run by us"), rows)
+    )
+    names = "\n".join(study.name for study in studies)
+    return f"""# The paper's tables on images
+
+{_NOTE}
+
+Every table of the paper's image classification as a study: data are corrupted, embedded, picked from, trained on, and
+tested on clean images. Our numbers stand beside the paper's, and what was not run says so.
+
+```
+gmmatch reproduce label-noise                       # seconds, on built-in digits: does it run here?
+gmmatch reproduce label-noise --full --dry-run      # how many trainings, and how long
+gmmatch reproduce label-noise --full --recipe fast  # the paper's cells; stop it and start it again at will
+gmmatch reproduce domain-transfer --dataset cifar10.npz --encoder features.npz --downstream probe --seeds 3
+```
+
+`--dataset` is a hub name, a folder of images or Parquet files, or a `.npz` file with `x_train`, `y_train`, `x_test`,
+`y_test` and perhaps `labels_NAME`. `--encoder` is the proxy: `in-domain` trains a network on the noisy data, `pixels`
+takes the images as they are, a folder or hub name is a frozen model, and a `.npz` file with `train` and `test` holds
+features that were computed before. Embeddings, proxies and picks that cells share are kept in `--cache`. A cell that
+fails is recorded with its error; the next run measures it again and nothing else.
+
+{table}
+
+```{{toctree}}
+:hidden:
+
+{names}
+```
+"""
+
+
+def _ran(cells: list[dict[str, Any]]) -> str:
+    datasets = ", ".join(dict.fromkeys(str(cell["dataset"]) for cell in cells))
+    kinds = dict.fromkeys(str(cell["network"]) if "network" in cell else "maps" for cell in cells)
+    return f"{len(cells)} cells on {datasets}: {', '.join(kinds)}"
+
+
+def _verdicts(study: ImageStudy, results: Results) -> list[str]:
+    if study.tables is not None:
+        return []
+    sections = []
+    lines = agreement_lines(results, study.paper)
+    if lines:
+        sections += ["## Who is first, and does the order agree", "\n".join(f"- {line}" for line in lines)]
+    reasons = [*variant_lines(results), *(line for note in study.notes for line in note(results))]
+    if reasons:
+        sections += ["## Reasons that were tested", "\n".join(f"- {line}" for line in reasons)]
+    return sections
+
+
+def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
+    if record is None:
+        return f"```\ngmmatch reproduce {study.name} --full\n```"
+    made = record["provenance"]
+    commands = "\n".join(dict.fromkeys(run["command"] for run in made["runs"]))
+    libraries = ", ".join(f"{name} {version}" for name, version in made["libraries"].items() if version)
+    cells = sum(run["cells"] for run in made["runs"])
+    seconds = sum(run["seconds"] for run in made["runs"])
+    devices = ", ".join(dict.fromkeys(str(run["device"]) for run in made["runs"]))
+    name = record["study"]
+    return (
+        f"```\n{commands}\n```\n\n"
+        f"{cells:,} cells in {seconds:,.0f} seconds ({60 * cells / max(seconds, 1e-9):.1f} per minute) on {devices}, "
+        f"with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
+        f"All cells are in {{download}}`{name}.json <../../results/studies/{name}.json>`."
+    )
+
+
+def _record(docs: Path, name: str) -> dict[str, Any] | None:
+    path = docs / "results" / "studies" / f"{name}.json"
+    return read_record(path) if path.exists() else None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the pages; what ``python -m gmmatch.studies.classification.pages`` runs."""
+    parser = argparse.ArgumentParser(description="Write the pages of the studies on images.")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="the documentation's folder")
+    parser.add_argument(
+        "--take", type=Path, help="copy the results in this folder into the documentation first"
+    )
+    options = parser.parse_args(arguments)
+    if options.take is not None:
+        take_results(options.take, options.docs)
+    write_pages(options.docs)
+
+
+if __name__ == "__main__":
+    main()
