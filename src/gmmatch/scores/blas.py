@@ -9,8 +9,8 @@ from typing import Any
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Keep matrix products, and scikit-learn's loops, to a thread of their own while this lasts.
 
-    Blocks of rows are spread over threads already. More threads within a block slow a busy machine down
-    (16 times, where it was measured), and make sums depend on how many there are.
+    Blocks of rows are spread over threads already. More threads within a block would compete with them
+    for the same cores, and make sums depend on how many there are.
 
     Examples
     --------
