@@ -1,0 +1,201 @@
+"""The engine of a Ray cluster: workers that are actors, one per CPU."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from gmmatch.engines.errors import WorkerLostError
+from gmmatch.engines.pieces import WorkerSpec
+from gmmatch.engines.placement import Died, Placement
+from gmmatch.engines.traffic import payload_bytes
+from gmmatch.engines.worker import ShardWorker
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+
+# From here on an argument of all workers is stored once per machine instead of being sent to each worker.
+_SHARED_BYTES = 1 << 16
+
+
+class RayEngine:
+    """Run workers as actors of a Ray cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running cluster: ``"auto"`` for the one that this machine belongs to, or ``"host:6379"``. By
+        default the cluster that this process is connected to; if there is none, one is started on this machine,
+        and ended by :meth:`close`.
+    workers : int
+        How many; -1 for one per CPU of the cluster. The picks do not depend on it.
+    start_timeout : float
+        Seconds to wait for a worker to be given a place.
+
+    Examples
+    --------
+    Stopping a cluster that was started here is left to ``with``::
+
+        with RayEngine(address="auto") as engine:
+            selection = select_on(engine, "photos.emb", k="1%")
+    """
+
+    name = "ray"
+
+    def __init__(
+        self, address: str | None = None, workers: int = -1, *, start_timeout: float = 300.0
+    ) -> None:
+        self._ray = _import_ray()
+        self._ours = not self._ray.is_initialized()
+        self.start_timeout = start_timeout
+        if self._ours:
+            _connect(self._ray, address)
+        elif address not in (None, "auto"):
+            raise InvalidInputError(
+                f"address={address!r}: this process is connected to a cluster already; leave the address out to use "
+                "it, or call ray.shutdown() first."
+            )
+        cpus = int(self._ray.cluster_resources().get("CPU", 0))
+        try:
+            self.workers = _checked_workers(workers, cpus)
+        except InvalidInputError:
+            self.close()
+            raise
+
+    def place(self, specs: Sequence[WorkerSpec]) -> RayPlacement:
+        """Make an actor of each spec."""
+        return RayPlacement(self._ray, specs, self.start_timeout)
+
+    def close(self) -> None:
+        """Leave the cluster, and end it if it was started here."""
+        if self._ours and self._ray.is_initialized():
+            self._ray.shutdown()
+
+    def __enter__(self) -> RayEngine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Actor:
+    """What runs in a Ray worker process."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self.worker = ShardWorker(spec)
+
+    def process(self) -> int:
+        """Return the number of the process, which is how a test can end it."""
+        return os.getpid()
+
+    def run(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the worker."""
+        return getattr(self.worker, method)(*arguments)
+
+
+class RayPlacement(Placement):
+    """Actors, one per spec."""
+
+    def __init__(self, ray: Any, specs: Sequence[WorkerSpec], start_timeout: float) -> None:
+        super().__init__(specs)
+        self._ray, self._timeout = ray, start_timeout
+        # Restarts are the placement's own: a new actor has to be told what the old one knew.
+        self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Actor)
+        self._handles = [ray.put(spec) for spec in self.specs]
+        self.actors: list[Any] = [self._made(number) for number in range(len(self.specs))]
+        try:
+            self._await(self.actors)
+        except Died as death:
+            self.close()
+            raise WorkerLostError(f"A worker died before it could begin ({death}).") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self, number: int) -> None:
+        """Make an actor again."""
+        self._ray.kill(self.actors[number])
+        self.actors[number] = self._made(number)
+        self._await([self.actors[number]])
+
+    def ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Any:
+        """Begin a call."""
+        try:
+            return self.actors[number].run.remote(method, *arguments)
+        except self._ray.exceptions.RayActorError as error:
+            raise Died(_first_line(error)) from None
+
+    def wait(self, number: int, pending: Any) -> Any:
+        """Return a call's result."""
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(pending)
+        except errors.RayTaskError as error:
+            raise error.cause if isinstance(error.cause, Exception) else error from None
+        except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError) as error:
+            raise Died(_first_line(error)) from None
+
+    def share(self, value: Any) -> Any:
+        """Store a large argument once."""
+        return self._ray.put(value) if payload_bytes(value) >= _SHARED_BYTES else value
+
+    def close(self) -> None:
+        """End the actors."""
+        if self._ray.is_initialized():
+            for actor in self.actors:
+                self._ray.kill(actor)
+        self.actors = []
+
+    def _made(self, number: int) -> Any:
+        return self._class.options(scheduling_strategy="SPREAD").remote(self._handles[number])
+
+    def _await(self, actors: list[Any]) -> None:
+        errors = self._ray.exceptions
+        try:
+            self._ray.get([actor.process.remote() for actor in actors], timeout=self._timeout)
+        except errors.GetTimeoutError:
+            raise WorkerLostError(
+                f"The cluster did not make room for {len(actors)} workers within {self._timeout:.0f} seconds: other "
+                "jobs may hold its CPUs (`ray status` shows them). Ask for fewer workers, or wait."
+            ) from None
+        except errors.RayActorError as error:
+            raise Died(_first_line(error)) from None
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependencyError("The Ray engine needs Ray: pip install 'gmmatch[ray]'") from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    # Reports of use to Ray's makers are for whoever runs the cluster to decide.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address is None:
+        options["include_dashboard"] = False
+    try:
+        # "local" and not None, which would look for a running cluster first.
+        ray.init(address=address or "local", **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InvalidInputError(
+            f"address={address!r}: no Ray cluster answers there ({_first_line(error)}). Start one by "
+            "`ray start --head`, or leave the address out to run on this machine."
+        ) from None
+
+
+def _checked_workers(workers: int, cpus: int) -> int:
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
+        raise InvalidInputError(f"workers={workers!r}: give a number of at least 1, or -1 for one per CPU.")
+    if cpus < max(1, workers):
+        raise InvalidInputError(
+            f"workers={workers}, but the cluster has {cpus} CPUs, and a worker needs one: ask for fewer, or add "
+            "machines by `ray start --address=...`."
+        )
+    return cpus if workers == -1 else workers
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
