@@ -79,3 +79,19 @@ def test_many_rows_are_looked_at_in_samples(monkeypatch):
     assert len(set(group.picked.tolist())) == 100
     again, _ = run(vectors, parts)
     assert np.array_equal(again[0].picked, group.picked)
+
+
+def test_a_greedy_matching_of_the_target_zero_prefers_long_vectors():
+    """Why there are swaps: the matching's sum is longer than that of random rows, and swaps make it short."""
+    from gmmatch.matching.engine import match
+    from gmmatch.rows import Rows
+
+    random = np.random.default_rng(0)
+    # Most rows have little influence and some have much, as in a classifier that is mostly right.
+    vectors = random.normal(size=(600, 50)) * random.lognormal(sigma=1.5, size=(600, 1))
+    vectors = (vectors - vectors.mean(axis=0)).astype(np.float32)
+    greedy = match(Rows(vectors), np.zeros(50), 60, start="zero").order
+    group = SwapGroup(np.arange(60), np.arange(60, 600))
+    before, after = swap_towards_zero(vectors, [group], np.zeros(50), random, sweeps=20)
+    assert np.linalg.norm(vectors[greedy].sum(axis=0)) > before
+    assert after < 0.2 * before
