@@ -124,7 +124,7 @@ def typed_command(name: str, size: SizeName, choices: Choices) -> str:
     """
     words = [f"gmmatch reproduce {name} --{size}"]
     for option, value in choices.given().items():
-        if option in ("dataset", "encoder") and Path(value).exists():
+        if option in ("dataset", "encoder") and (Path(value).exists() or Path(value).suffix == ".npz"):
             value = Path(value).name
         text = ",".join(value) if isinstance(value, tuple) else str(value)
         words.append(f"--{option.replace('_', '-')} {text}")

@@ -1,0 +1,102 @@
+"""What is shown: tables in the paper's form, and how our order compares with the paper's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gmmatch.studies.classification.agreement import agreement_lines, rank_correlation, variant_lines
+from gmmatch.studies.classification.tables import study_tables
+from gmmatch.studies.results import Cells, Results
+
+NOISE = ("tab:exp-classification-label_noise",)
+
+
+def cell(method: str, accuracy: float | None, seed: int = 0, **changes: Any) -> dict[str, Any]:
+    measured = (
+        {"error": "ValueError: no"} if accuracy is None else {"accuracy": accuracy, "contamination": 0.1}
+    )
+    return {
+        "dataset": "CIFAR-100",
+        "encoder": "in-domain:resnet50",
+        "downstream": "scratch",
+        "network": "resnet50",
+        "recipe": "paper-cifar",
+        "corruption": "label:20%",
+        "amount": "20%",
+        "method": method,
+        "seed": seed,
+        **measured,
+        **changes,
+    }
+
+
+def results(*cells: dict[str, Any]) -> Results:
+    return Results("label-noise", "full", {"cells": Cells(cells)}, {"cells": {}}, {})
+
+
+def row_of(table: Any, method: str) -> dict[str, str]:
+    [row] = [row for row in table.rows if row[0] == method]
+    return dict(zip(table.columns, row, strict=True))
+
+
+def test_means_deviations_the_best_in_bold_and_the_papers_number_beside() -> None:
+    measured = results(
+        cell("random", 0.30, 0), cell("random", 0.34, 1), cell("gm-matching", 0.50), cell("easy", None)
+    )
+    table = study_tables(measured, NOISE)[0]
+    assert list(table.columns) == ["method", "20%", "paper, 20%", "30%", "paper, 30%"]
+    assert row_of(table, "Random") == {
+        "method": "Random",
+        "20%": "32.0 ± 2.0",
+        "paper, 20%": "34.47 ± 0.64",
+        "30%": "not run",
+        "paper, 30%": "43.26 ± 1.21",
+    }
+    assert row_of(table, "GM Matching")["20%"] == "**50.0 ± 0.0**"
+    assert row_of(table, "GM Matching")["paper, 20%"] == "**52.64 ± 0.72**"
+    assert row_of(table, "Easy")["20%"] == "failed"
+    assert row_of(table, "Easy")["paper, 20%"] == "–"
+    assert row_of(table, "Herding")["20%"] == "not run"
+    assert "`tab:exp-classification-label_noise`, CIFAR-100" in table.caption
+
+
+def test_every_block_of_the_paper_is_shown_run_or_not() -> None:
+    nothing = study_tables(None, NOISE)
+    assert len(nothing) == 4
+    assert all("not run by us" in table.caption for table in nothing)
+    some = study_tables(results(cell("random", 0.3)), NOISE)
+    # One of the four was run; its corrupt picks have a table of their own.
+    assert len(some) == 5
+    assert sum("not run by us" in table.caption for table in some) == 3
+    assert any(table.caption.startswith("Corrupt picks") for table in some)
+
+
+def test_another_dataset_stands_beside_the_papers_but_does_not_count_as_it() -> None:
+    tables = study_tables(results(cell("random", 0.8, dataset="cifar10")), NOISE)
+    assert "cifar10" in tables[0].caption and "CIFAR-100" in tables[0].caption
+    assert sum("not run by us" in table.caption for table in tables) == 4
+
+
+def test_who_is_first_and_whether_the_order_agrees() -> None:
+    values = {"random": 0.30, "herding": 0.4, "moderate": 0.39, "easy": 0.6, "gm-matching": 0.5, "el2n": 0.2}
+    [line] = agreement_lines(results(*(cell(name, value) for name, value in values.items())), NOISE)
+    assert "GM Matching is first in 0 of 1 columns" in line
+    assert "Easy (60.0; GM Matching 50.0, Random 30.0)" in line
+    # The paper has no Easy; the five others are in its order.
+    assert "+1.00 at 20%" in line
+
+
+def test_variants_are_compared_with_the_method_they_change() -> None:
+    lines = variant_lines(results(cell("gm-matching", 0.5), cell("gm-matching-unit", 0.52)))
+    assert len(lines) == 1
+    assert "+2.0 points on average over 1 columns" in lines[0]
+
+
+@pytest.mark.parametrize(("theirs", "value"), [([1, 2, 3, 4], 1.0), ([4, 3, 2, 1], -1.0)])
+def test_rank_correlation(theirs: list[float], value: float) -> None:
+    names = ["a", "b", "c", "d"]
+    ours = dict(zip(names, [0.1, 0.2, 0.3, 0.4], strict=True))
+    assert rank_correlation(ours, dict(zip(names, theirs, strict=True))) == value
+    assert rank_correlation({"a": 1.0}, {"a": 2.0}) is None
