@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +34,15 @@ OPTIONS = (
     "--remote-debugging-pipe",
 )
 
+# Chromium reads from descriptor 3 and writes to 4, whatever numbers the pipes have here.
+LAUNCHER = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
 
 def find_browser() -> str | None:
     """The path of a Chromium, if there is one."""
@@ -46,11 +56,9 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        # Chromium reads from descriptor 3 and writes to 4, whatever numbers the pipes have here.
-        shell = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         command = [executable, *OPTIONS, f"--user-data-dir={self._profile.name}", "about:blank"]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", shell, "sh", *command],
+            [sys.executable, "-c", LAUNCHER, str(to_read), str(to_write), *command],
             pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -66,6 +74,7 @@ class Browser:
         targets = self.send("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
         self._session = self.send("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self.prefer()
         for domain in ("Page", "Runtime", "Log", "Network", "DOM", "Accessibility"):
             self.send(f"{domain}.enable")
 
@@ -156,8 +165,12 @@ class Browser:
         return value
 
     def prefer(self, **features: str) -> None:
-        """Set media features, such as prefers_color_scheme="dark"; print=... sets the medium."""
+        """Set media features, such as prefers_color_scheme="dark"; medium="print" sets the medium.
+
+        Motion is reduced unless asked for: what scrolls smoothly is elsewhere by the time it is clicked on.
+        """
         medium = features.pop("medium", "")
+        features = {"prefers_reduced_motion": "reduce", "prefers_color_scheme": "light", **features}
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.send("Emulation.setEmulatedMedia", media=medium, features=wanted)
 

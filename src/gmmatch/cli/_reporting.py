@@ -71,6 +71,7 @@ class Report:
         self, path: Path | None, choice: MapChoice | None, source: str | None, *, force: bool, context: Any
     ) -> None:
         self.path, self.source, self.context = path, source, context
+        self.contents: Contents | None = None
         self.projection = (choice or MapChoice.pca).value
         if path is None:
             for option, value in (("--map", choice), ("--source", source)):
@@ -89,6 +90,11 @@ class Report:
             raise MissingDependencyError(str(error).replace("projection='umap'", "--map umap")) from None
         check_target(path)
 
+    def find_contents(self, embeddings: Embeddings) -> None:
+        """Open the images or texts, if a page is wanted; before the work, as they may be wrong."""
+        if self.path is not None:
+            self.contents = find_contents(embeddings, self.source)
+
     def selected(self, selection: Selection, embeddings: Embeddings, seconds: float) -> None:
         """Write the page of a selection, if one is wanted."""
         if self.path is None:
@@ -101,7 +107,7 @@ class Report:
                 self.path,
                 embeddings.rows,
                 embeddings.labels,
-                source=find_contents(embeddings, self.source),
+                source=self.contents,
                 projection=self.projection,  # type: ignore[arg-type]
                 ids=embeddings.ids_of,
                 seconds=seconds,
@@ -127,7 +133,7 @@ class Report:
                 self.path,
                 embeddings.rows,
                 embeddings.labels,
-                source=find_contents(embeddings, self.source),
+                source=self.contents,
                 projection=self.projection,  # type: ignore[arg-type]
                 ids=embeddings.ids_of,
                 reference=reference,

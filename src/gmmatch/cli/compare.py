@@ -74,6 +74,7 @@ def compare(
         # So that no method's time includes its loading; with labels, which some of them learn from.
         select([[0.0], [1.0], [2.0], [3.0]], y=[0, 0, 1, 1], k=2, method=name)
     embeddings = open_embeddings(source, labels=labels, memory=limit)
+    page.find_contents(embeddings)
     comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
     rows, selections = [], {}
     with progress() as bar:

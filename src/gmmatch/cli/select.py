@@ -77,6 +77,7 @@ def select(
     from gmmatch.cli._selecting import run_selection
 
     embeddings = open_embeddings(source, labels=labels, memory=limit)
+    page.find_contents(embeddings)
     selection, seconds = run_selection(
         embeddings, k=k, method=method, per_class=per_class.argument, seed=seed, memory=limit, options=options
     )

@@ -208,7 +208,7 @@ def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
         raise BrokenImageError("the array", f"an array of {array.dtype} is no picture")
     values = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
-    if array.dtype.kind == "f" and low >= 0.0 and high <= 1.0:
+    if array.dtype.kind in "bf" and low >= 0.0 and high <= 1.0:
         low, high = 0.0, 1.0
     elif array.dtype.kind in "iu" and low >= 0.0 and high <= 255.0:
         low, high = 0.0, 255.0

@@ -166,9 +166,11 @@ def _axes(values: NDArray[np.float32], wanted: int, seed: int) -> tuple[Any, Any
 
 def _tsne(places: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     perplexity = min(30.0, (len(places) - 1) / 3)
-    found = TSNE(2, perplexity=perplexity, init="pca", random_state=seed, n_jobs=-1).fit_transform(places)
+    with threadpool_limits(1):  # as above; and the points do not depend on the number of cores
+        found = TSNE(2, perplexity=perplexity, init="pca", random_state=seed).fit_transform(places)
     return np.asarray(found, dtype=np.float32)
 
 

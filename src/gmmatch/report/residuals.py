@@ -13,6 +13,19 @@ from gmmatch.types import Indices
 _STEPS = 200
 
 
+def growing_steps(k: int, most: int) -> Indices:
+    """Return numbers of picks at which to look: every one from 1 to k, or up to ``most`` that grow by a factor.
+
+    Examples
+    --------
+    >>> growing_steps(4, 10), growing_steps(1000, 4)
+    (array([1, 2, 3, 4]), array([   1,   10,  100, 1000]))
+    """
+    if k <= most:
+        return np.arange(1, k + 1, dtype=np.int64)
+    return np.unique(np.geomspace(1, k, most).round().astype(np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualPath:
     """The residual after the first k picks, for some k.
@@ -45,7 +58,7 @@ def residual_path(selection: Selection) -> ResidualPath | None:
     groups = [group for group in selection.groups if len(group.residuals)]
     if not groups:
         return None
-    steps = np.unique(np.geomspace(1, selection.k, min(_STEPS, selection.k)).round().astype(np.int64))
+    steps = growing_steps(selection.k, _STEPS)
     owner = np.full(selection.n_rows, -1, dtype=np.int64)
     for number, group in enumerate(groups):
         owner[group.order] = number

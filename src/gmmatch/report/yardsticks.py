@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gmmatch.metrics import imbalance, mmd
 from gmmatch.report.classes import Classes
+from gmmatch.report.residuals import growing_steps
 from gmmatch.rows import Rows
 from gmmatch.selection import Selection
 from gmmatch.types import Indices, Mask
@@ -148,7 +149,7 @@ class Yardsticks:
 
     def path(self, order: Indices) -> Path:
         """Return the moment error after the first picks, the second, ... at steps that grow with k."""
-        steps = np.unique(np.geomspace(1, len(order), min(_STEPS, len(order))).round().astype(np.int64))
+        steps = growing_steps(len(order), _STEPS)
         sums = np.zeros_like(self.means)
         counts = np.zeros(self.n_groups)
         errors = []

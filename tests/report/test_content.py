@@ -1,0 +1,197 @@
+"""Pictures and texts are found wherever they lie, and what cannot be shown says so."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import gmmatch as gm
+from gmmatch.data import open_source
+from gmmatch.errors import InvalidInputError
+from gmmatch.report.content import Contents, contents_of
+
+from .conftest import blobs
+
+
+def color_of(address: str) -> tuple[int, ...]:
+    import base64
+
+    picture = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("RGB")
+    return picture.getpixel((picture.width // 2, picture.height // 2))
+
+
+def png(shade: int, side: int = 60) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (side, side), (shade, shade, shade)).save(out, "PNG")
+    return out.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """300 gray pictures, each of its own shade modulo 256, in natural order."""
+    place = tmp_path / "photos"
+    place.mkdir()
+    for i in range(300):
+        (place / f"{i}.png").write_bytes(png(i % 256, 8))
+    return place
+
+
+def test_rows_of_an_image_folder_are_their_files(folder):
+    found = contents_of(folder, 300).fetch(np.array([255, 3, 299, 3]))
+    assert sorted(found) == [3, 255, 299]
+    assert color_of(found[255].value) == (255, 255, 255) and color_of(found[3].value) == (3, 3, 3)
+    assert color_of(found[299].value) == (299 - 256,) * 3
+
+
+def test_rows_that_were_not_embedded_are_stepped_over(folder):
+    embedded = np.setdiff1d(np.arange(300), [0, 5])
+    found = contents_of(open_source(folder), 298, embedded).fetch(np.array([0, 4, 297]))
+    assert [color_of(found[row].value)[0] for row in (0, 4, 297)] == [1, 6, 299 - 256]
+
+
+def test_rows_of_parquet_files_are_found_across_row_groups_and_files(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = [f"text {i}" for i in range(9000)]
+    for part in (0, 1):
+        table = pa.table({"text": texts[part * 4500 : (part + 1) * 4500]})
+        pq.write_table(table, tmp_path / f"part-{part}.parquet", row_group_size=700)
+    wanted = np.array([0, 1, 65, 699, 700, 4499, 4500, 8999])
+    found = contents_of(str(tmp_path / "part-*.parquet"), 9000).fetch(wanted)
+    assert {row: one.value for row, one in found.items()} == {row: texts[row] for row in wanted.tolist()}
+
+
+def test_rows_of_json_lines_are_read_in_one_pass(tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": f"text {i}"}) + "\n" for i in range(500)))
+    source = open_source(path)
+    starts = []
+    batches = source.batches
+    source.batches = lambda size, start=0: starts.append(start) or batches(size, start)
+    found = contents_of(source, 500).fetch(np.array([499, 7, 400, 8]))
+    assert {row: one.value for row, one in found.items()} == {row: f"text {row}" for row in (7, 8, 400, 499)}
+    assert starts == [7]
+
+
+def test_hugging_face_datasets_and_torch_datasets_are_sources():
+    datasets = pytest.importorskip("datasets", reason="needs the extra gmmatch[vision]")
+    torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    loaded = datasets.Dataset.from_dict({"text": ["zero", "one", "two"]})
+    assert contents_of(loaded, 3).fetch(np.array([2]))[2].value == "two"
+    images = torch.stack([torch.full((3, 50, 50), shade / 255) for shade in (0.0, 128.0, 255.0)])
+    pairs = torch.utils.data.TensorDataset(images, torch.arange(3))
+    assert color_of(contents_of(pairs, 3).fetch(np.array([1]))[1].value) == pytest.approx((128,) * 3, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("item", "color"),
+    [
+        (np.full((60, 60, 3), 200, dtype=np.uint8), 200),
+        (np.full((3, 60, 60), 200, dtype=np.uint8), 200),
+        (np.full((60, 60), 200, dtype=np.uint8), 200),
+        (np.full((60, 60, 1), 200, dtype=np.uint8), 200),
+        (np.full((60, 60, 4), 200, dtype=np.uint8), 200),
+        (np.full((60, 60), 0.5), 128),
+        (np.full((60, 60), 77, dtype=np.int64), 77),
+        (np.where(np.arange(60)[:, None] < 20, -3.0, 9.0) * np.ones((60, 60)), 255),
+        (np.full((60, 60), np.nan), 0),
+        (np.ones((60, 60), dtype=bool), 255),
+        (png(90), 90),
+        (Image.new("L", (60, 60), 90), 90),
+        (Image.new("RGBA", (60, 60), (0, 0, 0, 0)), 255),
+    ],
+)
+def test_pictures_of_any_form_have_their_colors(item, color):
+    found = contents_of([item], 1).fetch(np.array([0]))[0]
+    assert found.kind == "image"
+    assert color_of(found.value) == pytest.approx((color,) * 3, abs=2)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        b"",
+        b"no picture",
+        Path("nowhere.png"),
+        np.zeros(7),
+        np.zeros((5, 5, 6)),
+        np.array([["a"]]),
+        object(),
+        None,
+    ],
+)
+def test_what_cannot_be_shown_says_so_and_harms_no_other(item):
+    found = contents_of([item, "fine"], 2).fetch(np.array([0, 1]))
+    assert found[0].kind == "broken" and found[0].value
+    assert found[1].value == "fine"
+
+
+def test_a_dataset_that_fails_at_one_row_loses_that_row_only():
+    class Failing:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, row):
+            if row == 1:
+                raise OSError("the disk is gone")
+            return f"text {row}"
+
+    torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    dataset = type("Rows", (Failing, torch.utils.data.Dataset), {})()
+    found = contents_of(dataset, 3).fetch(np.array([0, 1, 2]))
+    assert [found[row].kind for row in range(3)] == ["text", "broken", "text"]
+    assert "the disk is gone" in found[1].value
+
+
+def test_photographs_are_turned_upright(tmp_path):
+    picture = Image.new("RGB", (600, 300), "white")
+    picture.paste("black", (0, 0, 300, 300))
+    exif = picture.getexif()
+    exif[0x0112] = 6  # to be turned by a quarter to the right
+    picture.save(tmp_path / "0.jpg", exif=exif)
+    import base64
+
+    address = contents_of(tmp_path, 1).fetch(np.array([0]))[0].value
+    shown = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("L")
+    assert shown.size == (64, 128)
+    assert shown.getpixel((32, 20)) < 60 < 200 < shown.getpixel((32, 108))
+
+
+def test_vectors_are_nothing_to_look_at(page_of):
+    X, _ = blobs(12)
+    assert contents_of(open_source(X), 12) is None
+    page = page_of(gm.Easy(k=2).select(X), X, source=open_source(X))
+    assert page.data()["contents"] == {}
+
+
+def test_a_source_of_another_length_is_refused(folder):
+    with pytest.raises(InvalidInputError, match="has 300 rows, but the selection was made from 299"):
+        contents_of(folder, 299)
+    with pytest.raises(InvalidInputError, match="source has 2 rows"):
+        contents_of(["a", "b"], 3)
+
+
+def test_opened_contents_are_taken_as_they_are():
+    opened = contents_of(["a"], 1)
+    assert isinstance(opened, Contents) and contents_of(opened, 1) is opened
+
+
+def test_the_page_holds_pictures_for_its_galleries_and_a_sample_of_the_map(page_of, monkeypatch):
+    from gmmatch.report import map_data
+
+    monkeypatch.setattr(map_data, "SAMPLED_CONTENTS", 20)
+    X, y = blobs(200)
+    selection = gm.Easy(k=60, random_state=0).select(X, y)
+    page = page_of(selection, X, y, source=[f"text {i}" for i in range(200)])
+    held = {int(place) for place in page.data()["contents"]}
+    on_cards = {int(attrs["data-place"]) for attrs, _ in page.all("button") if "data-place" in attrs}
+    assert on_cards <= held
+    assert 20 <= len(held) <= 20 + len(on_cards)
+    assert len(held & set(selection.indices.tolist())) >= 10  # half of the sample are picks
+    assert f"{len(held)} texts" in page.words()
