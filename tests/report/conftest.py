@@ -14,7 +14,7 @@ import gmmatch as gm
 from gmmatch.report import write_report
 from gmmatch.screening.result import Screening
 
-from .browser import HOW_TO_GET_IT, Browser, find_browser
+from .browser import Browser, find_browser
 from .reading import Page
 
 
@@ -105,9 +105,6 @@ def page_of(tmp_path) -> Callable[..., Page]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A headless browser, one for all tests of a process."""
-    executable = find_browser()
-    if executable is None:
-        pytest.skip(HOW_TO_GET_IT)
-    opened = Browser(executable)
+    opened = Browser(str(find_browser()))
     yield opened
     opened.close()

@@ -11,11 +11,13 @@ import pytest
 import gmmatch as gm
 from gmmatch.report import write_comparison
 
-from .browser import Browser
+from .browser import HOW_TO_GET_IT, Browser, find_browser
 from .conftest import Made, blobs
 from .test_hostile_content import hostile
 
 __all__ = ["hostile"]
+
+pytestmark = pytest.mark.skipif(find_browser() is None, reason=HOW_TO_GET_IT)
 
 # The pixels of a map, read from a copy, as a canvas that is drawn to should not be read from.
 BYTES = """
