@@ -17,7 +17,8 @@ from .test_hostile_content import hostile
 
 __all__ = ["hostile"]
 
-pytestmark = pytest.mark.skipif(find_browser() is None, reason=HOW_TO_GET_IT)
+if find_browser() is None:
+    pytest.skip(HOW_TO_GET_IT, allow_module_level=True)
 
 # The pixels of a map, read from a copy, as a canvas that is drawn to should not be read from.
 BYTES = """
