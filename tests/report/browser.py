@@ -17,8 +17,6 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 HOW_TO_GET_IT = "the report was not opened in a browser, as there is none: sudo apt-get install chromium"
-    "no Chromium was found, so the report was not opened in a browser: sudo apt-get install chromium"
-)
 # Generous, because a test must pass on a machine that is busy with others.
 PATIENCE = 120.0
 OPTIONS = (
