@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows import Rows
 from gmmatch.screening.channel import Channel, Scores, first_channel, fit_channel
 from gmmatch.types import Indices, Mask, Vector
 
@@ -19,7 +18,8 @@ _SHRINKAGES = (0.01, 0.03, 0.1, 0.3)
 _ROUNDS = 2
 # A class with fewer rows cannot be told from the others.
 FEWEST = 2 * FOLDS
-TOLERANCE = 0.03
+TOLERANCE = 0.02
+_LEAST_KEPT = 0.8
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ def contrast_rows(matrix: Rows32, given: Indices, used: Mask, n_classes: int) ->
 def threshold(trust: Vector, tolerance: float = TOLERANCE) -> float:
     """Return the least trust at which the expected share of wrong labels among the kept stays tolerable.
 
-    Never below one half: a label that is more likely wrong than right is not kept.
+    Never below one half: a label that is more likely wrong than right is not kept. And never at the cost
+    of more than a fifth of the right labels: where rows tell little about their class, many right
+    labels look doubtful.
 
     Examples
     --------
@@ -88,8 +90,10 @@ def threshold(trust: Vector, tolerance: float = TOLERANCE) -> float:
     """
     ranked = np.sort(trust)[::-1]
     wrong = np.cumsum(1.0 - ranked) / np.arange(1, len(ranked) + 1)
-    count = int(np.searchsorted(wrong, tolerance * (1.0 + 1e-9), side="right"))
-    return max(0.5, float(ranked[max(count, 1) - 1]))
+    tolerable = int(np.searchsorted(wrong, tolerance * (1.0 + 1e-9), side="right"))
+    right = np.cumsum(np.where(ranked >= 0.5, ranked, 0.0))
+    enough = int(np.searchsorted(right, _LEAST_KEPT * right[-1])) + 1
+    return max(0.5, float(ranked[min(max(tolerable, enough), len(ranked)) - 1]))
 
 
 def _spread_folds(given: Indices) -> Indices:
@@ -99,15 +103,6 @@ def _spread_folds(given: Indices) -> Indices:
     order = order[np.argsort(given[order], kind="stable")]
     folds[order] = np.arange(len(given)) % FOLDS
     return folds
-
-
-def moved_rows(rows: Rows, origin: Vector) -> Rows32:
-    """Return the rows as float32, seen from the origin."""
-    matrix = np.empty((len(rows), rows.n_features), dtype=np.float32)
-    for number in range(rows.n_chunks):
-        first, last = rows.bounds(number)
-        np.subtract(rows.block(number), origin, out=matrix[first:last], casting="unsafe")
-    return matrix
 
 
 def _scatter(matrix: Rows32, chosen: Indices) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from gmmatch.median.weiszfeld import solve
 from gmmatch.rows import Rows
 from gmmatch.screening.mixture import Mixture, connected, fit_mixture, log_sum
 from gmmatch.screening.result import FAR_OUT, REASONS, Screening
-from gmmatch.types import Indices, Mask, Vector
+from gmmatch.screening.sampling import spread_sample
+from gmmatch.types import Mask, Vector
 
 # A Gaussian's farthest row of a million lies 8 median distances out in one dimension, fewer in more.
 GROSS = 10.0
@@ -20,6 +22,8 @@ GROSS = 10.0
 _FITTED_ROWS = 4000
 _LEADING = 10
 _FEW = 2
+# The distance from a plane is close to a Gaussian only if that many directions add up to it.
+_LEFT_OVER = 10
 # A component this many times as wide as the core is a background and no mode.
 _BACKGROUND = 4.0
 # What is judged for its odds stays if it is twice as likely clean as foreign.
@@ -48,17 +52,6 @@ class Center:
         return found
 
 
-def spread_sample(n: int, most: int) -> Indices:
-    """Return at most ``most`` positions, evenly spread, whatever the rows hold.
-
-    Examples
-    --------
-    >>> spread_sample(10, 4)
-    array([0, 3, 6, 9])
-    """
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
-
-
 def robust_center(rows: Rows, threads: int = 1) -> Center:
     """Return the geometric median of a sample of the rows, and every row's distance to it."""
     sample = rows.subset(spread_sample(len(rows), _FITTED_ROWS))
@@ -72,12 +65,17 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     center = robust_center(rows, threads)
     inside = np.flatnonzero(~center.gross)
     suspicion = np.where(center.gross, np.maximum(center.suspicion, 1e-12), -np.inf)
-    axes = _leading_axes(rows, center, inside)
-    points = _coordinates(rows, center, axes)
+    if rows.n_features < _LEADING + _LEFT_OVER:
+        axes = np.eye(rows.n_features)
+    else:
+        axes = leading_axes(rows, center, _LEADING)
+    points = coordinates(rows, center, axes)
     fitted = inside[spread_sample(len(inside), _FITTED_ROWS)]
     best: tuple[Mixture, NDArray[np.float64], Vector] | None = None
     # In few coordinates less evidence tells two overlapping clusters apart, in many more of them show.
-    for width in dict.fromkeys((min(_FEW, axes.shape[1]), axes.shape[1])):
+    for width in (_FEW, axes.shape[1]):
+        if width < rows.n_features < width + _LEFT_OVER or width > rows.n_features:
+            continue
         leading = points[:, :width]
         heights = np.sqrt(np.maximum(center.distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0))
         if len(fitted) < 3 * (width + 2) or leading[fitted].var(axis=0).min() == 0.0:
@@ -93,26 +91,30 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     return Screening(~dropped, suspicion, reason)
 
 
-def _leading_axes(rows: Rows, center: Center, inside: Indices) -> NDArray[np.float64]:
-    """Return the directions in which a sample of the rows varies most; every direction if they are few."""
-    if rows.n_features <= _LEADING:
-        return np.eye(rows.n_features)
-    sample = rows.gather(inside[spread_sample(len(inside), _FITTED_ROWS)]) - center.point
-    if sample.shape[1] > 2 * len(sample):
-        values, vectors = np.linalg.eigh(sample @ sample.T)
-        kept = values > 1e-10 * max(float(values[-1]), 1e-300)
-        axes: NDArray[np.float64] = sample.T @ (vectors[:, kept] / np.sqrt(values[kept]))
-        return axes[:, : -_LEADING - 1 : -1]
-    found: NDArray[np.float64] = np.linalg.eigh(sample.T @ sample)[1][:, : -_LEADING - 1 : -1]
-    return found
+def leading_axes(rows: Rows, center: Center, width: int) -> NDArray[np.float64]:
+    """Return the directions in which a sample of the rows varies most, gross ones aside; widest first."""
+    from scipy.linalg import eigh
+
+    inside = np.flatnonzero(~center.gross)
+    inside = inside[spread_sample(len(inside), _FITTED_ROWS)]
+    sample = rows.gather(inside) - center.point
+    n, s = sample.shape
+    if s <= 2 * n:
+        found: NDArray[np.float64] = eigh(sample.T @ sample, subset_by_index=(s - width, s - 1))[1]
+        return found[:, ::-1]
+    values, vectors = np.linalg.eigh(sample @ sample.T)
+    kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+    axes: NDArray[np.float64] = sample.T @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return axes[:, : -width - 1 : -1]
 
 
-def _coordinates(rows: Rows, center: Center, axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each row's leading coordinates."""
-    points = np.empty((len(rows), axes.shape[1]))
+def coordinates(rows: Rows, center: Center, axes: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
+    """Return each row's coordinates along the axes, seen from the centre."""
+    points = np.empty((len(rows), axes.shape[1]), dtype=dtype)
+    narrow, shift = axes.astype(dtype), (center.point @ axes).astype(dtype)
     for number in range(rows.n_chunks):
         first, last = rows.bounds(number)
-        points[first:last] = (rows.block(number, np.float64) - center.point) @ axes
+        points[first:last] = rows.block(number, dtype) @ narrow - shift
     return points
 
 

@@ -9,18 +9,20 @@ foreign if a gap lies between it and the rest, or if it takes its rows from all 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.screening.contrast import Contrast, Rows32
-from gmmatch.screening.core import ODDS, spread_sample
+from gmmatch.screening.core import ODDS
 from gmmatch.screening.mixture import log_sum
+from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
-_FITTED_ROWS = 16_000
+_FITTED_ROWS = 12_000
 _COORDINATES = 128
 _GROUPS = 24
 # With fewer rows per group its centre is guesswork in so many coordinates.
@@ -47,7 +49,7 @@ class Groups:
     def scores(self, points: Array) -> Array:
         """Return log(weight · density) of each row in each group, but for a number per row."""
         offsets = np.log(self.weights) - 0.5 * np.einsum("gp,pg->g", self.centers, self.slopes)
-        found: Array = points @ self.slopes + offsets
+        found: Array = points @ self.slopes.astype(points.dtype) + offsets
         return found
 
 
@@ -72,7 +74,7 @@ def foreign_odds(matrix: Rows32, given: Indices, trusted: Mask, contrast: Contra
         centers = contrast.centers.astype(np.float32)
         points = ((matrix[fitted] - centers[given[fitted]]) @ axes).astype(np.float64)
         middle, whitening = _whitening(points)
-        white = (points - middle) @ whitening
+        white = ((points - middle) @ whitening).astype(np.float32)
         groups = fit_groups(white, count)
         foreign = _foreign_groups(groups, white, given[fitted], n_classes, contrast.channel.noise)
         if not foreign.any():
@@ -108,17 +110,22 @@ def fit_groups(white: Array, count: int) -> Groups:
     shares = _first_groups(white, count)
     last = -np.inf
     for step in range(_ITERATIONS):
-        weights = (shares.sum(axis=0) + 1e-6) / len(white)
-        centers = (shares.T @ white) / (weights[:, None] * len(white))
+        weights = (shares.sum(axis=0, dtype=np.float64) + 1e-6) / len(white)
+        centers = (shares.T.astype(white.dtype) @ white) / (weights[:, None] * len(white))
         # The whole scatter is a unit sphere, so what the centres leave of it lies within the groups.
         within = (1.0 + 1e-3) * np.eye(width) - (centers.T * weights) @ centers
         groups = Groups(centers, weights, np.linalg.solve(within, centers.T))
         scores = groups.scores(white)
-        total = log_sum(scores)
-        inverse = np.linalg.inv(within)
-        likelihood = float(total.mean()) - 0.5 * float(np.linalg.slogdet(within)[1] + np.trace(inverse))
-        shares = np.exp(scores - total[:, None])
-        if step > 5 and likelihood - last < 1e-4:
+        top = scores.max(axis=1, keepdims=True)
+        shares = np.exp(scores - top)
+        total = shares.sum(axis=1)
+        shares /= total[:, None]
+        # The within scatter differs from the sphere in as many directions as there are groups.
+        roots = np.sqrt(weights)[:, None] * centers
+        values = 1.0 + 1e-3 - np.linalg.eigvalsh(roots @ roots.T)
+        likelihood = float((np.log(total) + top[:, 0]).mean())
+        likelihood -= 0.5 * float(np.sum(np.log(values) + 1.0 / values))
+        if step > 5 and likelihood - last < 1e-3:
             break
         last = likelihood
     return groups
@@ -132,7 +139,7 @@ def _first_groups(white: Array, count: int) -> Array:
     centers = kmeans_plusplus(sample, min(count, len(sample)), random_state=0)[0]
     for _ in range(8):
         nearest = (np.einsum("gp,gp->g", centers, centers) - 2.0 * white @ centers.T).argmin(axis=1)
-        shares = np.zeros((len(white), len(centers)))
+        shares = np.zeros((len(white), len(centers)), dtype=white.dtype)
         shares[np.arange(len(white)), nearest] = 1.0
         sizes = shares.sum(axis=0)
         centers = np.where(sizes[:, None] > 0, (shares.T @ white) / np.maximum(sizes, 1.0)[:, None], centers)

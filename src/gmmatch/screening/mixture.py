@@ -118,7 +118,7 @@ def log_sum(values: Array) -> Vector:
 
 def _grow(points: Array, heights: Vector, flat: bool, shapes: Any, most: int) -> Mixture:
     n, width = points.shape
-    least = width + 2
+    least = 2 * (width + 1)
     mixture, likelihood, shares = _climb(points, heights, np.ones((n, 1)), shapes, flat)
     single = best = likelihood - _penalty(1, n, width, flat, shapes)
     while len(mixture) < most:
@@ -181,19 +181,24 @@ def _maximize(
         apart = points - center
         scatters[j] = (apart * shares[:, j : j + 1]).T @ apart / counts[j]
     scatters += floor * np.eye(width)
+    if sizes is None:
+        sizes = np.trace(scatters, axis1=1, axis2=2)
+    shape = np.einsum("j,jab->ab", counts / n / sizes, scatters)
+    sizes = np.einsum("ab,jba->j", np.linalg.inv(shape), scatters) / width
+    alike = sizes[:, None, None] * shape
     if shapes == "shared":
-        if sizes is None:
-            sizes = np.trace(scatters, axis1=1, axis2=2)
-        shape = np.einsum("j,jab->ab", counts / n / sizes, scatters)
-        sizes = np.einsum("ab,jba->j", np.linalg.inv(shape), scatters) / width
-        scatters = sizes[:, None, None] * shape
+        scatters = alike
+    else:
+        # As if so many rows more had been seen of the common shape: few rows make no needles and no plates.
+        seen = 2.0 * (width + 1)
+        scatters = (counts[:, None, None] * scatters + seen * alike) / (counts[:, None, None] + seen)
     means, variances = np.zeros(len(counts)), np.ones(len(counts))
     if not flat:
         means = (heights @ shares) / counts
         variances = (heights**2 @ shares) / counts - means**2
         variances = np.maximum(variances, 1e-4 * heights.var() + 1e-300)
     weights = counts / counts.sum()
-    return Mixture(weights, centers, scatters, means, variances), sizes if sizes is not None else np.ones(1)
+    return Mixture(weights, centers, scatters, means, variances), sizes
 
 
 def _splits(

@@ -17,14 +17,16 @@ from gmmatch.screening.contrast import (
     TOLERANCE,
     Contrast,
     contrast_rows,
-    moved_rows,
     threshold,
 )
-from gmmatch.screening.core import core_screening, robust_center
+from gmmatch.screening.core import Center, coordinates, core_screening, leading_axes, robust_center
 from gmmatch.screening.foreign import foreign_odds
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import check_rows
+
+# So many directions tell the classes apart nearly as well as a thousand, in a fraction of the time.
+_WIDTH = 256
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
 
@@ -34,7 +36,8 @@ class Screened:
     """A screening, what is recorded of it, and what it learnt of the classes.
 
     ``responsibilities`` holds the probability of each judged class (a column; ``columns`` says which group
-    each stands for) for the rows numbered ``judged``; None without labels to compare.
+    each stands for) for the rows numbered ``judged``; None without labels to compare. ``points`` are the
+    coordinates of all rows that they were judged by.
     """
 
     screening: Screening
@@ -42,6 +45,7 @@ class Screened:
     judged: Indices | None = None
     columns: Indices | None = None
     responsibilities: NDArray[np.float32] | None = None
+    points: NDArray[np.float32] | None = None
 
 
 def screen(
@@ -145,7 +149,8 @@ def _contrast(
     members, codes = members[order], codes[order]
     center = robust_center(rows, threads)
     gross = center.gross[members]
-    matrix = moved_rows(rows.subset(members), center.point)
+    points = _points(rows, center)
+    matrix = points if len(members) == len(rows) else points[members]
     contrast = contrast_rows(matrix, codes, ~gross, len(judged))
     trust = np.where(gross, 0.0, contrast.trust(codes))
     least = threshold(trust[~gross], tolerance) if (~gross).any() else 0.5
@@ -171,7 +176,15 @@ def _contrast(
         "estimated_label_noise": contrast.channel.noise,
         "least_trust": least,
     }
-    return Screened(screening, details, members, judged, _for_target(contrast, foreign, gross))
+    clean = _for_target(contrast, foreign, gross)
+    return Screened(screening, details, members, judged, clean, points)
+
+
+def _points(rows: Rows, center: Center) -> NDArray[np.float32]:
+    """Return the rows seen from the centre, along their widest directions where there are many."""
+    few = rows.n_features <= _WIDTH
+    axes = np.eye(rows.n_features) if few else leading_axes(rows, center, _WIDTH)
+    return coordinates(rows, center, axes, np.float32)
 
 
 def _for_target(contrast: Contrast, foreign: Vector, gross: Mask) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from gmmatch.parallel import resolve_jobs
 from gmmatch.preprocessing import preprocess_rows
 from gmmatch.rows import Rows
 from gmmatch.screening.contrast import TOLERANCE
-from gmmatch.screening.core import spread_sample
+from gmmatch.screening.sampling import spread_sample
 from gmmatch.screening.screens import Screened, ScreenMethod, check_screen_options, screen_groups
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
@@ -37,6 +37,7 @@ _BANDWIDTH_ROWS = 1000
 class RobustFacts:
     """What groups are picked by: which rows count, and the features and targets where there are any."""
 
+    rows: Rows
     kept: Mask
     bandwidth: float
     features: FourierFeatures | None = None
@@ -64,8 +65,9 @@ class Robust(Selector):
         How many clusters the clean rows of the data without labels form, if that is known.
     tolerance : float
         The expected share of wrong labels among the rows that may be picked.
-    n_components : int
-        Number of random features that stand in for the kernel where there are many rows; even.
+    n_frequencies : int
+        Number of random frequencies, two features each, that stand in for the kernel where there are many
+        rows.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
         As in :class:`~gmmatch.MomentMatching`.
 
@@ -82,7 +84,7 @@ class Robust(Selector):
     screen: ScreenMethod = "auto"
     n_modes: int | None = None
     tolerance: float = TOLERANCE
-    n_components: int = 1024
+    n_frequencies: int = 512
 
     method = "robust"
 
@@ -95,13 +97,13 @@ class Robust(Selector):
         if facts.values is not None:
             rows = Rows(facts.values, task.row_numbers)
         else:
-            rows = Rows(facts.features.transform(task.rows))
+            rows = Rows(facts.features.transform(facts.rows.subset(task.row_numbers)))
         limit = working_memory(None, task.input_bytes, on_disk=False) // task.side_by_side
         picks = match(
             rows, target, task.k, available=task.available, already=task.already,
             memory_limit=limit, threads=task.threads,
         )  # fmt: skip
-        details = {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_components": self.n_components}
+        details = {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_frequencies": self.n_frequencies}
         return GroupResult(picks, details)
 
     def _match_exactly(self, task: GroupTask, facts: RobustFacts) -> GroupResult:
@@ -145,22 +147,25 @@ class Robust(Selector):
 
     def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
         kept = screened.screening.kept
+        if screened.points is not None:
+            rows = Rows(screened.points)
         members = np.concatenate([group.rows for group in request.groups])
         sample = members[kept[members]]
         sample = sample if len(sample) else members
         bandwidth = _bandwidth(rows, sample)
         largest = max(len(group.rows) for group in request.groups)
         if screened.responsibilities is None and largest <= _EXACT_ROWS:
-            return RobustFacts(kept, bandwidth)
+            return RobustFacts(rows, kept, bandwidth)
         shares = self._shares_of_groups(request, screened)
-        features = FourierFeatures(RBF(bandwidth), self.n_components, random_state=request.seed)
+        width = 2 * int(self.n_frequencies)
+        features = FourierFeatures(RBF(bandwidth), width, random_state=request.seed)
         features.fit(rows.subset(spread_sample(len(rows), _BANDWIDTH_ROWS)))
         values = None
-        if 4 * len(rows) * self.n_components <= GRAM_LIMIT:
-            values = np.empty((len(rows), self.n_components), dtype=np.float32)
+        if 4 * len(rows) * width <= GRAM_LIMIT:
+            values = np.empty((len(rows), width), dtype=np.float32)
         means = shared_means(features, rows, shares, values)
         targets = {group.label: mean for group, mean in zip(request.groups, means, strict=True)}
-        return RobustFacts(kept, bandwidth, features, targets, values)
+        return RobustFacts(rows, kept, bandwidth, features, targets, values)
 
     def _shares_of_groups(self, request: Request, screened: Screened) -> NDArray[np.float32]:
         """Return how much each row counts for each group's target."""
@@ -182,9 +187,9 @@ class Robust(Selector):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_screen_options(self.screen, self.n_modes, self.tolerance)
-        count = self.n_components
-        if isinstance(count, bool) or not hasattr(count, "__index__") or count < 2 or count % 2:
-            raise InvalidInputError(f"n_components={count!r}: expected an even number of at least 2.")
+        count = self.n_frequencies
+        if isinstance(count, bool) or not hasattr(count, "__index__") or count < 1:
+            raise InvalidInputError(f"n_frequencies={count!r}: expected a whole number of at least 1.")
 
 
 def _counted(weights: Vector, kept: Mask) -> Vector:
