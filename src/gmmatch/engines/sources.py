@@ -65,13 +65,24 @@ class Shards:
     def __len__(self) -> int:
         return self.files[-1].stop if self.files else 0
 
-    def labels(self) -> NDArray[Any] | None:
-        """Return the labels that a store has for its rows, or None; a table that cannot be read has none."""
+    def labels(self, *, skip_unreadable: bool = False) -> NDArray[Any] | None:
+        """Return the labels that a store has for its rows; None if it has none.
+
+        Parameters
+        ----------
+        skip_unreadable
+            Whether rows whose labels cannot be read have none; otherwise that is an error.
+        """
         if self.manifest is None or not self.manifest.has_labels:
             return None
         values: list[Any] = []
         for shard, file in zip(self.manifest.shards, self.files, strict=True):
-            values.extend(_table_labels(file.location, shard.table_sha256, shard.n_rows))
+            try:
+                values.extend(_table_labels(file.location, shard.table_sha256, shard.n_rows))
+            except InvalidInputError:
+                if not skip_unreadable:
+                    raise
+                values.extend([None] * shard.n_rows)
         return as_array(values)
 
 
