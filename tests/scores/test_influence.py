@@ -144,10 +144,10 @@ def test_a_projection_keeps_inner_products(hessian, error):
 
 
 def test_rows_of_several_blocks_and_threads_give_the_same(monkeypatch):
-    import gmmatch.rows
+    from gmmatch.scores import softmax_regression
 
     whole = vectors(problem()).vectors
-    monkeypatch.setattr(gmmatch.rows, "CHUNK_ELEMENTS", 4 * 16)
+    monkeypatch.setattr(softmax_regression, "_BLOCK_ELEMENTS", 1024)
     cut = problem()
     assert cut.n_blocks == 2
     assert vectors(cut).vectors == pytest.approx(whole, abs=1e-3)

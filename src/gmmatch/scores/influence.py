@@ -110,7 +110,7 @@ def influence_vectors(
         project = make(problem, parameters, dimensions, random)
         total = np.sum(map_in_order(work, problem.n_blocks, problem.threads), axis=0)
     for number in range(problem.n_blocks):
-        part = slice(*problem.rows.bounds(number))
+        part = slice(*problem.bounds(number))
         vectors[part] -= (total * problem.shares[part, None]).astype(np.float32)
     return Influence(vectors, "exact" if exact else "kronecker", size > dimensions)
 

@@ -15,6 +15,8 @@ from gmmatch.scores.logits import errors
 from gmmatch.scores.standardize import Standardization
 from gmmatch.types import Indices, Vector
 
+_BLOCK_ELEMENTS = 1 << 21
+
 Parameters = NDArray[np.float64]
 """One row per class: its weights, and its bias last."""
 
@@ -100,15 +102,25 @@ class SoftmaxRegression:
         return sum(loss for loss, _ in parts) + decay, slope
 
     @property
+    def _rows_per_block(self) -> int:
+        # A row becomes as many numbers as it has columns, classes or, later, projections.
+        return max(32, _BLOCK_ELEMENTS // max(*self.shape, 1024))
+
+    @property
     def n_blocks(self) -> int:
         """Into how many blocks the rows are cut."""
-        return self.rows.n_chunks
+        return -(-len(self.rows) // self._rows_per_block)
+
+    def bounds(self, number: int) -> tuple[int, int]:
+        """Return the first row of a block and the one after its last."""
+        first = number * self._rows_per_block
+        return first, min(len(self.rows), first + self._rows_per_block)
 
     def block(
         self, parameters: Parameters, number: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], slice]:
         """Return (h, p − y, which rows): standardised rows with a 1 added, and the error on each."""
-        first, last = self.rows.bounds(number)
+        first, last = self.bounds(number)
         inputs = np.ones((last - first, self.shape[1]))
         inputs[:, :-1] = self.scale.take(self.rows, np.arange(first, last))
         return inputs, errors(inputs @ parameters.T, self.codes[first:last]), slice(first, last)

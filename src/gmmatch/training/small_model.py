@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 # Rows are shuffled in runs of neighbours and then within a part of so many numbers: as good as a full
 # shuffle, and rows on disk are read in long stretches.
 _PART_ELEMENTS = 1 << 23
+_BLOCK_ELEMENTS = 1 << 21
 _RUN = 64
 
 
@@ -93,8 +94,10 @@ class SmallTask:
 
     def in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all rows with their class numbers, in large batches."""
-        for number in range(self.rows.n_chunks):
-            part = np.arange(*self.rows.bounds(number))
+        n, widest = len(self.rows), max(self.rows.n_features, self.n_classes, 128)
+        at_once = max(32, _BLOCK_ELEMENTS // widest)
+        for start in range(0, n, at_once):
+            part = np.arange(start, min(n, start + at_once))
             yield self._inputs(part), torch.from_numpy(self.codes[part])
 
     def shuffled(self, random: np.random.Generator) -> Iterator[tuple[Indices, Tensor, Tensor, Tensor]]:
@@ -105,8 +108,9 @@ class SmallTask:
         order = (starts[:, None] + np.arange(_RUN)).ravel()
         order = order[order < n]
         for first in range(0, n, at_once):
-            part = random.permutation(np.sort(order[first : first + at_once]))
-            inputs = self._inputs(part)
+            part = np.sort(order[first : first + at_once])  # as files like to be read
+            shuffle = random.permutation(len(part))
+            inputs, part = self._inputs(part)[torch.from_numpy(shuffle)], part[shuffle]
             codes, weights = torch.from_numpy(self.codes[part]), torch.from_numpy(self.weights[part]).float()
             for start in range(0, len(part), self.batch_size):
                 some = slice(start, start + self.batch_size)
