@@ -14,9 +14,11 @@ from gmmatch.selectors import registry
 from gmmatch.studies.classification import cell as cell_module
 from gmmatch.studies.classification.amounts import parse_amount
 from gmmatch.studies.classification.cache import Cache
-from gmmatch.studies.classification.cell import MeasureCell, Places, study_methods
+from gmmatch.studies.classification.cell import MeasureCell, Places
 from gmmatch.studies.classification.corruptions import CorruptionSpec, corrupt_data
 from gmmatch.studies.classification.data import load_images
+from gmmatch.studies.classification.picks import cut_ranking, pick, rank_all, study_methods
+from gmmatch.studies.classification.proxies import Embedded
 
 pytest.importorskip("torch")
 
@@ -200,3 +202,13 @@ def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(tmp_path: Pat
     assert len(made) == 1
     Cache(tmp_path).get("k", {"a": 2}, make)
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("amount", [{"k": "30%"}, {"k": 12, "per_class": "balanced"}])
+def test_a_ranking_cut_to_an_amount_is_what_the_method_picks(amount: dict[str, object]) -> None:
+    data = load_images("digits", limit=200)
+    rows = Embedded(data.x_train.reshape(200, -1) / 255.0, np.zeros((1, 256)))
+    labels = data.y_train % 4
+    whole = rank_all(rows, labels, "el2n", seed=3, threads=1)
+    cut = cut_ranking(whole, amount)["rows"]
+    np.testing.assert_array_equal(cut, pick(rows, labels, amount, "el2n", 3, 1)["rows"])

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gmmatch.studies.classification.cell import VARIANTS
 from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.picks import VARIANTS
 from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_blocks
 from gmmatch.studies.results import Results
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.studies.classification.amounts import budget
@@ -17,27 +14,17 @@ from gmmatch.studies.classification.cache import Arrays, Cache
 from gmmatch.studies.classification.corruptions import ATTACKS, CorruptionSpec, NoisyImages, corrupt_data
 from gmmatch.studies.classification.data import ImageData, load_images
 from gmmatch.studies.classification.downstream import (
-    LINEAR,
     device_name,
     pick_device,
     probe_accuracy,
     train_network,
 )
+from gmmatch.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
 from gmmatch.studies.classification.proxies import Embedded, ProxySpec, attacked_images, embed_data
 from gmmatch.studies.study import Measured
 
 CODE = "cells-1"
 """Stands for how a cell is measured. A change that moves the numbers gets the next number."""
-
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gm-matching-unit": ("gm-matching", {"normalize": True}),
-    "gm-matching-authors": ("gm-matching", {"normalize": True, "unit_target": True}),
-    "herding-unit": ("herding", {"normalize": True}),
-}
-"""Names for methods with settings: unit-length rows, and what the authors' own code does."""
-
-# The paper's γ of its image experiments.
-_MEDIAN_FRACTION = 0.5
 
 
 @dataclass(frozen=True)
@@ -134,11 +121,21 @@ class MeasureCell:
             "method": method,
             "seed": seed,
         }
-        picked = cache.get(
-            "selections",
-            key,
-            lambda: pick(embedded(), noisy, amount, method, seed, images.n_classes, self.places.threads),
-        )
+        threads = self.places.threads
+
+        def ranked() -> Arrays:
+            # Rankings that a model was trained for serve every amount.
+            shared = {**key, "amount": "all"}
+            return cache.get(
+                "rankings", shared, lambda: rank_all(embedded(), noisy.labels, method, seed, threads)
+            )
+
+        def picked_rows() -> Arrays:
+            if learns_scores(method):
+                return cut_ranking(ranked(), budget(amount, images.n_classes))
+            return pick(embedded(), noisy.labels, budget(amount, images.n_classes), method, seed, threads)
+
+        picked = cache.get("selections", key, picked_rows)
         rows = picked["rows"]
         began = time.perf_counter()
         more: Measured = {}
@@ -187,52 +184,6 @@ class MeasureCell:
         return corrupt_data(images, spec, seed, attacked)
 
 
-def pick(
-    embedded: Embedded, noisy: NoisyImages, amount: str, method: str, seed: int, n_classes: int, threads: int
-) -> Arrays:
-    """Return the rows that a method picks and the seconds it took, as the cache keeps them.
-
-    Examples
-    --------
-    >>> rows = Embedded(np.array([[0.0], [1.0], [1.2], [3.0]]), np.zeros((1, 1)))
-    >>> noisy = NoisyImages(np.zeros((4, 1, 1, 1), np.uint8), np.zeros(4, int), np.zeros(4, bool))
-    >>> pick(rows, noisy, "50%", "easy", 0, 1, 1)["rows"]
-    array([1, 2])
-    """
-    from gmmatch.selectors.registry import method_class, select
-
-    name, options = VARIANTS.get(method, (method, {}))
-    known = {field.name for field in fields(method_class(name))}
-    settings = {**options, **budget(amount, n_classes)}
-    if name == "gm-matching":
-        settings["median_fraction"] = _MEDIAN_FRACTION
-    if "dynamics" in known and embedded.dynamics is not None and name != "grand":
-        # What the in-domain network itself went through, rather than a small model on its features.
-        settings["dynamics"] = str(embedded.dynamics)
-    began = time.perf_counter()
-    found = select(embedded.train, y=noisy.labels, method=name, random_state=seed, n_jobs=threads, **settings)
-    return {"rows": found.indices, "seconds": np.array(time.perf_counter() - began)}
-
-
-def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return methods that can be compared: those named, or all of the registry that need no further choice.
-
-    Examples
-    --------
-    >>> "gm-matching" in study_methods(), "moment-matching" in study_methods()
-    (True, False)
-    """
-    from gmmatch.selectors.registry import method_class, methods
-
-    if not names:
-        # The general engine is no method of its own, and kernel herding is herding in another kernel.
-        return tuple(name for name in methods() if name not in ("moment-matching", "kernel-herding"))
-    for name in names:
-        if name not in VARIANTS:
-            method_class(name)
-    return tuple(dict.fromkeys(names))
-
-
 @lru_cache(maxsize=1)
 def _cache(folder: str) -> Cache:
     return Cache(folder)
@@ -263,16 +214,3 @@ def check_downstream(name: str) -> str:
     if name not in ("probe", "scratch"):
         raise InvalidInputError(f"--downstream {name}: expected probe or scratch.")
     return name
-
-
-__all__ = [
-    "CODE",
-    "LINEAR",
-    "VARIANTS",
-    "MeasureCell",
-    "Places",
-    "check_downstream",
-    "limited_threads",
-    "pick",
-    "study_methods",
-]

@@ -10,15 +10,14 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.studies.classification.amounts import parse_amount
 from gmmatch.studies.classification.cell import (
     CODE,
-    VARIANTS,
     MeasureCell,
     Places,
     check_downstream,
-    study_methods,
 )
 from gmmatch.studies.classification.corruptions import ATTACKS, CorruptionSpec
 from gmmatch.studies.classification.data import BUILT_IN, ImageData
 from gmmatch.studies.classification.downstream import LINEAR, QUICK, study_recipe
+from gmmatch.studies.classification.picks import study_methods
 from gmmatch.studies.classification.proxies import IN_DOMAIN, ProxySpec
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Grid, Part, Picture, SizeName, Study, Table
@@ -264,7 +263,6 @@ def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
 __all__ = [
     "CLIP",
     "SIX",
-    "VARIANTS",
     "Choices",
     "ImageStudy",
     "Plan",
