@@ -4,12 +4,23 @@ Rows lie in files that every worker can reach; workers keep their share of them 
 picked rows travel. :func:`select_on` gives the same picks on every engine, whatever the number of workers.
 """
 
-from gmmatch.engines.errors import UnreadableShardError, WorkerLostError
-from gmmatch.engines.local import LocalEngine
-from gmmatch.engines.placement import Engine, Placement
-from gmmatch.engines.ray_engine import RayEngine
-from gmmatch.engines.selecting import select_on
-from gmmatch.engines.sources import Shards, open_shards
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Loaded when they are first used: a worker needs few of them, and its start should not wait for the others.
+_WHERE = {
+    "Engine": "placement",
+    "LocalEngine": "local",
+    "Placement": "placement",
+    "RayEngine": "ray_engine",
+    "Shards": "sources",
+    "UnreadableShardError": "errors",
+    "WorkerLostError": "errors",
+    "open_shards": "sources",
+    "select_on": "selecting",
+}
 
 __all__ = [
     "Engine",
@@ -22,3 +33,23 @@ __all__ = [
     "open_shards",
     "select_on",
 ]
+
+if TYPE_CHECKING:
+    from gmmatch.engines.errors import UnreadableShardError, WorkerLostError
+    from gmmatch.engines.local import LocalEngine
+    from gmmatch.engines.placement import Engine, Placement
+    from gmmatch.engines.ray_engine import RayEngine
+    from gmmatch.engines.selecting import select_on
+    from gmmatch.engines.sources import Shards, open_shards
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'gmmatch.engines' has no attribute {name!r}")
+    value = getattr(import_module(f"gmmatch.engines.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
