@@ -109,7 +109,8 @@ def index_page(studies: Sequence[Study], records: dict[str, dict[str, Any]]) -> 
 {_NOTE}
 
 Every figure of the paper that needs no images, computed afresh and held against what the paper says about it.
-Where the numbers disagree, the page says so: these are measurements, not illustrations.
+Where the numbers disagree, the page says so: these are measurements, not illustrations. The paper's tables on images
+have [pages of their own](images/index.md).
 
 ```
 gmmatch reproduce --list                  # what there is
@@ -129,6 +130,7 @@ measure time always run alone.
 :hidden:
 
 {chr(10).join(study.name for study in studies)}
+images/index
 ```
 """
 

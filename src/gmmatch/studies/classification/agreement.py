@@ -43,6 +43,37 @@ def variant_lines(results: Results) -> list[str]:
     return lines
 
 
+def contamination_lines(results: Results) -> list[str]:
+    """Return, for every corruption, how many bad rows the picks hold, beside a random draw's and the least."""
+    lines, seen = [], set()
+    for block in measured_blocks(results, ()):
+        setting = block.setting
+        picks = (setting.dataset, setting.encoder, setting.corruption)
+        if setting.corruption == "none" or picks in seen:
+            continue
+        seen.add(picks)
+        told = []
+        for amount in block.amounts:
+            shares = {
+                method: float(np.mean([cell["contamination"] for cell in found]))
+                for method in block.cells.distinct("method")
+                if (found := [c for c in block.cells.where(method=method, amount=amount) if "error" not in c])
+            }
+            if OWN not in shares or "random" not in shares or amount == "100%":
+                continue
+            least = min(shares, key=lambda method: shares[method])
+            told.append(
+                f"at {amount.replace('/class', ' per class')} GM Matching {100 * shares[OWN]:.1f}%, Random "
+                f"{100 * shares['random']:.1f}%, least {METHOD_NAMES.get(least, least)} {100 * shares[least]:.1f}%"
+            )
+        if told:
+            words = CorruptionSpec.parse(setting.corruption).words
+            lines.append(
+                f"**{words}** ({setting.dataset}, picked in `{setting.encoder}`): {'; '.join(told)}."
+            )
+    return lines
+
+
 def rank_correlation(ours: dict[str, float], theirs: dict[str, float]) -> float | None:
     """Return Spearman's correlation of two orders over the methods that both have; None below four.
 

@@ -114,7 +114,7 @@ def _shown(spec: str, limit: int | None, test_limit: int | None) -> str:
     name = spec if spec.count("/") == 1 and not Path(spec).exists() else Path(spec).name
     name = name.removesuffix(".npz").rpartition("/")[2]
     parts = [f"{limit:,}"] if limit else []
-    if test_limit:
+    if test_limit is not None and test_limit > 1:  # maps take a single one, which nothing depends on
         parts.append(f"{test_limit:,} test")
     return f"{name} (first {' + '.join(parts)})" if parts else name
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gmmatch.studies import style
 from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.picks import VARIANTS
 from gmmatch.studies.classification.tables import METHOD_NAMES, Block, Setting, measured_blocks
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Picture
@@ -80,7 +81,7 @@ def _draw_block(panel: Any, block: Block) -> None:
 
 
 def _look(method: str) -> dict[str, Any]:
-    base = method.removesuffix("-unit").removesuffix("-authors")
+    base = VARIANTS.get(method, (method, {}))[0]
     return {
         "color": style.COLORS.get(base, _MORE_COLORS.get(base, style.GREY)),
         "marker": style.MARKERS.get(base, _MORE_MARKERS.get(base, "x")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.studies.classification import image_study_names, load_image_study
-from gmmatch.studies.classification.agreement import agreement_lines, variant_lines
+from gmmatch.studies.classification.agreement import agreement_lines, contamination_lines, variant_lines
 from gmmatch.studies.classification.image_study import ImageStudy
 from gmmatch.studies.classification.running import has_numbers, pictures_of
 from gmmatch.studies.classification.tables import study_tables
@@ -157,6 +157,9 @@ def _verdicts(study: ImageStudy, results: Results) -> list[str]:
     lines = agreement_lines(results, study.paper)
     if lines:
         sections += ["## Who is first, and does the order agree", "\n".join(f"- {line}" for line in lines)]
+    bad = contamination_lines(results)
+    if bad:
+        sections += ["## Bad rows among the picks", "\n".join(f"- {line}" for line in bad)]
     reasons = [*variant_lines(results), *(line for note in study.notes for line in note(results))]
     if reasons:
         sections += ["## Reasons that were tested", "\n".join(f"- {line}" for line in reasons)]

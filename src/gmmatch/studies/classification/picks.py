@@ -16,9 +16,10 @@ from gmmatch.types import Indices
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gm-matching-unit": ("gm-matching", {"normalize": True}),
     "gm-matching-authors": ("gm-matching", {"normalize": True, "unit_target": True}),
+    "gm-matching-all-rows": ("gm-matching", {"median_fraction": 1.0}),
     "herding-unit": ("herding", {"normalize": True}),
 }
-"""Names for methods with settings: unit-length rows, and what the authors' own code does."""
+"""Names for methods with settings: unit-length rows, what the authors' own code does, the median of all rows."""
 
 # The paper's γ of its image experiments.
 _MEDIAN_FRACTION = 0.5
@@ -110,7 +111,7 @@ def _select(
     name, options = VARIANTS.get(method, (method, {}))
     settings = {**options, **amount}
     if name == "gm-matching":
-        settings["median_fraction"] = _MEDIAN_FRACTION
+        settings.setdefault("median_fraction", _MEDIAN_FRACTION)
     known = {field.name for field in fields(method_class(name))}
     if "dynamics" in known and embedded.dynamics is not None and name != "grand":
         # What the in-domain network itself went through, rather than a small model on its features.

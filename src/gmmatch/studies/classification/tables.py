@@ -30,6 +30,7 @@ METHOD_NAMES = {
     "gm-matching": "GM Matching",
     "gm-matching-unit": "GM Matching, unit-length rows",
     "gm-matching-authors": "GM Matching as in the authors' code",
+    "gm-matching-all-rows": "GM Matching, median of all rows",
     "robust": "Robust",
 }
 NOT_RUN = "not run"
