@@ -5,10 +5,10 @@ function colorOf(name) {
   return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
 }
 
-// The seven colours of the classes, then the same mixed with the ink, then with the paper.
+// Seven colours that can be told apart by all; then six of them darker, then lighter.
 function classColors() {
   const base = ["--kept", "--c1", "--c2", "--c3", "--c5", "--c4", "--c6"].map(colorOf);
-  const mixed = (other, share) => base.map((one) => one.map((value, i) => Math.round(value * (1 - share) + other[i] * share)));
+  const mixed = (other, share) => base.slice(0, 6).map((one) => one.map((value, i) => Math.round(value * (1 - share) + other[i] * share)));
   return [...base, ...mixed(colorOf("--ink"), 0.5), ...mixed(colorOf("--surface"), 0.5)];
 }
 
