@@ -24,7 +24,7 @@ from gmmatch.screening.sampling import spread_sample
 from gmmatch.screening.screens import Screened, ScreenMethod, check_screen_options, screen_groups
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
-from gmmatch.targets.class_means import shared_means
+from gmmatch.targets.class_means import narrow_features, shared_means
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import warn_caller
 
@@ -84,7 +84,7 @@ class Robust(Selector):
     screen: ScreenMethod = "auto"
     n_modes: int | None = None
     tolerance: float = TOLERANCE
-    n_frequencies: int = 512
+    n_frequencies: int = 256
 
     method = "robust"
 
@@ -97,7 +97,7 @@ class Robust(Selector):
         if facts.values is not None:
             rows = Rows(facts.values, task.row_numbers)
         else:
-            rows = Rows(facts.features.transform(facts.rows.subset(task.row_numbers)))
+            rows = Rows(narrow_features(facts.features, facts.rows.subset(task.row_numbers)))
         limit = working_memory(None, task.input_bytes, on_disk=False) // task.side_by_side
         picks = match(
             rows, target, task.k, available=task.available, already=task.already,
