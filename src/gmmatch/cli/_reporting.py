@@ -107,11 +107,8 @@ class Report:
                 self.path,
                 embeddings.rows,
                 embeddings.labels,
-                source=self.contents,
-                projection=self.projection,  # type: ignore[arg-type]
-                ids=embeddings.ids_of,
                 seconds=seconds,
-                command=command_line(self.context),
+                **self._shared(embeddings),
             )
 
     def compared(
@@ -133,14 +130,20 @@ class Report:
                 self.path,
                 embeddings.rows,
                 embeddings.labels,
-                source=self.contents,
-                projection=self.projection,  # type: ignore[arg-type]
-                ids=embeddings.ids_of,
                 reference=reference,
                 measured=measured,
                 caption=caption,
-                command=command_line(self.context),
+                **self._shared(embeddings),
             )
+
+    def _shared(self, embeddings: Embeddings) -> dict[str, Any]:
+        """What both pages are told alike."""
+        return {
+            "source": self.contents,
+            "projection": self.projection,
+            "ids": embeddings.ids_of,
+            "command": command_line(self.context),
+        }
 
 
 def find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None:
