@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gmmatch.cli._arguments import PerClassChoice, parse_memory, parse_settings
+from gmmatch.cli._engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
 from gmmatch.cli._files import check_output, explained
 from gmmatch.cli._output import console, note, print_json
 from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
@@ -54,6 +55,10 @@ def select(
             "column of the input, or 'none'.",
         ),
     ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
+    workers: WorkersOption = None,
+    skip_unreadable: SkipOption = False,
     report: ReportOption = None,
     map_choice: MapOption = None,
     content: ContentOption = None,
@@ -73,14 +78,19 @@ def select(
     page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
     limit = parse_memory(memory)
-    from gmmatch.cli._inputs import open_embeddings
-    from gmmatch.cli._selecting import run_selection
+    on_engine = EngineRequest(engine, address, workers, skip_unreadable)
+    asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
+    if on_engine.wanted(memory=memory, report=report, source=source):
+        embeddings, shards = on_engine.open(source, labels)
+        page.find_contents(embeddings)
+        selection, seconds = on_engine.select(shards, embeddings.labels, **asked)
+    else:
+        from gmmatch.cli._inputs import open_embeddings
+        from gmmatch.cli._selecting import run_selection
 
-    embeddings = open_embeddings(source, labels=labels, memory=limit)
-    page.find_contents(embeddings)
-    selection, seconds = run_selection(
-        embeddings, k=k, method=method, per_class=per_class.argument, seed=seed, memory=limit, options=options
-    )
+        embeddings = open_embeddings(source, labels=labels, memory=limit)
+        page.find_contents(embeddings)
+        selection, seconds = run_selection(embeddings, memory=limit, **asked)
     with explained(output):
         selection.save(output)
     page.selected(selection, embeddings, seconds)

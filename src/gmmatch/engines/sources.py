@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.embeddings.manifest import MANIFEST_NAME, load_manifest
-from gmmatch.embeddings.row_tables import as_array, decode_table, read_table
+from gmmatch.embeddings.row_tables import as_array, read_table
 from gmmatch.embeddings.store import Store
 from gmmatch.engines.errors import UnreadableShardError
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
+    from gmmatch.embeddings.row_tables import RowTable
+    from gmmatch.types import Indices
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,29 @@ class Shards:
         values: list[Any] = []
         for shard, file in zip(self.manifest.shards, self.files, strict=True):
             try:
-                values.extend(_table_labels(file.location, shard.table_sha256, shard.n_rows))
+                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
+                values.extend(table.labels or [None] * shard.n_rows)
             except InvalidInputError:
                 if not skip_unreadable:
                     raise
                 values.extend([None] * shard.n_rows)
         return as_array(values)
+
+    def ids_of(self, rows: Indices) -> NDArray[Any] | None:
+        """Return the ids that a store has for these rows, in their order; None if the source is no store.
+
+        Of the tables only those of shards with such a row are read.
+        """
+        if self.manifest is None:
+            return None
+        found: dict[int, Any] = {}
+        wanted = np.unique(rows)
+        for shard, file in zip(self.manifest.shards, self.files, strict=True):
+            first, last = np.searchsorted(wanted, [shard.start, shard.stop])
+            if first < last:
+                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
+                found.update((row, table.ids[row - shard.start]) for row in wanted[first:last].tolist())
+        return as_array([found[row] for row in rows.tolist()])
 
 
 def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
@@ -288,14 +307,17 @@ def _of_files(locations: list[str], skip_unreadable: bool) -> Shards:
     return Shards(tuple(files), common[0], str(common[1]), {"files": locations}, tuple(left_out))
 
 
-def _table_labels(array_location: str, sha256: str, n_rows: int) -> list[Any]:
+def _read_table(array_location: str, sha256: str, n_rows: int) -> RowTable:
+    """Read what a store knows of a shard's rows, which lies beside them."""
     location = array_location.removesuffix(".npy") + ".parquet"
     if not is_remote(location):
-        table = read_table(Path(location), sha256, n_rows)
-    else:
+        return read_table(Path(location), sha256, n_rows)
+    # Through a copy, so that there is one function that reads and checks it.
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "table.parquet")
         try:
             with _opened(location) as file:
-                table = decode_table(file.read())
-        except OSError as error:
+                copy.write_bytes(file.read())
+            return read_table(copy, sha256, n_rows)
+        except (OSError, InvalidInputError) as error:
             raise unreadable(location, error) from None
-    return table.labels or [None] * n_rows
