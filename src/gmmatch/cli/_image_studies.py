@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gmmatch.cli._arguments import split_names
 from gmmatch.cli._output import console, note, progress
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from gmmatch.studies.classification.image_study import Choices, ImageStudy, Plan
@@ -82,9 +82,7 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
     """Run studies on images one after another, with the same processes."""
     from gmmatch.studies.classification.running import default_jobs
     from gmmatch.studies.runner import Workers
-    from gmmatch.studies.style import require_matplotlib
 
-    require_matplotlib()  # before the work, not after it
     plans = [study.plan(run.size, run.choices) for study in studies]  # all mistakes before any work
     with Workers(run.jobs if run.jobs is not None else default_jobs(run.device)) as workers:
         for study, plan in zip(studies, plans, strict=True):
@@ -92,13 +90,7 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
 
 
 def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
-    from gmmatch.studies.classification.running import (
-        has_numbers,
-        pictures_of,
-        run_image_study,
-        typed_command,
-    )
-    from gmmatch.studies.style import save
+    from gmmatch.studies.classification.running import draw_pictures, run_image_study, typed_command
 
     began = time.monotonic()
     with progress() as bar:
@@ -123,10 +115,12 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
             progress=told,
         )
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
-        drawn = pictures_of(study) if has_numbers(results) else {}
-        for name, picture in drawn.items():
-            bar.update(task, description=f"{study.name}: drawing")
-            save(lambda picture=picture: picture.draw(results), run.output / name)  # type: ignore[misc]
+        bar.update(task, description=f"{study.name}: drawing")
+        try:
+            drawn = draw_pictures(study, results, run.output)
+        except MissingDependencyError as error:
+            drawn = []
+            note(f"{error} The numbers are there without them.")
     note(f"Wrote {', '.join([f'{study.name}.json', *drawn])} to {run.output}")
     if measured:
         note(

@@ -157,7 +157,8 @@ def reproduce(
         from gmmatch.studies.classification import load_image_study
 
         chosen = [load_image_study(name) for name in on_images]
-        size: SizeName = "full" if full else "quick"
+        # With data of one's own the paper's cells make sense, and those for the digits do not.
+        size: SizeName = "full" if full or dataset is not None else "quick"
         run = ImageRun(choices, size, output, cache, device, jobs, fresh, stop_after)
         (print_estimates if dry_run else run_image_studies)(chosen, run)
 

@@ -18,11 +18,26 @@ def agreement_lines(results: Results, tables: Iterable[str]) -> list[str]:
     """Return one sentence per setting on who is best, and how our order compares with the paper's."""
     lines = []
     for block in measured_blocks(results, tables):
-        columns = {one: block.column(one) for one in block.amounts if one != "100%"}
-        columns = {one: column for one, column in columns.items() if OWN in column and len(column) > 1}
+        columns = _columns(block)
         if columns:
             lines.append(_first(block, columns) + _order(block, columns))
     return lines
+
+
+def first_places(results: Results, tables: Iterable[str]) -> tuple[int, int]:
+    """Return in how many columns GM Matching is first, and of how many where it was compared."""
+    columns = [column for block in measured_blocks(results, tables) for column in _columns(block).values()]
+    return sum(column[OWN] >= max(_without_variants(column).values()) for column in columns), len(columns)
+
+
+def _columns(block: Block) -> dict[str, dict[str, float]]:
+    """Return our means by amount and method, where GM Matching is among several methods."""
+    columns = {one: block.column(one) for one in block.amounts if one != "100%"}
+    return {one: column for one, column in columns.items() if OWN in column and len(column) > 1}
+
+
+def _without_variants(column: dict[str, float]) -> dict[str, float]:
+    return {method: value for method, value in column.items() if method not in VARIANTS}
 
 
 def variant_lines(results: Results) -> list[str]:
@@ -93,10 +108,7 @@ def rank_correlation(ours: dict[str, float], theirs: dict[str, float]) -> float 
 
 def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
     setting = block.setting
-    plain = {
-        one: {method: value for method, value in column.items() if method not in VARIANTS}
-        for one, column in columns.items()
-    }
+    plain = {one: _without_variants(column) for one, column in columns.items()}
     wins = [one for one, column in plain.items() if column[OWN] >= max(column.values())]
     where = f"**{CorruptionSpec.parse(setting.corruption).words}** ({setting.dataset}, {setting.training})"
     listed = []

@@ -199,11 +199,7 @@ class ImageStudy:
                 raise InvalidInputError(
                     f"--{option.replace('_', '-')} is not an option of the study {self.name!r}; it takes {known}."
                 )
-        base = self.full if size == "full" else self.quick
-        if choices.dataset is not None and size == "quick":
-            # With data of one's own, the paper's cells make sense, and those of the digits do not.
-            base = self.full
-        return base.chosen(choices)
+        return (self.full if size == "full" else self.quick).chosen(choices)
 
     def as_study(self, plan: Plan, places: Places, data: ImageData) -> Study:
         """Return the study in the form that the runner takes."""

@@ -1,7 +1,7 @@
 """The pages of the studies on images, written from the committed results.
 
 ``python -m gmmatch.studies.classification.pages`` writes them anew; with ``--take FOLDER`` it first copies
-what ``gmmatch reproduce`` wrote there into the documentation. No number on a page is written by hand.
+what ``gmmatch reproduce`` wrote there and draws the figures. No number on a page is written by hand.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.studies.classification import image_study_names, load_image_study
-from gmmatch.studies.classification.agreement import agreement_lines, contamination_lines, variant_lines
+from gmmatch.studies.classification.agreement import (
+    agreement_lines,
+    contamination_lines,
+    first_places,
+    variant_lines,
+)
 from gmmatch.studies.classification.image_study import ImageStudy
-from gmmatch.studies.classification.running import has_numbers, pictures_of
+from gmmatch.studies.classification.running import draw_pictures, has_numbers, pictures_of
 from gmmatch.studies.classification.tables import study_tables
 from gmmatch.studies.pages import figure, markdown_table
-from gmmatch.studies.records import as_results, read_record
+from gmmatch.studies.records import as_results, load_results, read_record
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Table
 
@@ -55,19 +60,14 @@ def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
 
 
 def take_results(source: Path, docs: Path) -> None:
-    """Copy the results and figures that ``source`` has into the documentation."""
+    """Copy the results that ``source`` has into the documentation, and draw their figures there."""
     for name in image_study_names():
-        if not (source / f"{name}.json").exists():
-            continue
-        for kind, files in (
-            ("results", [f"{name}.json"]),
-            ("images", list(pictures_of(load_image_study(name)))),
-        ):
-            folder = docs / kind / "studies"
-            folder.mkdir(parents=True, exist_ok=True)
-            for file in files:
-                if (source / file).exists():
-                    shutil.copyfile(source / file, folder / file)
+        found = source / f"{name}.json"
+        if found.exists():
+            target = docs / "results" / "studies" / found.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found, target)
+            draw_pictures(load_image_study(name), load_results(target), docs / "images" / "studies")
 
 
 def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
@@ -87,7 +87,7 @@ def study_page(study: ImageStudy, record: dict[str, Any] | None) -> str:
             sections.append(figure(f"../../images/studies/{name}", picture.caption))
         sections += _verdicts(study, results)
     else:
-        sections.append("**Not run yet.** The paper's numbers stand below, with room for ours.")
+        sections.append("**Not run yet.**")
     tables = result_tables(study, results)
     if tables:
         sections += ["## The numbers", *map(markdown_table, tables)]
@@ -108,10 +108,15 @@ def index_page(studies: Sequence[ImageStudy], records: dict[str, dict[str, Any] 
                 study.title,
                 ", ".join(f"`{label}`" for label in study.paper) or "not in the paper",
                 _ran(measured) if measured else "not run",
+                _first_places(study, record) if measured else "",
             ]
         )
     table = markdown_table(
-        Table("What was recomputed, and on what.", ("study", "about", "in the paper", "run by us"), rows)
+        Table(
+            "What was recomputed, and on what.",
+            ("study", "about", "in the paper", "run by us", "GM Matching is first"),
+            rows,
+        )
     )
     names = "\n".join(study.name for study in studies)
     return f"""# The paper's tables on images
@@ -142,6 +147,13 @@ fails is recorded with its error; the next run measures it again and nothing els
 {names}
 ```
 """
+
+
+def _first_places(study: ImageStudy, record: dict[str, Any] | None) -> str:
+    if study.tables is not None or record is None:
+        return ""
+    wins, columns = first_places(as_results(record), study.paper)
+    return f"in {wins} of {columns} columns" if columns else ""
 
 
 def _ran(cells: list[dict[str, Any]]) -> str:
