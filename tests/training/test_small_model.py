@@ -116,15 +116,10 @@ def test_threads_of_torch_are_one_inside_and_as_before_outside():
     assert torch.get_num_threads() == before
 
 
-def test_grand_of_the_proxy_is_exact():
-    """‖p − y‖²(‖h‖² + 1) + ‖back through the hidden layer‖²(‖x‖² + 1), worked out for one hidden layer."""
+@pytest.mark.parametrize("hidden", [0, 7])
+def test_grand_of_the_proxy_in_closed_form_is_that_of_per_sample_gradients(hidden):
     data = task()
-    model = train_small_model(data, hidden=7, epochs=2, seed=0)
+    model = train_small_model(data, hidden=hidden, epochs=2, seed=0)
     inputs, codes = next(data.in_order())
-    with torch.no_grad():
-        hidden = model.features(inputs)
-        errors = model(inputs).softmax(dim=1) - torch.nn.functional.one_hot(codes, 4)
-        back = (errors @ model.head.weight) * (hidden > 0)
-        squares = errors.square().sum(1) * (hidden.square().sum(1) + 1)
-        squares += back.square().sum(1) * (inputs.square().sum(1) + 1)
-    assert grand_scores(model, data.in_order(), "all") == pytest.approx(squares.sqrt().numpy(), rel=1e-4)
+    found = model.gradient_lengths(inputs, codes).detach().numpy()
+    assert found == pytest.approx(grand_scores(model, data.in_order(), "all"), rel=1e-4)

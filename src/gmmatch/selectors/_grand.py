@@ -52,11 +52,18 @@ class GraNd(ModelRanking):
 
     def of_training(self, task: SmallTask, seed: int) -> Vector:
         """Return the score at the end of a training."""
+        import torch
+
         from gmmatch.training.gradients import grand_scores
         from gmmatch.training.small_model import train_small_model
 
         model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
-        return grand_scores(model, task.in_order(), self.parameters)
+        if self.parameters == "last-layer":
+            return grand_scores(model, task.in_order())
+        with torch.no_grad():
+            parts = [model.gradient_lengths(inputs, codes).double() for inputs, codes in task.in_order()]
+        lengths: Vector = torch.cat(parts).numpy()
+        return lengths
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

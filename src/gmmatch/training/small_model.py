@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from gmmatch.parallel import map_in_order
 from gmmatch.rows import Rows
+from gmmatch.scores.logits import errors
 from gmmatch.scores.standardize import Standardization
 from gmmatch.types import Indices, Vector
 
@@ -60,6 +61,20 @@ class SmallClassifier(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return logits."""
         return self.head(self.features(x))
+
+    def gradient_lengths(self, x: Tensor, codes: Tensor) -> Tensor:
+        """Return GraNd by all parameters: the length of the gradient of each row's cross-entropy.
+
+        What :func:`~gmmatch.training.gradients.grand_scores` finds for any model, in closed form. A linear
+        layer's gradient is the outer product of what comes back to it and of what went into it.
+        """
+        features = self.features(x)
+        back = errors(self.head(features), codes)
+        squares = back.square().sum(dim=1) * (features.square().sum(dim=1) + 1.0)
+        if self.hidden:
+            back = (back @ self.head.weight) * (features > 0.0)
+            squares += back.square().sum(dim=1) * (x.square().sum(dim=1) + 1.0)
+        return squares.sqrt()
 
 
 def _linear(inputs: int, outputs: int, random: torch.Generator) -> nn.Linear:
