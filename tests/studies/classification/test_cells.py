@@ -212,3 +212,53 @@ def test_a_ranking_cut_to_an_amount_is_what_the_method_picks(amount: dict[str, o
     whole = rank_all(rows, labels, "el2n", seed=3, threads=1)
     cut = cut_ranking(whole, amount)["rows"]
     np.testing.assert_array_equal(cut, pick(rows, labels, amount, "el2n", 3, 1)["rows"])
+
+
+def test_a_frozen_encoder_sees_every_image_once_and_again_only_those_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gmmatch.studies.classification import proxies
+
+    encoded: list[int] = []
+    real = proxies.encode
+
+    def counted(images: np.ndarray, encoder: object) -> np.ndarray:
+        encoded.append(len(images))
+        return real(images, encoder)
+
+    monkeypatch.setattr(proxies, "encode", counted)
+    measure = MeasureCell(places(tmp_path, encoder="pixels:8x8"))
+    own = {**CELL, "encoder": "pixels:8x8"}
+    for method in ("random", "easy"):
+        for corruption in ("none", "label:40%", "image:20%"):
+            measure(**{**own, "method": method, "corruption": corruption})
+    assert encoded == [300, 100, 60]
+    data = load_images("digits", limit=300, test_limit=100)
+    spec = CorruptionSpec.parse("image:20%")
+    noisy = corrupt_data(data, spec, 0)
+    found = proxies.embed_data(
+        data,
+        noisy,
+        spec,
+        proxies.ProxySpec.parse("pixels:8x8"),
+        seed=0,
+        recipe="",
+        cache=Cache(tmp_path),
+        device="cpu",
+    )
+    np.testing.assert_array_equal(found.train, real(noisy.images, proxies._encoder("pixels:8x8", "cpu")))
+
+
+def test_a_folder_of_images_with_splits(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for split, count in (("train", 6), ("test", 2)):
+        for name, level in (("cat", 40), ("dog", 200)):
+            folder = tmp_path / "pets" / split / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                Image.new("RGB", (12, 12), (level, number, 0)).save(folder / f"{number}.png")
+    data = load_images(str(tmp_path / "pets"))
+    assert (data.x_train.shape, data.x_test.shape, data.name) == ((12, 12, 12, 3), (4, 12, 12, 3), "pets")
+    assert set(data.x_train[data.y_train == 0][:, 0, 0, 0]) == {40}
+    assert load_images(str(tmp_path / "pets"), image_size=8).image_size == 8
