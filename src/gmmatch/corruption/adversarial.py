@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -15,6 +14,7 @@ from torch.nn import functional
 from gmmatch.corruption.result import Corrupted, one_kind
 from gmmatch.corruption.seeding import RateAndSeed, row_stream
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.training.modes import evaluating
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class _Attack(RateAndSeed):
         mask = self.choose(len(clean)).copy()
         chosen = torch.as_tensor(np.flatnonzero(mask))
         device, dtype = _place_of(model, clean)
-        with _evaluating(model), torch.inference_mode(False), torch.enable_grad():
+        with evaluating(model), torch.inference_mode(False), torch.enable_grad():
             attacked = clean.clone()
             for rows in torch.split(chosen, self.batch_size):
                 here = rows.to(clean.device)
@@ -185,18 +185,3 @@ def _place_of(model: Any, images: Any) -> tuple[Any, Any]:
     parameters = model.parameters() if isinstance(model, torch.nn.Module) else iter(())
     first = next(parameters, images)
     return first.device, first.dtype
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """Put a model into evaluation mode, and every part of it back into the mode that it was in."""
-    if not isinstance(model, torch.nn.Module):
-        yield
-        return
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 
 from gmmatch.training.images import Images
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and back into the mode it was in.
-
-    Examples
-    --------
-    >>> model = nn.Dropout()
-    >>> with evaluating(model):
-    ...     model.training
-    False
-    >>> model.training
-    True
-    """
-    before = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(before)
+from gmmatch.training.modes import evaluating
 
 
 def predict(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.scores.el2n import el2n
 from gmmatch.scores.grand import last_layer_grand
+from gmmatch.training.modes import evaluating
 from gmmatch.types import Vector
 
 # Bytes of per-sample gradients that are held at a time.
@@ -42,7 +43,7 @@ def el2n_scores(model: nn.Module, batches: Iterable[Any]) -> Vector:
     >>> el2n_scores(model, [(torch.ones(2, 2), torch.tensor([0, 2]))]).round(3)
     array([0.816, 0.816])
     """
-    with _evaluating(model), torch.no_grad():
+    with evaluating(model), torch.no_grad():
         return _collect(
             (rows, el2n(model(inputs), labels)) for rows, inputs, labels in _batches(model, batches)
         )
@@ -88,7 +89,7 @@ def grand_scores(
         raise InvalidInputError(f'parameters={parameters!r}: expected "last-layer" or "all".')
     if chunk_size is not None and chunk_size < 1:
         raise InvalidInputError(f"chunk_size={chunk_size!r}: expected a number of rows, at least 1.")
-    with _evaluating(model):
+    with evaluating(model):
         if parameters == "last-layer":
             return _collect(_last_layer(model, batches))
         return _collect(_all_parameters(model, batches, chunk_size))
@@ -158,10 +159,12 @@ def _all_parameters(
 
     squared_lengths = vmap(squared_length)
     for rows, inputs, labels in _batches(model, batches):
-        parts = [
-            squared_lengths(inputs[start : start + at_once], labels[start : start + at_once])
-            for start in range(0, len(inputs), at_once)
-        ]
+        # Fused attention cannot be mapped over rows; its plain form can.
+        with sdpa_kernel(SDPBackend.MATH):
+            parts = [
+                squared_lengths(inputs[start : start + at_once], labels[start : start + at_once])
+                for start in range(0, len(inputs), at_once)
+            ]
         yield rows, torch.cat(parts).sqrt()
 
 
@@ -200,15 +203,3 @@ def _collect(scored: Iterable[tuple[Tensor | None, Tensor]]) -> Vector:
             f"batches must hold each row once: expected the row numbers 0 to {len(found) - 1} in any order."
         )
     return found[np.argsort(order)]
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a model into evaluation mode, and every part of it back as it was."""
-    before = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in before.items():
-            module.training = training
