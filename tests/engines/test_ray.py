@@ -8,8 +8,10 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 
 import numpy as np
+import psutil
 import pytest
 
 from gmmatch.engines import LocalEngine, RayEngine, UnreadableShardError, open_shards, select_on
@@ -158,6 +160,13 @@ def test_workers_leave_nothing_behind(nodes, task):
         assert engine.placement.actors == []
 
 
+def wait_for_a_death(processes, seconds=120):
+    deadline = time.monotonic() + seconds
+    while all(psutil.pid_exists(process) for process in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected):
     engine = WatchedEngine(workers=4)  # one on each of the four nodes
     spare = []
@@ -167,6 +176,8 @@ def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected):
             spare.append(nodes.add_node(num_cpus=1, object_store_memory=80_000_000))
             lost = next(node for node in nodes.worker_nodes if node is not spare[0])
             nodes.remove_node(lost, allow_graceful=False)
+            # The worker there lives until it misses its machine, which may be longer than this job takes.
+            wait_for_a_death(engine.processes)
 
     found = select_on(engine, **task, progress=remove_a_machine)
     assert found.provenance["engine"]["replaced_workers"] >= 1
