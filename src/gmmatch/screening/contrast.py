@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.screening.channel import Channel, Scores, first_channel, fit_channel
+from gmmatch.screening.points import Points
+from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
-
-Rows32 = NDArray[np.float32]
 
 FOLDS = 3
 # How far the scatter is pulled towards a sphere; the likelihood of held-out labels chooses.
-_SHRINKAGES = (0.01, 0.03, 0.1, 0.3)
+_SHRINKAGES = (0.01, 0.1)
 _ROUNDS = 2
+_FITTED_ROWS = 15_000
 # A class with fewer rows cannot be told from the others.
 FEWEST = 2 * FOLDS
 TOLERANCE = 0.02
 _LEAST_KEPT = 0.8
+
+
+class Sums(NamedTuple):
+    """Sums over the rows of a fold, and over the sample that the scatter is computed from."""
+
+    totals: NDArray[np.float64]
+    weights: Vector
+    sample_totals: NDArray[np.float64]
+    sample_weights: Vector
 
 
 @dataclass(frozen=True)
@@ -51,28 +62,31 @@ class Contrast:
         return found
 
 
-def contrast_rows(matrix: Rows32, given: Indices, used: Mask, n_classes: int) -> Contrast:
+def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
     """Fit one robust linear discriminant, cross-fitted, and the channel of the labels, in turn.
 
     The classes are Gaussians with one common scatter. Which row belongs to which of them is known only
     up to the channel, so that the rows count for every class with the probability that they belong to it. The
-    common scatter is then the whole scatter less that of the centres, and the rows need to be read only
-    once for it. Every row is judged by models that were fitted to the other two thirds.
+    common scatter is then the whole scatter less that of the centres, so that it is computed once, from a
+    sample. Every row is judged by models that were fitted to the other two thirds.
     """
     folds = _spread_folds(given)
-    whole = [_scatter(matrix, np.flatnonzero(used & (folds == fold))) for fold in range(FOLDS)]
-    counts = np.array([int((used & (folds == fold)).sum()) for fold in range(FOLDS)])
+    sample = np.zeros(len(given), dtype=np.bool_)
+    for fold in range(FOLDS):
+        mine = np.flatnonzero(used & (folds == fold))
+        sample[mine[spread_sample(len(mine), _FITTED_ROWS // FOLDS)]] = True
+    whole = [_scatter(points, np.flatnonzero(sample & (folds == fold))) for fold in range(FOLDS)]
     shares = np.zeros((len(given), n_classes), dtype=np.float32)
     shares[np.arange(len(given)), given] = 1.0
     channel = first_channel(given, n_classes)
     for _ in range(_ROUNDS):
-        sums = [_class_sums(matrix, shares, np.flatnonzero(used & (folds == fold))) for fold in range(FOLDS)]
-        scores = _judge(matrix, folds, whole, counts, sums, n_classes)
+        sums = _class_sums(points, shares, folds, used, sample)
+        scores = _judge(points, folds, whole, sums)
         fitted = [fit_channel(one, given, channel) for one in scores]
         best = int(np.argmax([one.likelihood for one in fitted]))
         channel = fitted[best]
         shares = channel.responsibilities(scores[best], given)
-    centers, scatter = _class_model(sums, whole, counts)
+    centers, scatter, _ = _class_model(sums, whole)
     return Contrast(shares, scores[best].argmax(axis=1).astype(np.int64), channel, centers, scatter)
 
 
@@ -105,64 +119,76 @@ def _spread_folds(given: Indices) -> Indices:
     return folds
 
 
-def _scatter(matrix: Rows32, chosen: Indices) -> NDArray[np.float64]:
-    total = np.zeros((matrix.shape[1], matrix.shape[1]))
-    for first in range(0, len(chosen), 8192):
-        block = matrix[chosen[first : first + 8192]]
+def _scatter(points: Points, chosen: Indices) -> NDArray[np.float64]:
+    """Return Σ x xᵀ over the chosen rows."""
+    total = np.zeros((points.width, points.width))
+    for first in range(0, len(chosen), 4096):
+        block = points.gather(chosen[first : first + 4096])
         total += block.T @ block
     return total
 
 
-def _class_sums(matrix: Rows32, shares: Scores, chosen: Indices) -> tuple[NDArray[np.float64], Vector]:
-    total = np.zeros((shares.shape[1], matrix.shape[1]))
-    for first in range(0, len(chosen), 8192):
-        part = chosen[first : first + 8192]
-        total += shares[part].T @ matrix[part]
-    return total, shares[chosen].sum(axis=0, dtype=np.float64)
+def _class_sums(points: Points, shares: Scores, folds: Indices, used: Mask, sample: Mask) -> list[Sums]:
+    """Return, for each fold, the classes' sums of rows and of shares, over all rows and over the sample."""
+    totals = np.zeros((FOLDS, 2, shares.shape[1], points.width))
+    for positions, block in points.blocks():
+        for fold in range(FOLDS):
+            mine = folds[positions] == fold
+            for number, among in enumerate((used, sample)):
+                counted = np.flatnonzero(mine & among[positions])
+                totals[fold, number] += shares[positions[counted]].T @ block[counted]
+    found = []
+    for fold in range(FOLDS):
+        weights = [shares[(folds == fold) & among].sum(axis=0, dtype=np.float64) for among in (used, sample)]
+        found.append(Sums(totals[fold, 0], weights[0], totals[fold, 1], weights[1]))
+    return found
 
 
 def _class_model(
-    sums: list[tuple[NDArray[np.float64], Vector]], whole: list[NDArray[np.float64]], counts: Indices
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the classes' centres and their common scatter, from the sums over some folds."""
-    weights = np.sum([part[1] for part in sums], axis=0)
-    centers = np.sum([part[0] for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
-    between = (centers.T * weights) @ centers
-    return centers, (np.sum(whole, axis=0) - between) / max(int(counts.sum()), 1)
+    sums: list[Sums], whole: list[NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Vector]:
+    """Return the classes' centres, their common scatter and their weights, from some of the folds."""
+    weights = np.sum([part.weights for part in sums], axis=0)
+    centers = np.sum([part.totals for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
+    sampled = np.sum([part.sample_totals for part in sums], axis=0)
+    counts = np.sum([part.sample_weights for part in sums], axis=0)
+    # Σ Σ share (x − centre)(x − centre)ᵀ over the sample, multiplied out.
+    crossed = centers.T @ sampled
+    scatter = np.sum(whole, axis=0) - crossed - crossed.T + (centers.T * counts) @ centers
+    return centers, scatter / max(float(counts.sum()), 1e-9), weights
 
 
 def _judge(
-    matrix: Rows32,
-    folds: Indices,
-    whole: list[NDArray[np.float64]],
-    counts: Indices,
-    sums: list[tuple[NDArray[np.float64], Vector]],
-    n_classes: int,
+    points: Points, folds: Indices, whole: list[NDArray[np.float64]], sums: list[Sums]
 ) -> list[Scores]:
     """Return the scores of all rows for each shrinkage, each row's from the other folds; the best is 0."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    found = [np.empty((len(matrix), n_classes), dtype=np.float32) for _ in _SHRINKAGES]
+    n_classes = len(sums[0].weights)
+    models = []
     for fold in range(FOLDS):
         others = [other for other in range(FOLDS) if other != fold]
-        weights = np.sum([sums[other][1] for other in others], axis=0)
-        centers, scatter = _class_model(
-            [sums[other] for other in others], [whole[other] for other in others], counts[others]
-        )
-        sphere = max(float(np.trace(scatter)) / len(scatter), 1e-30) * np.eye(len(scatter))
-        models = []
-        for shrinkage in _SHRINKAGES:
-            factor = cho_factor((1.0 - shrinkage) * scatter + shrinkage * sphere)
-            slopes = cho_solve(factor, centers.T)
-            offsets = -0.5 * np.einsum("cs,sc->c", centers, slopes)
-            # A class without rows in the other folds is no candidate.
-            models.append((slopes, np.where(weights > 0.5, offsets, -1e6)))
-        slopes = np.column_stack([model[0] for model in models]).astype(np.float32)
-        mine = np.flatnonzero(folds == fold)
-        for first in range(0, len(mine), 8192):
-            part = mine[first : first + 8192]
-            products = matrix[part] @ slopes
-            for number, (_, offsets) in enumerate(models):
-                scores = products[:, number * n_classes : (number + 1) * n_classes] + offsets
-                found[number][part] = scores - scores.max(axis=1, keepdims=True)
+        models.append(_discriminants([sums[other] for other in others], [whole[other] for other in others]))
+    found = [np.empty((len(points), n_classes), dtype=np.float32) for _ in _SHRINKAGES]
+    for positions, block in points.blocks():
+        for fold, (slopes, offsets) in enumerate(models):
+            mine = folds[positions] == fold
+            scores = (block[mine] @ slopes + offsets).reshape(-1, len(_SHRINKAGES), n_classes)
+            scores -= scores.max(axis=2, keepdims=True)
+            for number, one in enumerate(found):
+                one[positions[mine]] = scores[:, number]
     return found
+
+
+def _discriminants(sums: list[Sums], whole: list[NDArray[np.float64]]) -> tuple[Scores, Scores]:
+    """Return slopes and offsets of the linear scores of every class, one shrinkage after another."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    centers, scatter, weights = _class_model(sums, whole)
+    sphere = max(float(np.trace(scatter)) / len(scatter), 1e-30) * np.eye(len(scatter))
+    slopes, offsets = [], []
+    for shrinkage in _SHRINKAGES:
+        factor = cho_factor((1.0 - shrinkage) * scatter + shrinkage * sphere)
+        slopes.append(cho_solve(factor, centers.T))
+        # A class without rows in these folds is no candidate.
+        level = -0.5 * np.einsum("cs,sc->c", centers, slopes[-1])
+        offsets.append(np.where(weights > 0.5, level, -1e6))
+    return np.column_stack(slopes).astype(np.float32), np.concatenate(offsets).astype(np.float32)

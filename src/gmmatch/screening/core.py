@@ -93,19 +93,31 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
 
 def leading_axes(rows: Rows, center: Center, width: int) -> NDArray[np.float64]:
     """Return the directions in which a sample of the rows varies most, gross ones aside; widest first."""
-    from scipy.linalg import eigh
-
     inside = np.flatnonzero(~center.gross)
     inside = inside[spread_sample(len(inside), _FITTED_ROWS)]
     sample = rows.gather(inside) - center.point
     n, s = sample.shape
     if s <= 2 * n:
-        found: NDArray[np.float64] = eigh(sample.T @ sample, subset_by_index=(s - width, s - 1))[1]
-        return found[:, ::-1]
+        return leading_directions(sample.T @ sample, width)
     values, vectors = np.linalg.eigh(sample @ sample.T)
     kept = values > 1e-10 * max(float(values[-1]), 1e-300)
     axes: NDArray[np.float64] = sample.T @ (vectors[:, kept] / np.sqrt(values[kept]))
     return axes[:, : -width - 1 : -1]
+
+
+def leading_directions(scatter: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Return the eigenvectors of the largest eigenvalues, largest first.
+
+    Examples
+    --------
+    >>> np.abs(leading_directions(np.diag([1.0, 3.0]), 1)).tolist()
+    [[0.0], [1.0]]
+    """
+    from scipy.linalg import eigh
+
+    s = len(scatter)
+    found: NDArray[np.float64] = eigh(scatter, subset_by_index=(s - width, s - 1))[1]
+    return found[:, ::-1]
 
 
 def coordinates(rows: Rows, center: Center, axes: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:

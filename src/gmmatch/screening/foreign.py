@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.contrast import Contrast, Rows32
-from gmmatch.screening.core import ODDS
-from gmmatch.screening.mixture import log_sum
+from gmmatch.screening.contrast import FEWEST, Contrast, contrast_rows
+from gmmatch.screening.core import ODDS, leading_directions
+from gmmatch.screening.points import Points
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
@@ -53,38 +53,62 @@ class Groups:
         return found
 
 
-def foreign_odds(matrix: Rows32, given: Indices, trusted: Mask, contrast: Contrast) -> Vector:
+def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contrast) -> Vector:
     """Return each row's log odds of being foreign, moved so that rows to drop are above 0.
 
-    −∞ where no group of rows is foreign.
+    −∞ where no group of rows is foreign. Groups are sought, taken away, and sought again in what is left.
+    Then the rows of each group are contrasted with all others as if they were a class of their own, by the
+    same model that finds wrong labels: it finds their like among the others.
     """
-    n_classes = len(contrast.centers)
-    odds = np.full(len(matrix), -np.inf)
-    kept = trusted.copy()
-    axes: NDArray[np.float32] | None = None
+    residuals = points.from_centers(contrast.centers, given)
+    axes = leading_directions(contrast.scatter, min(_COORDINATES, points.width))
+    kinds = np.zeros(len(points), dtype=np.int64)
     for _ in range(_ROUNDS):
-        fitted = np.flatnonzero(kept)
+        fitted = np.flatnonzero(trusted & (kinds == 0))
         fitted = fitted[spread_sample(len(fitted), _FITTED_ROWS)] if len(fitted) else fitted
         count = min(_GROUPS, len(fitted) // _ROWS_PER_GROUP)
         if count < 3:
             break
-        if axes is None:
-            width = min(_COORDINATES, matrix.shape[1])
-            axes = np.linalg.eigh(contrast.scatter)[1][:, ::-1][:, :width].astype(np.float32)
-        centers = contrast.centers.astype(np.float32)
-        points = ((matrix[fitted] - centers[given[fitted]]) @ axes).astype(np.float64)
-        middle, whitening = _whitening(points)
-        white = ((points - middle) @ whitening).astype(np.float32)
+        sample = (residuals.gather(fitted) @ axes).astype(np.float64)
+        middle, whitening = _whitening(sample)
+        white = ((sample - middle) @ whitening).astype(np.float32)
         groups = fit_groups(white, count)
-        foreign = _foreign_groups(groups, white, given[fitted], n_classes, contrast.channel.noise)
+        foreign = _foreign_groups(groups, white, given[fitted], len(contrast.centers), contrast.channel.noise)
         if not foreign.any():
             break
-        for first in range(0, len(matrix), 8192):
-            block = matrix[first : first + 8192] - centers[given[first : first + 8192]]
-            scores = groups.scores(((block @ axes) - middle) @ whitening)
-            found = log_sum(scores[:, foreign]) - log_sum(scores[:, ~foreign]) + ODDS
-            odds[first : first + 8192] = np.maximum(odds[first : first + 8192], found)
-        kept &= odds <= 0.0
+        _name_kinds(kinds, residuals, axes, middle, whitening, groups, foreign)
+    return _contrasted(residuals, kinds, trusted)
+
+
+def _name_kinds(
+    kinds: Indices,
+    residuals: Points,
+    axes: Array,
+    middle: Vector,
+    whitening: Array,
+    groups: Groups,
+    foreign: Mask,
+) -> None:
+    """Give the rows of foreign groups the numbers of new kinds; rows that have one keep it."""
+    numbers = np.zeros(len(foreign), dtype=np.int64)
+    numbers[foreign] = int(kinds.max()) + 1 + np.arange(int(foreign.sum()))
+    for positions, block in residuals.blocks():
+        found = numbers[groups.scores((block @ axes - middle) @ whitening).argmax(axis=1)]
+        kinds[positions] = np.where(kinds[positions] == 0, found, kinds[positions])
+
+
+def _contrasted(residuals: Points, kinds: Indices, trusted: Mask) -> Vector:
+    """Return the log odds against the rest, of rows that were taken for it and of those that were not."""
+    counts = np.bincount(kinds[trusted], minlength=int(kinds.max()) + 1)
+    large = np.flatnonzero(counts >= FEWEST)
+    if len(large) < 2 or large[0] != 0:
+        return np.full(len(kinds), -np.inf)
+    # Kinds of which hardly a row is trusted are left to the rest, to be judged with it.
+    codes = np.zeros(len(kinds), dtype=np.int64)
+    codes[np.isin(kinds, large)] = np.searchsorted(large, kinds[np.isin(kinds, large)])
+    rest = contrast_rows(residuals, codes, trusted, len(large)).responsibilities[:, 0].astype(np.float64)
+    rest = np.clip(rest, 1e-9, 1.0 - 1e-9)
+    odds: Vector = np.log1p(-rest) - np.log(rest) + ODDS
     return odds
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,14 +19,15 @@ from gmmatch.screening.contrast import (
     contrast_rows,
     threshold,
 )
-from gmmatch.screening.core import Center, coordinates, core_screening, leading_axes, robust_center
+from gmmatch.screening.core import core_screening, leading_axes, robust_center
 from gmmatch.screening.foreign import foreign_odds
+from gmmatch.screening.points import Points
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import check_rows
 
-# So many directions tell the classes apart nearly as well as a thousand, in a fraction of the time.
-_WIDTH = 256
+# Of wider rows, so many directions tell the classes apart as well as all.
+_WIDTH = 1024
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
 
@@ -36,8 +37,7 @@ class Screened:
     """A screening, what is recorded of it, and what it learnt of the classes.
 
     ``responsibilities`` holds the probability of each judged class (a column; ``columns`` says which group
-    each stands for) for the rows numbered ``judged``; None without labels to compare. ``points`` are the
-    coordinates of all rows that they were judged by.
+    each stands for) for the rows numbered ``judged``; None without labels to compare.
     """
 
     screening: Screening
@@ -45,7 +45,6 @@ class Screened:
     judged: Indices | None = None
     columns: Indices | None = None
     responsibilities: NDArray[np.float32] | None = None
-    points: NDArray[np.float32] | None = None
 
 
 def screen(
@@ -149,9 +148,10 @@ def _contrast(
     members, codes = members[order], codes[order]
     center = robust_center(rows, threads)
     gross = center.gross[members]
-    points = _points(rows, center)
-    matrix = points if len(members) == len(rows) else points[members]
-    contrast = contrast_rows(matrix, codes, ~gross, len(judged))
+    points = Points(rows.subset(members), center.point)
+    if rows.n_features > _WIDTH:
+        points = replace(points, axes=leading_axes(rows, center, _WIDTH).astype(np.float32))
+    contrast = contrast_rows(points, codes, ~gross, len(judged))
     trust = np.where(gross, 0.0, contrast.trust(codes))
     least = threshold(trust[~gross], tolerance) if (~gross).any() else 0.5
     wrong = _log_odds(1.0 - trust) - _log_odds(np.array([1.0 - least]))[0]
@@ -159,7 +159,7 @@ def _contrast(
     wrong = np.where(trust >= least, np.minimum(wrong, 0.0), np.maximum(wrong, 1e-12))
     foreign = np.full(len(members), -np.inf)
     if method == "auto":
-        foreign = foreign_odds(matrix, codes, (trust >= least) & ~gross, contrast)
+        foreign = foreign_odds(points, codes, (trust >= least) & ~gross, contrast)
     suspicion, reason = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int8)
     suspicion[members] = np.maximum(wrong, foreign)
     reason[members] = np.where(wrong > 0.0, REASONS.index(OTHER_CLASS), 0)
@@ -177,14 +177,7 @@ def _contrast(
         "least_trust": least,
     }
     clean = _for_target(contrast, foreign, gross)
-    return Screened(screening, details, members, judged, clean, points)
-
-
-def _points(rows: Rows, center: Center) -> NDArray[np.float32]:
-    """Return the rows seen from the centre, along their widest directions where there are many."""
-    few = rows.n_features <= _WIDTH
-    axes = np.eye(rows.n_features) if few else leading_axes(rows, center, _WIDTH)
-    return coordinates(rows, center, axes, np.float32)
+    return Screened(screening, details, members, judged, clean)
 
 
 def _for_target(contrast: Contrast, foreign: Vector, gross: Mask) -> NDArray[np.float32]:

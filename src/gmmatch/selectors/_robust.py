@@ -84,7 +84,7 @@ class Robust(Selector):
     screen: ScreenMethod = "auto"
     n_modes: int | None = None
     tolerance: float = TOLERANCE
-    n_frequencies: int = 256
+    n_frequencies: int = 512
 
     method = "robust"
 
@@ -147,8 +147,6 @@ class Robust(Selector):
 
     def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
         kept = screened.screening.kept
-        if screened.points is not None:
-            rows = Rows(screened.points)
         members = np.concatenate([group.rows for group in request.groups])
         sample = members[kept[members]]
         sample = sample if len(sample) else members

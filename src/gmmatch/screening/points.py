@@ -1,0 +1,80 @@
+"""Rows as the models of the screening see them: from a centre, block by block, never copied wholesale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.rows import Rows
+from gmmatch.types import Indices, Vector
+
+Block = NDArray[np.float32]
+
+_BLOCK_ELEMENTS = 1 << 21
+
+
+@dataclass(frozen=True)
+class Points:
+    """Rows seen from an origin, or each from the centre of its class.
+
+    Attributes
+    ----------
+    rows : Rows
+    origin : (s,)
+        What is subtracted from every row.
+    axes : (s, p), optional
+        Directions to see them along, where the rows have too many columns.
+    centers : (C, p), optional
+        Centres of classes, subtracted from what is left.
+    given : (n,), optional
+        The class of each row.
+    """
+
+    rows: Rows
+    origin: Vector
+    axes: Block | None = None
+    centers: Block | None = None
+    given: Indices | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.rows.n_features if self.axes is None else int(self.axes.shape[1])
+
+    def from_centers(self, centers: NDArray[np.float64], given: Indices) -> Points:
+        """Return the same rows, each seen from the centre of its class."""
+        return replace(self, centers=centers.astype(np.float32), given=given)
+
+    def gather(self, positions: Indices) -> Block:
+        """Return the points at these positions.
+
+        Examples
+        --------
+        >>> points = Points(Rows(np.array([[1.0], [2.0]])), np.array([1.0]))
+        >>> points.gather(np.array([1]))
+        array([[1.]], dtype=float32)
+        """
+        part = self.rows.subset(positions)
+        block = np.empty((len(positions), self.rows.n_features), dtype=np.float32)
+        for number in range(part.n_chunks):
+            first, last = part.bounds(number)
+            # Subtracted before it is narrowed: rows far from 0 keep the digits of their differences.
+            np.subtract(part.block(number), self.origin, out=block[first:last], casting="same_kind")
+        if self.axes is not None:
+            block = block @ self.axes
+        if self.centers is not None and self.given is not None:
+            block -= self.centers[self.given[positions]]
+        return block
+
+    def blocks(self) -> Iterator[tuple[Indices, Block]]:
+        """Yield runs of positions and their points."""
+        step = max(1, _BLOCK_ELEMENTS // self.rows.n_features)
+        for first in range(0, len(self), step):
+            positions = np.arange(first, min(first + step, len(self)))
+            yield positions, self.gather(positions)
