@@ -15,7 +15,7 @@ from gmmatch.types import Indices, Mask, Vector
 
 FOLDS = 3
 # How far the scatter is pulled towards a sphere; the likelihood of held-out labels chooses.
-_SHRINKAGES = (0.01, 0.1)
+_SHRINKAGES = (0.01, 0.1, 0.5)
 _ROUNDS = 2
 _FITTED_ROWS = 15_000
 # A class with fewer rows cannot be told from the others.

@@ -26,8 +26,10 @@ from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, l
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import check_rows
 
-# Of wider rows, so many directions tell the classes apart as well as all.
+# Wider rows are seen along their widest directions: so many at most, and fewer where there are few rows.
 _WIDTH = 1024
+_LEAST_WIDTH = 32
+_ROWS_PER_DIRECTION = 10
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
 
@@ -149,8 +151,9 @@ def _contrast(
     center = robust_center(rows, threads)
     gross = center.gross[members]
     points = Points(rows.subset(members), center.point)
-    if rows.n_features > _WIDTH:
-        points = replace(points, axes=leading_axes(rows, center, _WIDTH).astype(np.float32))
+    width = int(np.clip(len(members) // _ROWS_PER_DIRECTION, _LEAST_WIDTH, _WIDTH))
+    if rows.n_features > width:
+        points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
     contrast = contrast_rows(points, codes, ~gross, len(judged))
     trust = np.where(gross, 0.0, contrast.trust(codes))
     least = threshold(trust[~gross], tolerance) if (~gross).any() else 0.5
