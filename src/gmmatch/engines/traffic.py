@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -71,8 +71,5 @@ class Traffic:
 
     def summary(self) -> dict[str, Any]:
         """Return the totals, and those of each kind of call, in what JSON can hold."""
-        by_method = {
-            name: {"calls": found.calls, "sent": found.sent, "received": found.received}
-            for name, found in self.methods.items()
-        }
+        by_method = {name: asdict(found) for name, found in self.methods.items()}
         return {"sent": self.sent, "received": self.received, "by_call": by_method}
