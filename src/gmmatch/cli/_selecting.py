@@ -76,6 +76,7 @@ def run_selection(
         found.groups,
         embeddings.ids_of(found.order),
         {**found.provenance, "embeddings": embeddings.origin},
+        found.screening,
     )
     return named, seconds
 
