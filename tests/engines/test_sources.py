@@ -83,6 +83,10 @@ def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):
         memory.pipe("/short/rows.npy", rows_file.read_bytes()[:-100])
         with pytest.raises(UnreadableShardError, match=r"rows\.npy cannot be read: it ends too early"):
             select_on(LocalEngine(2), "memory://short/rows.npy", k=9)
+        memory.pipe("/short/whole.npy", rows_file.read_bytes())
+        files = ["memory://short/rows.npy", "memory://short/whole.npy"]
+        found = select_on(LocalEngine(3), files, k=9, skip_unreadable=True)
+        assert found.k == 9 and found.indices.min() >= 3000
     finally:
         memory.rm("/short", recursive=True)
 

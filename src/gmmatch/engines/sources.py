@@ -204,11 +204,12 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
     size = n_features * found.itemsize
     try:
         with _opened(file.location) as stream:
+            whole = stream.seek(0, os.SEEK_END) >= offset + shape[0] * size
             stream.seek(offset + part.start * size)
-            data = stream.read((part.stop - part.start) * size)
+            data = stream.read((part.stop - part.start) * size) if whole else b""
     except (OSError, ValueError) as error:
         raise unreadable(file.location, error) from None
-    if len(data) != (part.stop - part.start) * size:
+    if not whole or len(data) != (part.stop - part.start) * size:
         raise UnreadableShardError(f"{file.location} cannot be read: it ends too early.")
     return np.frombuffer(data, dtype=found).reshape(-1, n_features)
 
