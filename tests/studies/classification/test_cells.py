@@ -100,7 +100,7 @@ def test_an_in_domain_proxy_is_trained_once_for_all_methods(
 
 
 def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> None:
-    from gmmatch.studies.classification.proxies import attacked_images
+    from gmmatch.studies.classification.attacks import attacked_images
 
     data = load_images("digits", limit=300, test_limit=100)
     spec = CorruptionSpec.parse("fgsm:50%")

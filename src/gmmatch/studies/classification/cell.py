@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.studies.classification.amounts import budget
+from gmmatch.studies.classification.attacks import attacked_images
 from gmmatch.studies.classification.cache import Arrays, Cache
 from gmmatch.studies.classification.corruptions import ATTACKS, CorruptionSpec, NoisyImages, corrupt_data
 from gmmatch.studies.classification.data import ImageData, load_images
@@ -20,8 +22,9 @@ from gmmatch.studies.classification.downstream import (
     train_network,
 )
 from gmmatch.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
-from gmmatch.studies.classification.proxies import Embedded, ProxySpec, attacked_images, embed_data
+from gmmatch.studies.classification.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
 from gmmatch.studies.study import Measured
+from gmmatch.types import Indices
 
 CODE = "cells-1"
 """Stands for how a cell is measured. A change that moves the numbers gets the next number."""
@@ -86,102 +89,106 @@ class MeasureCell:
     ) -> Measured:
         """Measure a cell; ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
         with limited_threads(self.places.threads):
-            return self._measure(data, encoder, downstream, network, recipe, corruption, amount, method, seed)
+            given = _Given.of(self.places, CorruptionSpec.parse(corruption), recipe, seed)
+            proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+            key = {
+                "code": CODE,
+                "data": data,
+                "encoder": encoder,
+                "recipe": recipe if proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS else "",
+                "corruption": corruption,
+                "amount": amount,
+                "method": method,
+                "seed": seed,
+            }
+            picked = given.picked(key)
+            rows = picked["rows"]
+            began = time.perf_counter()
+            accuracies = given.probe(rows) if downstream == "probe" else given.train(network, rows)
+            return {
+                **accuracies,
+                "contamination": float(given.noisy.corrupt[rows].mean()),
+                "n_picked": len(rows),
+                "select_seconds": float(picked["seconds"]),
+                "train_seconds": time.perf_counter() - began,
+                "device": device_name(given.device),
+            }
 
-    def _measure(
-        self,
-        data: str,
-        encoder: str,
-        downstream: str,
-        network: str,
-        recipe: str,
-        corruption: str,
-        amount: str,
-        method: str,
-        seed: int,
-    ) -> Measured:
-        images = self.places.load()
-        device, cache = pick_device(self.places.device), _cache(self.places.cache)
-        spec = CorruptionSpec.parse(corruption)
-        proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
-        noisy = self._noisy(images, spec, recipe, seed, cache, device)
 
-        def embedded() -> Embedded:
-            return embed_data(
-                images, noisy, spec, proxy, seed=seed, recipe=recipe, cache=cache, device=device
-            )
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The data of a cell as its methods and its training see them."""
 
-        key = {
-            "code": CODE,
-            "data": data,
-            "encoder": encoder,
-            "recipe": recipe if proxy.kind == "in-domain" or spec.kind in ATTACKS else "",
-            "corruption": corruption,
-            "amount": amount,
-            "method": method,
-            "seed": seed,
-        }
-        threads = self.places.threads
+    places: Places
+    spec: CorruptionSpec
+    recipe: str
+    seed: int
+    images: ImageData
+    noisy: NoisyImages
+    cache: Cache
+    device: str
 
-        def ranked() -> Arrays:
-            # Rankings that a model was trained for serve every amount.
-            shared = {**key, "amount": "all"}
-            return cache.get(
-                "rankings", shared, lambda: rank_all(embedded(), noisy.labels, method, seed, threads)
-            )
-
-        def picked_rows() -> Arrays:
-            if learns_scores(method):
-                return cut_ranking(ranked(), budget(amount, images.n_classes))
-            return pick(embedded(), noisy.labels, budget(amount, images.n_classes), method, seed, threads)
-
-        picked = cache.get("selections", key, picked_rows)
-        rows = picked["rows"]
-        began = time.perf_counter()
-        more: Measured = {}
-        if downstream == "probe":
-            found = embedded()
-            accuracy = probe_accuracy(
-                found.train[rows], noisy.labels[rows], found.test, images.y_test, seed=seed, device=device
-            )
-        else:
-            trained = train_network(
-                network,
-                noisy.images[rows],
-                noisy.labels[rows],
-                n_classes=images.n_classes,
-                recipe=recipe,
-                seed=seed,
-                device=device,
-                test=(images.x_test, images.y_test),
-            )
-            accuracy = trained.accuracy
-            more = {f"top_{top}": value for top, value in trained.accuracies.items() if top > 1}
-        return {
-            "accuracy": accuracy,
-            **more,
-            "contamination": float(noisy.corrupt[rows].mean()),
-            "n_picked": len(rows),
-            "select_seconds": float(picked["seconds"]),
-            "train_seconds": time.perf_counter() - began,
-            "device": device_name(device),
-        }
-
-    def _noisy(
-        self, images: ImageData, spec: CorruptionSpec, recipe: str, seed: int, cache: Cache, device: str
-    ) -> NoisyImages:
+    @classmethod
+    def of(cls, places: Places, spec: CorruptionSpec, recipe: str, seed: int) -> _Given:
+        images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
         attacked = None
         if spec.kind in ATTACKS:
+            network = places.proxy_network
             attacked = attacked_images(
-                images,
-                spec,
-                network=self.places.proxy_network,
-                recipe=recipe,
-                seed=seed,
-                cache=cache,
-                device=device,
+                images, spec, network=network, recipe=recipe, seed=seed, cache=cache, device=device
             )
-        return corrupt_data(images, spec, seed, attacked)
+        noisy = corrupt_data(images, spec, seed, attacked)
+        return cls(places, spec, recipe, seed, images, noisy, cache, device)
+
+    def embedded(self) -> Embedded:
+        proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+        return embed_data(
+            self.images,
+            self.noisy,
+            self.spec,
+            proxy,
+            seed=self.seed,
+            recipe=self.recipe,
+            cache=self.cache,
+            device=self.device,
+        )
+
+    def picked(self, key: dict[str, Any]) -> Arrays:
+        """Return the picks that a key stands for, made only if the cache does not have them."""
+        method, amount = key["method"], budget(key["amount"], self.images.n_classes)
+        labels, threads = self.noisy.labels, self.places.threads
+
+        def ranked() -> Arrays:
+            return rank_all(self.embedded(), labels, method, self.seed, threads)
+
+        def make() -> Arrays:
+            if learns_scores(method):
+                # What a model was trained for serves every amount.
+                return cut_ranking(self.cache.get("rankings", {**key, "amount": "all"}, ranked), amount)
+            return pick(self.embedded(), labels, amount, method, self.seed, threads)
+
+        return self.cache.get("selections", key, make)
+
+    def probe(self, rows: Indices) -> Measured:
+        found, labels = self.embedded(), self.noisy.labels[rows]
+        accuracy = probe_accuracy(
+            found.train[rows], labels, found.test, self.images.y_test, seed=self.seed, device=self.device
+        )
+        return {"accuracy": accuracy}
+
+    def train(self, network: str, rows: Indices) -> Measured:
+        trained = train_network(
+            network,
+            self.noisy.images[rows],
+            self.noisy.labels[rows],
+            n_classes=self.images.n_classes,
+            recipe=self.recipe,
+            seed=self.seed,
+            device=self.device,
+            test=(self.images.x_test, self.images.y_test),
+        )
+        others = {f"top_{top}": value for top, value in trained.accuracies.items() if top > 1}
+        return {"accuracy": trained.accuracy, **others}
 
 
 @lru_cache(maxsize=1)

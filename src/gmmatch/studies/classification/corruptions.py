@@ -101,7 +101,7 @@ def corrupt_data(
         Decides which rows, and how.
     attacked
         For the attacks: the images that an attack made; see
-        :func:`~gmmatch.studies.classification.proxies.attacked_images`.
+        :func:`~gmmatch.studies.classification.attacks.attacked_images`.
 
     Examples
     --------

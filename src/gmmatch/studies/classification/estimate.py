@@ -143,6 +143,7 @@ def _cell_seconds(
 def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[tuple[str, str]]:
     """Count the networks that cells share: proxies of every corruption and seed, and those to attack."""
     proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
+    target = proxy.spec if proxy.kind == IN_DOMAIN else plan.proxy_network
     found: set[tuple[str, str, str, int]] = set()
     for cell in left:
         recipe = cell.get("recipe", "")
@@ -151,7 +152,7 @@ def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[
         if proxy.kind == IN_DOMAIN:
             found.add((proxy.spec, recipe, cell["corruption"], cell["seed"]))
         if CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS:
-            found.add((plan.proxy_network, recipe, f"target of {cell['corruption']}", cell["seed"]))
+            found.add((target, recipe, f"target of {cell['corruption']}", cell["seed"]))
     return Counter((network, recipe) for network, recipe, _, _ in found)
 
 

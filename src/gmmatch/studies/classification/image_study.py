@@ -217,7 +217,8 @@ class ImageStudy:
 
 
 def places_of(plan: Plan, *, cache: str, device: str, threads: int) -> Places:
-    """Return where the things of a plan are."""
+    """Return where the things of a plan are; attacks are made on the in-domain network where one is named."""
+    proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
     return Places(
         dataset=plan.dataset,
         encoder=plan.encoder,
@@ -226,7 +227,7 @@ def places_of(plan: Plan, *, cache: str, device: str, threads: int) -> Places:
         image_size=plan.image_size,
         limit=plan.limit,
         test_limit=plan.test_limit,
-        proxy_network=plan.proxy_network,
+        proxy_network=proxy.spec if proxy.kind == IN_DOMAIN else plan.proxy_network,
         threads=threads,
     )
 

@@ -20,7 +20,7 @@ from gmmatch.studies.classification.downstream import recipe_named, train_networ
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
 # Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
-_VERSION = 1
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -122,61 +122,6 @@ def embed_data(
     return _frozen(data, noisy, corruption, proxy, seed, cache, device)
 
 
-def attacked_images(
-    data: ImageData,
-    corruption: CorruptionSpec,
-    *,
-    network: str,
-    recipe: str,
-    seed: int,
-    cache: Cache,
-    device: str,
-) -> NDArray[np.uint8]:
-    """Return the training images under an attack on a network that was trained on them."""
-    key = {
-        "version": _VERSION,
-        "data": data.fingerprint,
-        "corruption": corruption.text,
-        "network": network,
-        "recipe": repr(recipe_named(recipe)),
-        "seed": seed,
-    }
-
-    def attack() -> Arrays:
-        import torch
-
-        from gmmatch.corruption import FGSM, PGD
-        from gmmatch.training.images import put_images
-
-        trained = train_network(
-            network,
-            data.x_train,
-            data.y_train,
-            n_classes=data.n_classes,
-            recipe=recipe,
-            seed=seed,
-            device=device,
-        )
-        place = put_images(data.x_train[:2], data.y_train[:2], device=device)
-        full = put_images(data.x_train, data.y_train)
-        mean, deviation = (one.to(place.device)[:, None, None] for one in (full.mean, full.deviation))
-        method = {"pgd": PGD, "fgsm": FGSM}[corruption.kind](rate=corruption.rate, seed=seed)
-        pixels = torch.as_tensor(data.x_train).permute(0, 3, 1, 2).float() / 255.0
-
-        class Normalized(torch.nn.Module):
-            def __init__(self, model: torch.nn.Module) -> None:
-                super().__init__()
-                self.model = model
-
-            def forward(self, x: Any) -> Any:
-                return self.model((x - mean) / deviation)
-
-        found = method.apply(pixels, torch.as_tensor(data.y_train), Normalized(trained.model)).data
-        return {"images": (found * 255.0).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()}
-
-    return cache.get("attacks", key, attack)["images"]
-
-
 def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return images.reshape(len(images), -1).astype(np.float32) / np.float32(255.0)
 
@@ -208,7 +153,7 @@ def _in_domain(
     device: str,
 ) -> Embedded:
     key = {
-        "version": _VERSION,
+        "version": VERSION,
         "data": data.fingerprint,
         "corruption": corruption.text,
         "network": proxy.spec,
@@ -216,46 +161,50 @@ def _in_domain(
         "seed": seed,
     }
     recording = cache.path("proxies", key).with_suffix(".dynamics.npz")
-
-    def train() -> Arrays:
-        from gmmatch.training.dynamics import Dynamics
-        from gmmatch.training.evaluation import predict
-        from gmmatch.training.images import put_images
-
-        plan = recipe_named(recipe)
-        recorder = Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
-        steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
-
-        def record(rows: Any, logits: Any, codes: Any) -> None:
-            nonlocal seen
-            recorder.update(rows, logits, codes)
-            seen += 1
-            if seen % steps == 0:
-                recorder.end_epoch()
-
-        trained = train_network(
-            proxy.spec,
-            noisy.images,
-            noisy.labels,
-            n_classes=data.n_classes,
-            recipe=recipe,
-            seed=seed,
-            device=device,
-            on_batch=record,
-        )
-        recorder.save(recording)
-        features: Any = trained.model.features
-        images = put_images(noisy.images, noisy.labels, device=device)
-        test = put_images(
-            data.x_test, data.y_test, device=device, mean=images.mean, deviation=images.deviation
-        )
-        return {
-            name: predict(trained.model, part, of=features).half().cpu().numpy()
-            for name, part in (("train", images), ("test", test))
-        }
-
-    found = cache.get("proxies", key, train)
+    found = cache.get(
+        "proxies", key, lambda: _train_proxy(data, noisy, proxy.spec, seed, recipe, device, recording)
+    )
     return Embedded(found["train"], found["test"], recording if recording.exists() else None)
+
+
+def _train_proxy(
+    data: ImageData, noisy: NoisyImages, network: str, seed: int, recipe: str, device: str, recording: Path
+) -> Arrays:
+    """Train a network on the data as they are; return its features, and record how it learnt."""
+    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.training.evaluation import predict
+    from gmmatch.training.images import put_images
+
+    plan = recipe_named(recipe)
+    # EL2N tells most early in a training.
+    recorder = Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
+    steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
+
+    def record(rows: Any, logits: Any, codes: Any) -> None:
+        nonlocal seen
+        recorder.update(rows, logits, codes)
+        seen += 1
+        if seen % steps == 0:
+            recorder.end_epoch()
+
+    trained = train_network(
+        network,
+        noisy.images,
+        noisy.labels,
+        n_classes=data.n_classes,
+        recipe=recipe,
+        seed=seed,
+        device=device,
+        on_batch=record,
+    )
+    recorder.save(recording)
+    features: Any = trained.model.features
+    images = put_images(noisy.images, noisy.labels, device=device)
+    test = put_images(data.x_test, data.y_test, device=device, mean=images.mean, deviation=images.deviation)
+    return {
+        name: predict(trained.model, part, of=features).half().cpu().numpy()
+        for name, part in (("train", images), ("test", test))
+    }
 
 
 def _frozen(
@@ -268,7 +217,7 @@ def _frozen(
     device: str,
 ) -> Embedded:
     encoder = _encoder(proxy.spec, device)
-    key = {"version": _VERSION, "data": data.fingerprint, "encoder": encoder.fingerprint}
+    key = {"version": VERSION, "data": data.fingerprint, "encoder": encoder.fingerprint}
     clean = cache.get(
         "embeddings",
         key,
