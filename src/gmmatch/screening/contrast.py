@@ -80,9 +80,9 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
     shares[np.arange(len(given)), given] = 1.0
     channel = first_channel(given, n_classes)
     for _ in range(_ROUNDS):
-        sums = _class_sums(points, shares, folds, used, sample)
+        sums = _class_sums(points, shares, given, folds, used, sample)
         scores = _judge(points, folds, whole, sums)
-        fitted = [fit_channel(one, given, channel) for one in scores]
+        fitted = [fit_channel(one[used], given[used], channel) for one in scores]
         best = int(np.argmax([one.likelihood for one in fitted]))
         channel = fitted[best]
         shares = channel.responsibilities(scores[best], given)
@@ -128,19 +128,28 @@ def _scatter(points: Points, chosen: Indices) -> NDArray[np.float64]:
     return total
 
 
-def _class_sums(points: Points, shares: Scores, folds: Indices, used: Mask, sample: Mask) -> list[Sums]:
-    """Return, for each fold, the classes' sums of rows and of shares, over all rows and over the sample."""
+def _class_sums(
+    points: Points, shares: Scores, given: Indices, folds: Indices, used: Mask, sample: Mask
+) -> list[Sums]:
+    """Return, for each fold, the classes' sums over the rows that have their label, and over the sample.
+
+    The centre of a class comes from rows with its label alone: rows of no class at all, which look like some
+    class all the same, would carry it away otherwise.
+    """
+    own = np.zeros_like(shares)
+    own[np.arange(len(given)), given] = shares[np.arange(len(given)), given]
     totals = np.zeros((FOLDS, 2, shares.shape[1], points.width))
     for positions, block in points.blocks():
         for fold in range(FOLDS):
             mine = folds[positions] == fold
-            for number, among in enumerate((used, sample)):
+            for number, (among, counts) in enumerate(((used, own), (sample, shares))):
                 counted = np.flatnonzero(mine & among[positions])
-                totals[fold, number] += shares[positions[counted]].T @ block[counted]
+                totals[fold, number] += counts[positions[counted]].T @ block[counted]
     found = []
     for fold in range(FOLDS):
-        weights = [shares[(folds == fold) & among].sum(axis=0, dtype=np.float64) for among in (used, sample)]
-        found.append(Sums(totals[fold, 0], weights[0], totals[fold, 1], weights[1]))
+        all_weights = own[(folds == fold) & used].sum(axis=0, dtype=np.float64)
+        sample_weights = shares[(folds == fold) & sample].sum(axis=0, dtype=np.float64)
+        found.append(Sums(totals[fold, 0], all_weights, totals[fold, 1], sample_weights))
     return found
 
 

@@ -154,15 +154,22 @@ def _contrast(
     width = int(np.clip(len(members) // _ROWS_PER_DIRECTION, _LEAST_WIDTH, _WIDTH))
     if rows.n_features > width:
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
-    contrast = contrast_rows(points, codes, ~gross, len(judged))
-    trust = np.where(gross, 0.0, contrast.trust(codes))
-    least = threshold(trust[~gross], tolerance) if (~gross).any() else 0.5
+    foreign = np.full(len(members), -np.inf)
+    # What is foreign bends the classes' models: once it is known, they are fitted again without it.
+    for _ in range(2):
+        used = ~gross & (foreign <= 0.0)
+        contrast = contrast_rows(points, codes, used, len(judged))
+        trust = np.where(gross, 0.0, contrast.trust(codes))
+        least = threshold(trust[used], tolerance) if used.any() else 0.5
+        if method != "auto":
+            break
+        odds = foreign_odds(points, codes, used & (trust >= least), contrast)
+        if not (odds > 0.0).any():
+            break
+        foreign = np.maximum(foreign, odds)
     wrong = _log_odds(1.0 - trust) - _log_odds(np.array([1.0 - least]))[0]
     # Rounding aside, a row at the threshold stays.
     wrong = np.where(trust >= least, np.minimum(wrong, 0.0), np.maximum(wrong, 1e-12))
-    foreign = np.full(len(members), -np.inf)
-    if method == "auto":
-        foreign = foreign_odds(points, codes, (trust >= least) & ~gross, contrast)
     suspicion, reason = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.int8)
     suspicion[members] = np.maximum(wrong, foreign)
     reason[members] = np.where(wrong > 0.0, REASONS.index(OTHER_CLASS), 0)
