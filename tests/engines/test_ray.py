@@ -73,6 +73,16 @@ def expected(task):
     return select_on(LocalEngine(1), **task)
 
 
+@pytest.mark.parametrize(
+    ("address", "reason"), [("127.0.0.1:1", "refused"), ("nonsense", "Invalid address format")]
+)
+def test_where_no_cluster_answers_is_said_at_once(address, reason):
+    if ray.is_initialized():
+        pytest.skip("this process is connected to a cluster")
+    with pytest.raises(InvalidInputError, match=f"{address}.*no Ray cluster can be joined there.*{reason}"):
+        RayEngine(address)
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_the_picks_are_those_of_the_local_engine(nodes, task, expected, workers):
     found = select_on(RayEngine(workers=workers), **task)

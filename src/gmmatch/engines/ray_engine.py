@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ class RayPlacement(Placement):
         try:
             return self.actors[number].run.remote(method, *arguments)
         except self._ray.exceptions.RayActorError as error:
-            raise Died(_first_line(error)) from None
+            raise Died(_reason(error)) from None
 
     def wait(self, number: int, pending: Any) -> Any:
         """Return a call's result."""
@@ -133,7 +134,7 @@ class RayPlacement(Placement):
         except errors.RayTaskError as error:
             raise error.cause if isinstance(error.cause, Exception) else error from None
         except (errors.RayActorError, errors.WorkerCrashedError, errors.ObjectLostError) as error:
-            raise Died(_first_line(error)) from None
+            raise Died(_reason(error)) from None
 
     def share(self, value: Any) -> Any:
         """Store a large argument once."""
@@ -159,7 +160,7 @@ class RayPlacement(Placement):
                 "jobs may hold its CPUs (`ray status` shows them). Ask for fewer workers, or wait."
             ) from None
         except errors.RayActorError as error:
-            raise Died(_first_line(error)) from None
+            raise Died(_reason(error)) from None
 
 
 def _import_ray() -> Any:
@@ -177,13 +178,21 @@ def _connect(ray: Any, address: str | None) -> None:
     if address is None:
         options["include_dashboard"] = False
     try:
+        _knock(address)
         # "local" and not None, which would look for a running cluster first.
         ray.init(address=address or "local", **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise InvalidInputError(
-            f"address={address!r}: no Ray cluster answers there ({_first_line(error)}). Start one by "
-            "`ray start --head`, or leave the address out to run on this machine."
+            f"address={address!r}: no Ray cluster can be joined there ({_reason(error)}). Start one by `ray start "
+            "--head`, or leave the address out to run on this machine."
         ) from None
+
+
+def _knock(address: str | None) -> None:
+    """Raise at once if nobody listens at host:port; Ray would go on trying for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10.0).close()
 
 
 def _checked_workers(workers: int, cpus: int) -> int:
@@ -197,5 +206,9 @@ def _checked_workers(workers: int, cpus: int) -> int:
     return cpus if workers == -1 else workers
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+def _reason(error: BaseException) -> str:
+    """Return what went wrong in one line; of an error within an error, the inner one's."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return (
+        (lines[-1] if "Traceback" in str(error) else lines[0]).rstrip(".") if lines else type(error).__name__
+    )
