@@ -91,7 +91,8 @@ def test_who_is_first_and_whether_the_order_agrees() -> None:
 def test_variants_are_compared_with_the_method_they_change() -> None:
     lines = variant_lines(results(cell("gm-matching", 0.5), cell("gm-matching-unit", 0.52)))
     assert len(lines) == 1
-    assert "+2.0 points on average over 1 columns" in lines[0]
+    assert "under corruption +2.0 points on average (from +2.0 to +2.0, 1 columns)" in lines[0]
+    assert "without corruption" not in lines[0]
 
 
 @pytest.mark.parametrize(("theirs", "value"), [([1, 2, 3, 4], 1.0), ([4, 3, 2, 1], -1.0)])

@@ -43,18 +43,26 @@ def _without_variants(column: dict[str, float]) -> dict[str, float]:
 def variant_lines(results: Results) -> list[str]:
     """Return what the variants of a method change, in points of accuracy, where both were measured."""
     lines = []
+    blocks = measured_blocks(results, ())
     for variant, (method, _) in VARIANTS.items():
-        gains = [
-            column[variant] - column[method]
-            for block in measured_blocks(results, ())
-            for column in (block.column(amount) for amount in block.amounts)
-            if variant in column and method in column
-        ]
-        if gains:
-            lines.append(
-                f"{METHOD_NAMES[variant]} instead of {METHOD_NAMES[method]}: {np.mean(gains):+.1f} points on average "
-                f"over {len(gains)} columns (from {min(gains):+.1f} to {max(gains):+.1f})."
-            )
+        told = []
+        for state, chosen in (
+            ("without corruption", [block for block in blocks if block.setting.corruption == "none"]),
+            ("under corruption", [block for block in blocks if block.setting.corruption != "none"]),
+        ):
+            gains = [
+                column[variant] - column[method]
+                for block in chosen
+                for column in map(block.column, block.amounts)
+                if variant in column and method in column
+            ]
+            if gains:
+                told.append(
+                    f"{state} {np.mean(gains):+.1f} points on average (from {min(gains):+.1f} to {max(gains):+.1f}, "
+                    f"{len(gains)} columns)"
+                )
+        if told:
+            lines.append(f"{METHOD_NAMES[variant]}, in place of {METHOD_NAMES[method]}: {'; '.join(told)}.")
     return lines
 
 
