@@ -88,7 +88,9 @@ def test_the_same_seed_gives_the_same_weights(name):
     assert not torch.equal(drawn[0], drawn[2])
 
 
-def test_batch_norms_of_efficientnet_are_those_of_the_paper():
-    network = build_network("efficientnet-b0", 10, image_size=8)
+@pytest.mark.parametrize(("size", "momentum"), [(224, 0.01), (32, 0.1)])
+def test_batch_norms_of_efficientnet_are_the_papers_on_imagenet_and_faster_on_small_images(size, momentum):
+    with torch.device("meta"):
+        network = build_network("efficientnet-b0", 10, image_size=size)
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
-    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-3, 0.01)}
+    assert {(norm.eps, norm.momentum) for norm in norms} == {(1e-3, momentum)}
