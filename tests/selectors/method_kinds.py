@@ -9,6 +9,8 @@ import gmmatch as gm
 NEEDS_TORCH = ("forgetting", "grand", "el2n")
 NEEDS_LABELS = (*NEEDS_TORCH, "optimization")
 MODEL_BASED = (*NEEDS_LABELS, "self-supervised")
-ROW_BASED = tuple(name for name in gm.methods() if name not in MODEL_BASED)
+# Rule rows out by what all rows look like, so that copies, weights and other classes matter differently.
+SCREENING = ("robust",)
+ROW_BASED = tuple(name for name in gm.methods() if name not in (*MODEL_BASED, *SCREENING))
 # Every method that runs on this machine.
 RUNNABLE = tuple(name for name in gm.methods() if name not in NEEDS_TORCH or find_spec("torch") is not None)
