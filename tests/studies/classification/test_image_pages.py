@@ -56,6 +56,7 @@ def test_committed_results_are_of_this_code_and_of_no_machine(name: str) -> None
         assert (DOCS / "images" / "studies" / file).stat().st_size < 250_000
 
 
+@pytest.mark.slow
 def test_results_are_taken_with_figures_drawn_from_them(tmp_path: Path) -> None:
     done = [name for name in image_study_names() if (DOCS / "results" / "studies" / f"{name}.json").exists()]
     if not done:
