@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -226,15 +226,27 @@ def _code(label: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the pages; what ``python -m gmmatch.studies.pages`` runs."""
-    parser = argparse.ArgumentParser(description="Write the studies' pages of the documentation.")
+    write_from_command_line(
+        arguments, "Write the studies' pages of the documentation.", take_results, write_pages
+    )
+
+
+def write_from_command_line(
+    arguments: Sequence[str] | None,
+    description: str,
+    take: Callable[[Path, Path], None],
+    write: Callable[[Path], object],
+) -> None:
+    """Read ``--docs`` and ``--take`` and do what they say."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="the documentation's folder")
     parser.add_argument(
         "--take", type=Path, help="copy the results in this folder into the documentation first"
     )
     options = parser.parse_args(arguments)
     if options.take is not None:
-        take_results(options.take, options.docs)
-    write_pages(options.docs)
+        take(options.take, options.docs)
+    write(options.docs)
 
 
 if __name__ == "__main__":

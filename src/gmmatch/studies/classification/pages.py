@@ -6,7 +6,6 @@ what ``gmmatch reproduce`` wrote there and draws the figures. No number on a pag
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from gmmatch.studies.classification.agreement import (
 from gmmatch.studies.classification.image_study import ImageStudy
 from gmmatch.studies.classification.running import draw_pictures, has_numbers, pictures_of
 from gmmatch.studies.classification.tables import study_tables
-from gmmatch.studies.pages import figure, markdown_table
+from gmmatch.studies.pages import figure, markdown_table, write_from_command_line
 from gmmatch.studies.records import as_results, load_results, read_record
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Table
@@ -203,15 +202,7 @@ def _record(docs: Path, name: str) -> dict[str, Any] | None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the pages; what ``python -m gmmatch.studies.classification.pages`` runs."""
-    parser = argparse.ArgumentParser(description="Write the pages of the studies on images.")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="the documentation's folder")
-    parser.add_argument(
-        "--take", type=Path, help="copy the results in this folder into the documentation first"
-    )
-    options = parser.parse_args(arguments)
-    if options.take is not None:
-        take_results(options.take, options.docs)
-    write_pages(options.docs)
+    write_from_command_line(arguments, "Write the pages of the studies on images.", take_results, write_pages)
 
 
 if __name__ == "__main__":
