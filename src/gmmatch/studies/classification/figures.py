@@ -61,8 +61,11 @@ def draw_accuracy(results: Results) -> Any:
 def _draw_block(panel: Any, block: Block) -> None:
     amounts = [one for one in block.amounts if len(block.cells.where(amount=one)) and one != "100%"]
     # The tables have the variants; four more lines of one colour would tell nobody anything.
-    for method in [name for name in block.cells.distinct("method") if name not in _LEFT_OUT]:
-        points = [(place, block.accuracy(method, one)) for place, one in enumerate(amounts)]
+    methods = [name for name in block.cells.distinct("method") if name not in _LEFT_OUT]
+    for number, method in enumerate(methods):
+        # Points above a single amount stand side by side.
+        aside = (number + 0.5) / len(methods) - 0.5 if len(amounts) == 1 else 0.0
+        points = [(place + aside, block.accuracy(method, one)) for place, one in enumerate(amounts)]
         points = [(place, found) for place, found in points if found is not None]
         if not points:
             continue
