@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,10 @@ LONG = LongRun("gmmatch reproduce small")
 
 
 def measure(*, x: int, seed: int) -> dict[str, int]:
-    """Fail for 2; kill the process for 13."""
+    """Fail for 2."""
     if x == 2:
         raise ValueError("two is not measured\nsecond line")
-    if x == 13:
-        os._exit(3)
-    return {"value": 10 * x, "pid": os.getpid()}
+    return {"value": 10 * x}
 
 
 class Counting:
@@ -88,11 +87,29 @@ def test_no_cell_begins_after_the_time_is_up_and_the_results_hold_what_is_done(t
     assert not (tmp_path / "small.partial.jsonl").exists()
 
 
+DEADLY = """
+import importlib
+import os
+
+def measure(*, x, seed):
+    if x == 2:
+        raise ValueError("two is not measured")
+    if x == 13:
+        os._exit(3)
+    return {"value": 10 * x, "pid": os.getpid()}
+"""
+
+
 @pytest.mark.slow
-def test_a_process_that_dies_costs_its_own_cell_alone(tmp_path: Path) -> None:
+def test_a_process_that_dies_costs_its_own_cell_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deadly_cells.py").write_text(DEADLY)
+    monkeypatch.syspath_prepend(tmp_path)  # where the processes find it too
+    function = importlib.import_module("deadly_cells").measure
     with Workers(2) as workers:
         results = run_study(
-            study_of(measure, 1, 2, 13, 4, 5, 6), output=tmp_path, workers=workers, long_run=LONG
+            study_of(function, 1, 2, 13, 4, 5, 6), output=tmp_path / "out", workers=workers, long_run=LONG
         )
     values = {cell["x"]: cell.get("value") for cell in results["values"]}
     assert values == {1: 10, 2: None, 13: None, 4: 40, 5: 50, 6: 60}

@@ -150,37 +150,49 @@ def _in_parallel(
                 if not waiting:
                     return
             # A cell that was running when a process died runs again alone, to tell which one it was.
-            source, most = (suspects, 1) if suspects else (queue, 2 * workers.jobs)
-            while source and len(waiting) < most:
-                task = source.popleft()
-                pool = workers.pool
-                assert pool is not None
-                waiting[pool.submit(measure_cell, task.part.measure, dict(task.fixed), task.cell)] = task
-                if source is suspects:
-                    break
+            if suspects and not waiting:
+                _submit(suspects, 1, waiting, workers)
+            elif not suspects:
+                _submit(queue, 2 * workers.jobs, waiting, workers)
             alone = len(waiting) == 1
             ready, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in ready:
                 task = waiting.pop(future)
                 try:
-                    yield task, future.result()
+                    outcome: Outcome = future.result()
                 except BrokenExecutor as error:
                     if not keep_going:
                         raise
                     workers.restart()
                     if alone:
                         yield task, Failure(f"its process died ({error})")
-                        break
-                    suspects.extend([task, *waiting.values()])
-                    waiting.clear()
+                    else:
+                        suspects.extend([task, *waiting.values()])
+                        waiting.clear()
                     break
                 except Exception as error:
                     if not keep_going:
                         raise
-                    yield task, Failure.of(error)
+                    outcome = Failure.of(error)
+                yield task, outcome
     finally:
         for future in waiting:
             future.cancel()
+
+
+def _submit(source: deque[Task], most: int, waiting: dict[Future[Measured], Task], workers: Workers) -> None:
+    """Hand tasks to the pool until so many wait, or until it turns out that a process died."""
+    while source and len(waiting) < most:
+        task, pool = source[0], workers.pool
+        assert pool is not None
+        try:
+            future = pool.submit(measure_cell, task.part.measure, dict(task.fixed), task.cell)
+        except BrokenExecutor:
+            if waiting:
+                return  # those that wait say so themselves
+            workers.restart()
+            continue
+        waiting[future] = source.popleft()
 
 
 def measure_cell(
