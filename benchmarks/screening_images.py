@@ -33,7 +33,8 @@ def measure(options: argparse.Namespace, rate: float, noise: float, share: float
     rows[spoilt["rows"][chosen]] = spoilt["embeddings"][chosen].astype(np.float32)
     kinds = np.full(len(rows), "", dtype=object)
     kinds[spoilt["rows"][chosen]] = spoilt["kinds"][chosen].astype(object)
-    given = noisy_labels(labels, str(noise), None, options.seed)
+    # Another seed than the images' own, which would make the labels of the spoilt images wrong and no others.
+    given = noisy_labels(labels, str(noise), None, options.seed + 1)
     names = sorted(set(kinds) - {""})
     found: dict[str, Any] = {"spoilt": rate, "label_noise": noise, "share": share}
     found["in_the_data"] = {name: float(np.mean(kinds == name)) for name in names}

@@ -78,11 +78,11 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
     whole = [_scatter(points, np.flatnonzero(sample & (folds == fold))) for fold in range(FOLDS)]
     shares = np.zeros((len(given), n_classes), dtype=np.float32)
     shares[np.arange(len(given)), given] = 1.0
-    channel = first_channel(given, n_classes)
+    start = first_channel(given, n_classes)
     for _ in range(_ROUNDS):
         sums = _class_sums(points, shares, given, folds, used, sample)
         scores = _judge(points, folds, whole, sums)
-        fitted = [fit_channel(one[used], given[used], channel) for one in scores]
+        fitted = [fit_channel(one[used], given[used], start) for one in scores]
         best = int(np.argmax([one.likelihood for one in fitted]))
         channel = fitted[best]
         shares = channel.responsibilities(scores[best], given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,18 @@ class Center:
     point: Vector
     distances: Vector
     typical: float
+    reach: float = GROSS
 
     @property
     def gross(self) -> Mask:
-        """Rows over ten times as far out as the median row."""
-        found: Mask = self.distances > GROSS * self.typical
+        """Rows over ``reach`` times as far out as the median row."""
+        found: Mask = self.distances > self.reach * self.typical
         return found
 
     @property
     def suspicion(self) -> Vector:
         """The logarithm of how many times too far out a row lies."""
-        scale = GROSS * self.typical if self.typical > 0.0 else 1.0
+        scale = self.reach * self.typical if self.typical > 0.0 else 1.0
         found: Vector = np.log(np.maximum(self.distances, 1e-300) / scale)
         return found
 
@@ -63,6 +64,8 @@ def robust_center(rows: Rows, threads: int = 1) -> Center:
 def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> Screening:
     """Keep the rows that the largest ``n_modes`` Gaussians explain at least twice as well as all else."""
     center = robust_center(rows, threads)
+    if (n_modes or 1) > 1:  # clusters may well lie farther apart than a cluster's rows
+        center = replace(center, reach=GROSS**3)
     inside = np.flatnonzero(~center.gross)
     suspicion = np.where(center.gross, np.maximum(center.suspicion, 1e-12), -np.inf)
     if rows.n_features < _LEADING + _LEFT_OVER:
@@ -70,6 +73,8 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     else:
         axes = leading_axes(rows, center, _LEADING)
     points = coordinates(rows, center, axes)
+    # Copies are no further evidence.
+    inside = np.sort(inside[np.unique(points[inside], axis=0, return_index=True)[1]])
     fitted = inside[spread_sample(len(inside), _FITTED_ROWS)]
     best: tuple[Mixture, NDArray[np.float64], Vector] | None = None
     # In few coordinates less evidence tells two overlapping clusters apart, in many more of them show.

@@ -8,7 +8,7 @@ foreign if a gap lies between it and the rest, or if it takes its rows from all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class Groups:
     centers: Array
     weights: Vector
     slopes: Array
+    likelihood: float = -np.inf
 
     def scores(self, points: Array) -> Array:
         """Return log(weight · density) of each row in each group, but for a number per row."""
@@ -72,7 +73,9 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
         sample = (residuals.gather(fitted) @ axes).astype(np.float64)
         middle, whitening = _whitening(sample)
         white = ((sample - middle) @ whitening).astype(np.float32)
-        groups = fit_groups(white, count)
+        groups = _enough_groups(white, count)
+        if groups is None:
+            break
         foreign = _foreign_groups(groups, white, given[fitted], len(contrast.centers), contrast.channel.noise)
         if not foreign.any():
             break
@@ -119,6 +122,20 @@ def _whitening(points: Array) -> tuple[Vector, Array]:
     return middle, vectors / np.sqrt(np.maximum(values, 1e-8 * max(float(values[-1]), 1e-300)))
 
 
+def _enough_groups(white: Array, most: int) -> Groups | None:
+    """Return as many groups as the Bayesian information criterion asks for; None for a single one."""
+    n, width = white.shape
+    best, found = -0.5 * width, None
+    count = 2
+    while count <= most:
+        groups = fit_groups(white, count)
+        score = groups.likelihood - 0.5 * float(np.log(n)) * (count - 1) * (width + 1) / n
+        if score > best:
+            best, found = score, groups
+        count = most if count < most < 2 * count else 2 * count
+    return found
+
+
 def fit_groups(white: Array, count: int) -> Groups:
     """Fit Gaussians with one common scatter to rows whose mean is 0 and whose scatter is a unit sphere.
 
@@ -149,10 +166,11 @@ def fit_groups(white: Array, count: int) -> Groups:
         values = 1.0 + 1e-3 - np.linalg.eigvalsh(roots @ roots.T)
         likelihood = float((np.log(total) + top[:, 0]).mean())
         likelihood -= 0.5 * float(np.sum(np.log(values) + 1.0 / values))
+        likelihood -= 0.5 * (width - len(values)) * (np.log(1.0 + 1e-3) + 1.0 / (1.0 + 1e-3))
         if step > 5 and likelihood - last < 1e-3:
             break
         last = likelihood
-    return groups
+    return replace(groups, likelihood=likelihood)
 
 
 def _first_groups(white: Array, count: int) -> Array:

@@ -29,7 +29,7 @@ from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import warn_caller
 
 # Up to so many rows the kernel itself is used, beyond them its random features.
-_EXACT_ROWS = 4096
+_EXACT_ROWS = 10_000
 _BANDWIDTH_ROWS = 1000
 
 
@@ -147,10 +147,7 @@ class Robust(Selector):
 
     def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
         kept = screened.screening.kept
-        members = np.concatenate([group.rows for group in request.groups])
-        sample = members[kept[members]]
-        sample = sample if len(sample) else members
-        bandwidth = _bandwidth(rows, sample)
+        bandwidth = _bandwidth(rows, [group.rows[kept[group.rows]] for group in request.groups])
         largest = max(len(group.rows) for group in request.groups)
         if screened.responsibilities is None and largest <= _EXACT_ROWS:
             return RobustFacts(rows, kept, bandwidth)
@@ -199,6 +196,12 @@ def _counted(weights: Vector, kept: Mask) -> Vector:
     return shares
 
 
-def _bandwidth(rows: Rows, members: Indices) -> float:
-    """Return the median distance between rows that passed."""
-    return RBF().fit(rows.gather(members[spread_sample(len(members), _BANDWIDTH_ROWS)])).scale
+def _bandwidth(rows: Rows, groups: list[Indices]) -> float:
+    """Return the median distance between rows of the same group: what tells groups apart is not to be matched."""
+    share = max(2, _BANDWIDTH_ROWS // len(groups))
+    found = [
+        RBF().fit(rows.gather(members[spread_sample(len(members), share)])).scale
+        for members in groups
+        if len(members) > 1
+    ]
+    return float(np.median(found)) if found else 1.0
