@@ -1,0 +1,149 @@
+"""Write the tables of ``docs/guides/robust.md`` from the results: ``python -m benchmarks.screening_table``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parent.parent
+_RESULTS, _PAGE = _ROOT / "benchmarks" / "results", _ROOT / "docs" / "guides" / "robust.md"
+_NOISES = {"0": "none", "0.2": "20% symmetric", "0.4": "40% symmetric", "people": "by people (40%)"}
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def gaussian(content: dict[str, Any]) -> str:
+    """Return contamination and distance, and what overlapping clusters let in."""
+    rows = []
+    for case in content["cases"]:
+        rule = case.get("ratio_rule_let_in")
+        let_in = "" if rule is None else f"{case['let_in']:.1f} / {rule:.1f}"
+        linear = case.get("gm_matching_contamination")
+        rows.append([
+            str(case["dimensions"]), case["kind"], f"{case['share']:g}", f"{100 * case['contamination']:.1f}%",
+            f"{case['mmd']:.4f}", f"{case['oracle_mmd']:.4f}", f"{100 * case['clean_dropped']:.1f}%", let_in,
+            "" if linear is None else f"{100 * linear:.1f}%",
+        ])  # fmt: skip
+    head = [
+        "dimensions", "corrupt rows", "ψ", "corrupt picks", "MMD", "oracle's MMD", "clean rows dropped",
+        "let in / by the ratio rule", "corrupt picks of gm-matching",
+    ]  # fmt: skip
+    return _table(head, rows)
+
+
+def labels(content: dict[str, Any]) -> str:
+    """Return wrong labels and accuracy of every method, and the paired gains."""
+    runs, rows = content["runs"], []
+    methods = list(dict.fromkeys(run["method"] for run in runs))
+    for noise in dict.fromkeys(run["noise"] for run in runs):
+        for share in dict.fromkeys(run["share"] for run in runs):
+            cells = []
+            for method in methods:
+                mine = [r for r in runs if (r["noise"], r["share"], r["method"]) == (noise, share, method)]
+                wrong = 100 * np.mean([run["wrong_labels"] for run in mine])
+                accuracy = 100 * np.mean([run["accuracy"] for run in mine])
+                cells.append(f"{wrong:.1f}% / {accuracy:.2f}")
+            rows.append([_NOISES.get(noise, noise), f"{100 * share:g}%", *cells])
+    gains = [
+        [
+            _NOISES.get(one["noise"], one["noise"]), f"{100 * one['share']:g}%", one["peer"],
+            f"{one['gain']:+.2f}", f"{one['low']:+.2f} to {one['high']:+.2f}", str(one["seeds"]),
+        ]
+        for one in content["gains"]
+    ]  # fmt: skip
+    kept = [
+        [
+            _NOISES.get(noise, noise),
+            f"{100 * np.mean([k['wrong_labels'] for k in content['cleanlab_kept'] if k['noise'] == noise]):.1f}%",
+            f"{100 * np.mean([k['share_kept'] for k in content['cleanlab_kept'] if k['noise'] == noise]):.0f}%",
+        ]
+        for noise in dict.fromkeys(k["noise"] for k in content["cleanlab_kept"])
+    ]
+    return "\n\n".join([
+        "Wrong labels among the picks / accuracy of the probe:",
+        _table(["label noise", "kept", *methods], rows),
+        "Points of accuracy that `robust` is ahead, paired over seeds:",
+        _table(["label noise", "kept", "of", "points", "95% interval", "seeds"], gains),
+        "Wrong labels among all rows that cleanlab keeps:",
+        _table(["label noise", "wrong", "kept"], kept),
+        cost(content),
+    ])  # fmt: skip
+
+
+def cost(content: dict[str, Any]) -> str:
+    """Return the processor time of robust beside that of gm-matching in the same run."""
+    rows = []
+    for share in dict.fromkeys(run["share"] for run in content["runs"]):
+        seconds = {}
+        for method in ("robust", "gm-matching"):
+            mine = [
+                r for r in content["runs"] if r["method"] == method and r["share"] == share and r["seed"] == 0
+            ]
+            seconds[method] = float(np.median([run["processor_seconds"] for run in mine]))
+        ratio = seconds["robust"] / seconds["gm-matching"]
+        rows.append(
+            [
+                f"{100 * share:g}%",
+                f"{seconds['robust']:.1f} s",
+                f"{seconds['gm-matching']:.1f} s",
+                f"{ratio:.1f}",
+            ]
+        )
+    return "Processor time, the median over the kinds of noise:\n\n" + _table(
+        ["kept", "robust", "gm-matching", "ratio"], rows
+    )
+
+
+def images(content: dict[str, Any]) -> str:
+    """Return the share of each kind of spoilt image in the data and among the picks."""
+    parts = []
+    for case in content["cases"]:
+        kinds = list(case["in_the_data"])
+        if not kinds:
+            parts.append(f"Nothing spoilt: {100 * case['clean_dropped']:.1f}% of the rows are screened out.")
+            continue
+        rows = [["in the data", *(f"{100 * case['in_the_data'][kind]:.1f}%" for kind in kinds),
+                 f"{100 * case['label_noise']:.1f}%"]]  # fmt: skip
+        for method, found in case["picks"].items():
+            rows.append(
+                [
+                    method,
+                    *(f"{100 * found[kind]:.2f}%" for kind in kinds),
+                    f"{100 * found['wrong labels']:.1f}%",
+                ]
+            )
+        noise = f" and {100 * case['label_noise']:g}% wrong labels" if case["label_noise"] else ""
+        parts.append(
+            f"{100 * case['spoilt']:g}% spoilt{noise}; {100 * case['clean_dropped']:.1f}% of the clean rows are "
+            "screened out:\n\n" + _table(["", *kinds, "wrong labels"], rows)
+        )
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Fill in what results there are."""
+    page = _PAGE.read_text(encoding="utf-8")
+    tables = {
+        "gaussian": ("screening-gaussian", gaussian), "labels": ("screening-labels", labels),
+        "images": ("screening-images", images), "other-images": ("screening-images-generation", images),
+    }  # fmt: skip
+    for name, (file, table) in tables.items():
+        path = _RESULTS / f"{file}.json"
+        if not path.exists():
+            continue
+        content = json.loads(path.read_text(encoding="utf-8"))
+        text = f"<!-- {name}: begin -->\n\n{table(content)}\n\n<!-- {name}: end -->"
+        pattern = rf"<!-- {name}: begin -->.*?<!-- {name}: end -->"
+        page = re.sub(pattern, lambda _, text=text: text, page, flags=re.DOTALL)
+    _PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
