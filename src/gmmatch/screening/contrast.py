@@ -19,7 +19,7 @@ _SHRINKAGES = (0.01, 0.1, 0.5)
 _ROUNDS = 2
 _FITTED_ROWS = 15_000
 # A class with fewer rows cannot be told from the others.
-FEWEST = 2 * FOLDS
+FEWEST = 20
 TOLERANCE = 0.02
 _LEAST_KEPT = 0.8
 
@@ -136,15 +136,18 @@ def _class_sums(
     The centre of a class comes from rows with its label alone: rows of no class at all, which look like some
     class all the same, would carry it away otherwise.
     """
+    n_classes = shares.shape[1]
     own = np.zeros_like(shares)
     own[np.arange(len(given)), given] = shares[np.arange(len(given)), given]
-    totals = np.zeros((FOLDS, 2, shares.shape[1], points.width))
+    totals = np.zeros((2 * FOLDS * n_classes, points.width))
     for positions, block in points.blocks():
-        for fold in range(FOLDS):
-            mine = folds[positions] == fold
-            for number, (among, counts) in enumerate(((used, own), (sample, shares))):
-                counted = np.flatnonzero(mine & among[positions])
-                totals[fold, number] += counts[positions[counted]].T @ block[counted]
+        # All the sums in one product: rows that do not count for one have no share in it.
+        counts = np.zeros((len(positions), FOLDS, 2, n_classes), dtype=np.float32)
+        for number, (among, parts) in enumerate(((used, own), (sample, shares))):
+            mine = np.flatnonzero(among[positions])
+            counts[mine, folds[positions[mine]], number] = parts[positions[mine]]
+        totals += counts.reshape(len(positions), -1).T @ block
+    totals = totals.reshape(FOLDS, 2, n_classes, points.width)
     found = []
     for fold in range(FOLDS):
         all_weights = own[(folds == fold) & used].sum(axis=0, dtype=np.float64)

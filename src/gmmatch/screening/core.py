@@ -24,6 +24,8 @@ _LEADING = 10
 _FEW = 2
 # The distance from a plane is close to a Gaussian only if that many directions add up to it.
 _LEFT_OVER = 10
+# With fewer rows, pieces of any shape look like clusters.
+_ROWS_PER_DIRECTION = 10
 # A component this many times as wide as the core is a background and no mode.
 _BACKGROUND = 4.0
 # What is judged for its odds stays if it is twice as likely clean as foreign.
@@ -73,21 +75,25 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     else:
         axes = leading_axes(rows, center, _LEADING)
     points = coordinates(rows, center, axes)
+    spread = points[inside].var(axis=0)
+    # Directions in which nothing but rounding varies say nothing.
+    points = points[:, spread > 1e-10 * max(float(spread.max()), 1e-300)]
     # Copies are no further evidence.
-    inside = np.sort(inside[np.unique(points[inside], axis=0, return_index=True)[1]])
+    if points.shape[1]:
+        inside = np.sort(inside[np.unique(points[inside], axis=0, return_index=True)[1]])
     fitted = inside[spread_sample(len(inside), _FITTED_ROWS)]
     best: tuple[Mixture, NDArray[np.float64], Vector] | None = None
     # In few coordinates less evidence tells two overlapping clusters apart, in many more of them show.
-    for width in (_FEW, axes.shape[1]):
-        if width < rows.n_features < width + _LEFT_OVER or width > rows.n_features:
-            continue
+    for width in sorted({min(_FEW, points.shape[1]), points.shape[1]}):
         leading = points[:, :width]
         heights = np.sqrt(np.maximum(center.distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0))
-        if len(fitted) < 3 * (width + 2) or leading[fitted].var(axis=0).min() == 0.0:
+        flat = width == rows.n_features or float(np.median(heights[fitted])) < 1e-5 * center.typical
+        too_few = width < rows.n_features < width + _LEFT_OVER and not flat
+        if too_few or width == 0 or len(fitted) < _ROWS_PER_DIRECTION * (width + 2):
             continue
-        mixture = fit_mixture(leading[fitted], None if width == rows.n_features else heights[fitted])
+        mixture = fit_mixture(leading[fitted], None if flat else heights[fitted])
         if best is None or mixture.gain > best[0].gain:
-            best = mixture, leading, heights
+            best = mixture, leading, np.zeros(len(rows)) if flat else heights
     if best is not None:
         odds = _odds_against(*best, n_modes) + ODDS
         suspicion = np.where(center.gross, np.maximum(suspicion, odds), odds)

@@ -22,7 +22,7 @@ from gmmatch.types import Indices, Mask, Vector
 
 Array = NDArray[Any]
 
-_FITTED_ROWS = 12_000
+_FITTED_ROWS = 10_000
 _COORDINATES = 128
 _GROUPS = 24
 # With fewer rows per group its centre is guesswork in so many coordinates.
@@ -123,16 +123,14 @@ def _whitening(points: Array) -> tuple[Vector, Array]:
 
 
 def _enough_groups(white: Array, most: int) -> Groups | None:
-    """Return as many groups as the Bayesian information criterion asks for; None for a single one."""
+    """Return two, six or ``most`` groups, as the Bayesian information criterion asks for; None for a single one."""
     n, width = white.shape
     best, found = -0.5 * width, None
-    count = 2
-    while count <= most:
+    for count in sorted({2, min(6, most), most}):
         groups = fit_groups(white, count)
         score = groups.likelihood - 0.5 * float(np.log(n)) * (count - 1) * (width + 1) / n
         if score > best:
             best, found = score, groups
-        count = most if count < most < 2 * count else 2 * count
     return found
 
 

@@ -25,6 +25,8 @@ class Points:
     rows : Rows
     origin : (s,)
         What is subtracted from every row.
+    scale : float
+        A typical distance from there, which all are divided by: float32 holds no numbers of any size.
     axes : (s, p), optional
         Directions to see them along, where the rows have too many columns.
     centers : (C, p), optional
@@ -35,6 +37,7 @@ class Points:
 
     rows: Rows
     origin: Vector
+    scale: float = 1.0
     axes: Block | None = None
     centers: Block | None = None
     given: Indices | None = None
@@ -65,7 +68,10 @@ class Points:
         for number in range(part.n_chunks):
             first, last = part.bounds(number)
             # Subtracted before it is narrowed: rows far from 0 keep the digits of their differences.
-            np.subtract(part.block(number), self.origin, out=block[first:last], casting="same_kind")
+            apart = part.block(number)
+            apart = apart - self.origin.astype(apart.dtype)
+            apart *= 1.0 / self.scale
+            block[first:last] = apart
         if self.axes is not None:
             block = block @ self.axes
         if self.centers is not None and self.given is not None:

@@ -150,7 +150,7 @@ def _contrast(
     members, codes = members[order], codes[order]
     center = robust_center(rows, threads)
     gross = center.gross[members]
-    points = Points(rows.subset(members), center.point)
+    points = Points(rows.subset(members), center.point, center.typical or 1.0)
     width = int(np.clip(len(members) // _ROWS_PER_DIRECTION, _LEAST_WIDTH, _WIDTH))
     if rows.n_features > width:
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))

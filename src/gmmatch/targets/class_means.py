@@ -32,7 +32,9 @@ def narrow_features(
     >>> bool(np.allclose(narrow_features(features, rows), features.transform(rows), atol=1e-5))
     True
     """
-    frequencies = features.frequencies_.astype(np.float32)
+    # Rows are divided by a length before they are narrowed: float32 holds no numbers of any size.
+    length = 1.0 / max(float(np.abs(features.frequencies_).max()), 1e-300)
+    frequencies = (features.frequencies_ * length).astype(np.float32)
     half = frequencies.shape[1]
     if out is None:
         out = np.empty((len(rows), 2 * half), dtype=np.float32)
@@ -41,7 +43,10 @@ def narrow_features(
     step = max(1, (1 << 19) // half)
     for number in range(rows.n_chunks):
         first, last = rows.bounds(number)
-        block = (rows.block(number) - features.centre_).astype(np.float32)
+        apart = rows.block(number)
+        apart = apart - features.centre_.astype(apart.dtype)
+        apart *= 1.0 / length
+        block = apart.astype(np.float32, copy=False)
         for start in range(0, last - first, step):
             phases = block[start : start + step] @ frequencies
             part = out[first + start : first + start + len(phases)]
