@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from gmmatch.studies.classification.agreement import agreement_lines, rank_correlation, variant_lines
+from gmmatch.studies.classification.agreement import (
+    agreement_lines,
+    first_places,
+    rank_correlation,
+    variant_lines,
+)
 from gmmatch.studies.classification.tables import study_tables
 from gmmatch.studies.results import Cells, Results
 
@@ -82,7 +87,7 @@ def test_another_dataset_stands_beside_the_papers_but_does_not_count_as_it() -> 
 def test_who_is_first_and_whether_the_order_agrees() -> None:
     values = {"random": 0.30, "herding": 0.4, "moderate": 0.39, "easy": 0.6, "gm-matching": 0.5, "el2n": 0.2}
     [line] = agreement_lines(results(*(cell(name, value) for name, value in values.items())), NOISE)
-    assert "GM Matching is first in 0 of 1 columns" in line
+    assert "of the paper's methods, GM Matching is first in 0 of 1 columns" in line
     assert "Easy (60.0; GM Matching 50.0, Random 30.0)" in line
     # The paper has no Easy; the five others are in its order.
     assert "+1.00 at 20%" in line
@@ -101,3 +106,10 @@ def test_rank_correlation(theirs: list[float], value: float) -> None:
     ours = dict(zip(names, [0.1, 0.2, 0.3, 0.4], strict=True))
     assert rank_correlation(ours, dict(zip(names, theirs, strict=True))) == value
     assert rank_correlation({"a": 1.0}, {"a": 2.0}) is None
+
+
+def test_a_method_that_the_paper_does_not_have_takes_no_first_place() -> None:
+    values = {"random": 0.3, "robust": 0.7, "gm-matching": 0.5, "gm-matching-unit": 0.6}
+    measured = results(*(cell(name, value) for name, value in values.items()))
+    assert first_places(measured, NOISE) == (1, 1)
+    assert "Best of all: at 20% robust" in agreement_lines(measured, NOISE)[0].replace("Robust", "robust")

@@ -113,7 +113,7 @@ def index_page(studies: Sequence[ImageStudy], records: dict[str, dict[str, Any] 
     table = markdown_table(
         Table(
             "What was recomputed, and on what.",
-            ("study", "about", "in the paper", "run by us", "GM Matching is first"),
+            ("study", "about", "in the paper", "run by us", "GM Matching first of the paper's methods"),
             rows,
         )
     )
