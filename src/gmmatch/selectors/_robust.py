@@ -12,6 +12,7 @@ from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.feature_maps import FourierFeatures
 from gmmatch.kernel_means import row_means
 from gmmatch.kernels import RBF
+from gmmatch.labels import Group
 from gmmatch.matching.cost import GRAM_LIMIT, working_memory
 from gmmatch.matching.engine import match
 from gmmatch.matching.in_kernel import match_in_kernel
@@ -122,28 +123,23 @@ class Robust(Selector):
         screened = screen_groups(rows, request.groups, self.screen, self.n_modes, self.tolerance, threads)
         kept = screened.screening.kept
         open_rows = kept.copy()
+        short = []
         for group, share in zip(request.groups, request.shares, strict=True):
-            self._readmit(request, group, int(share), open_rows, screened.screening.suspicion)
+            added = self._readmit(request, group, int(share), open_rows, screened.screening.suspicion)
+            short += [(group, int(share), added)] if added else []
+        _warn_of_shortage(short)
         request = replace(request, outside=request.outside | (~open_rows & ~request.inside))
         facts = self._facts(rows, request, screened)
         return Prepared(request, facts, {"screening": screened.details}, screened.screening)
 
-    def _readmit(self, request: Request, group: Any, share: int, open_rows: Mask, suspicion: Vector) -> None:
-        """Open the least suspicious of a group's dropped rows where too few others are left."""
+    def _readmit(self, request: Request, group: Group, share: int, open_rows: Mask, suspicion: Vector) -> int:
+        """Open the least suspicious of a group's dropped rows where too few others are left; return how many."""
         mine = group.rows[~request.outside[group.rows] & ~request.inside[group.rows]]
         needed = share - int(request.inside[group.rows].sum()) - int(open_rows[mine].sum())
-        if needed <= 0:
-            return
         closed = mine[~open_rows[mine]]
-        added = closed[np.argsort(suspicion[closed], kind="stable")[:needed]]
+        added = closed[np.argsort(suspicion[closed], kind="stable")[: max(needed, 0)]]
         open_rows[added] = True
-        warn_caller(
-            GMMatchWarning(
-                f"{share:,} picks were asked of {group_name(group)}, but only {share - needed:,} of its rows passed "
-                f"the screening: {len(added):,} of the others were added, the least suspicious first. Ask for fewer "
-                'rows, or pass screen="none".'
-            )
-        )
+        return len(added)
 
     def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
         kept = screened.screening.kept
@@ -185,6 +181,21 @@ class Robust(Selector):
         count = self.n_frequencies
         if isinstance(count, bool) or not hasattr(count, "__index__") or count < 1:
             raise InvalidInputError(f"n_frequencies={count!r}: expected a whole number of at least 1.")
+
+
+def _warn_of_shortage(short: list[tuple[Group, int, int]]) -> None:
+    """Warn once, for the first of the groups that had too few rows."""
+    if not short:
+        return
+    (group, share, added), *others = short
+    also = f" The same holds for {len(others):,} more of the classes." if others else ""
+    warn_caller(
+        GMMatchWarning(
+            f"{share:,} picks were asked of {group_name(group)}, but only {share - added:,} of its rows passed the "
+            f"screening: {added:,} of the others were added, the least suspicious first. Ask for fewer rows, or "
+            f'pass screen="none".{also}'
+        )
+    )
 
 
 def _counted(weights: Vector, kept: Mask) -> Vector:
