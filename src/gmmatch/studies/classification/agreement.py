@@ -132,7 +132,10 @@ def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
             + (")" if best == OWN else f"; GM Matching {column[OWN]:.1f}, Random {column['random']:.1f})"
                if "random" in column else f"; GM Matching {column[OWN]:.1f})")
         )  # fmt: skip
-    return f"{where}: of the paper's methods, GM Matching is first in {len(wins)} of {len(plain)} columns. Best of all: {', '.join(listed)}."
+    return (
+        f"{where}: of the paper's methods, GM Matching is first in {len(wins)} of {len(plain)} columns. "
+        f"Best of all: {', '.join(listed)}."
+    )
 
 
 def _order(block: Block, columns: dict[str, dict[str, float]]) -> str:
