@@ -77,7 +77,7 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     points = coordinates(rows, center, axes)
     spread = points[inside].var(axis=0)
     # Directions in which nothing but rounding varies say nothing.
-    points = points[:, spread > 1e-10 * max(float(spread.max()), 1e-300)]
+    points = points[:, spread > 1e-10 * max(float(spread.max(initial=0.0)), 1e-300)]
     # Copies are no further evidence.
     if points.shape[1]:
         inside = np.sort(inside[np.unique(points[inside], axis=0, return_index=True)[1]])
