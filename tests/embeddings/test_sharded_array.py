@@ -55,6 +55,15 @@ def sizes_and_keys(draw):
     return lengths, key
 
 
+@pytest.mark.parametrize("row", [0, np.int32(0), np.array(1), np.uint8(1)])
+def test_one_number_of_a_row_is_a_number(row):
+    plain = np.arange(6.0).reshape(2, 3)
+    array = ShardedArray([plain[:1], plain[1:]])
+    assert array[row, 2] == plain[row, 2]
+    assert np.shape(array[row, 2]) == ()
+    assert np.array_equal(array[row], plain[row])
+
+
 @settings(max_examples=400)
 @given(case=st.composite(sizes_and_keys)())
 def test_any_index_gives_what_numpy_gives(case):

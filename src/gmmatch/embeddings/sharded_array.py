@@ -191,7 +191,7 @@ class ShardedArray:
                 raise IndexError(f"rows are indexed by integers or booleans, not by {rows.dtype}.")
             rows = rows.astype(np.int64)  # NumPy makes floats of an empty list
         out = self._gather(rows.reshape(-1), columns)
-        shaped: NDArray[Any] = out.reshape(*rows.shape, *out.shape[1:])[()]  # a scalar if nothing is left
+        shaped: NDArray[Any] = out.reshape(rows.shape + out.shape[1:])[()]  # a scalar if nothing is left
         return shaped
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
