@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,7 +19,7 @@ from gmmatch.training.modes import evaluating
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Attack(RateAndSeed):
+class _Attack(RateAndSeed, ABC):
     """What both attacks share: the rows, the ball, and how the model is handled."""
 
     epsilon: float = 8 / 255
@@ -75,8 +76,9 @@ class _Attack(RateAndSeed):
         data = attacked if torch.is_tensor(images) else attacked.cpu().numpy()
         return Corrupted(data, mask, one_kind(self.name, mask))
 
+    @abstractmethod
     def _attack(self, model: Callable[[Any], Any], x: Any, y: Any, rows: list[int]) -> Any:
-        raise NotImplementedError
+        """Return the attacked images of a batch."""
 
     def _uphill(self, model: Callable[[Any], Any], x: Any, y: Any) -> Any:
         """The sign of the loss's gradient; of its negative where the loss on a target is to fall."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from gmmatch.errors import InvalidInputError
@@ -128,17 +128,7 @@ PAPER_TINY_IMAGENET = Recipe(
 )
 """The paper's recipe for Tiny-ImageNet."""
 
-PAPER_IMAGENET = Recipe(
-    "paper-imagenet",
-    epochs=90,
-    batch_size=256,
-    learning_rate=0.1,
-    weight_decay=1e-4,
-    milestones=(30, 60),
-    factor=10.0,
-    flip=True,
-    top=(1, 5),
-)
+PAPER_IMAGENET = replace(PAPER_TINY_IMAGENET, name="paper-imagenet", top=(1, 5))
 """The paper's recipe for ImageNet-1k."""
 
 FAST = Recipe(
