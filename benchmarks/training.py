@@ -183,7 +183,8 @@ def main() -> None:
         "scores": lambda: scores(data),
     }
     results: dict[str, object] = {
-        "command": "python -m benchmarks.training cifar10.npz --output benchmarks/results/training.json",
+        "command": f"python -m benchmarks.training {options.data.name} --seeds {options.seeds} "
+        f"--sections {options.sections}" + (f" --rows {options.rows}" if options.rows else ""),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "machine": machine.describe(),
