@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import gmmatch as gm
+from gmmatch.cli import build_app
+from gmmatch.engines import LocalEngine, select_on
 from gmmatch.report.rerun import python_to_run_again
 
 from .conftest import blobs
+from .reading import Page
 
 X, Y = blobs(60)
 WEIGHTS = np.linspace(1.0, 2.0, 60)
@@ -54,3 +61,88 @@ def test_the_page_shows_the_lines_and_the_command(made):
     code = [text for _, text in made.page.all("code")]
     assert code[0] == "gmmatch select rows.emb -k 24 -o picks.parquet --report picks.html"
     assert "gm.GMMatching(k=24, random_state=3).select(X, y, exclude=exclude)" in code[1]
+
+
+@pytest.fixture
+def sorted_rows(tmp_path):
+    """Rows sorted by where they lie, in two files, and their labels; enough for several batches."""
+    rows = np.random.default_rng(3).normal(size=(6000, 4))
+    rows = rows[np.argsort(rows[:, 0])]
+    files = [str(tmp_path / "first.npy"), str(tmp_path / "second.npy")]
+    np.save(files[0], rows[:2500])
+    np.save(files[1], rows[2500:])
+    return rows, files, np.arange(6000) % 2
+
+
+@pytest.mark.parametrize(
+    ("labelled", "options"),
+    [
+        (False, {"k": 200, "batches": 4}),
+        (True, {"k": "5%", "batches": 3, "per_class": "balanced", "start": "zero"}),
+        (True, {"k": 0.05, "method": "herding", "per_class": None, "batches": 5}),
+        (False, {"k": 150, "normalize": True, "unit_target": True}),
+    ],
+)
+def test_picks_of_an_engine_are_made_by_an_engine_again(sorted_rows, labelled, options):
+    rows, files, labels = sorted_rows
+    y = labels if labelled else None
+    selection = select_on(LocalEngine(workers=2), files, y=y, random_state=4, **options)
+    assert "engine" in selection.provenance
+    names = {"X": rows, "y": y}
+    code = python_to_run_again(selection)
+    exec(compile(code, "page", "exec"), names)
+    assert names["selection"].order.tolist() == selection.order.tolist()
+
+
+def test_with_several_batches_the_method_in_memory_picks_other_rows(sorted_rows):
+    """Why a selection of an engine must not be told as one of the method in memory."""
+    rows, files, _ = sorted_rows
+    found = select_on(LocalEngine(), files, k=200, batches=4, random_state=4)
+    in_memory = gm.GMMatching(k=200, batches=4, random_state=4).select(rows)
+    assert found.order.tolist() != in_memory.order.tolist()
+
+
+def test_files_that_could_not_be_read_are_left_out_again(sorted_rows):
+    _, files, _ = sorted_rows
+    Path(files[0]).write_bytes(b"")
+    selection = select_on(LocalEngine(), files, k=20, random_state=0, skip_unreadable=True).prefix(5)
+    code = python_to_run_again(selection)
+    names: dict = {}
+    exec(compile(code, "page", "exec"), names)
+    assert names["selection"].order.tolist() == selection.order.tolist() and len(selection.order) == 5
+    assert "skip_unreadable=True" in code
+
+
+def test_picks_of_a_cluster_name_ray(sorted_rows):
+    _, files, _ = sorted_rows
+    found = select_on(LocalEngine(), files[1], k=5, random_state=2)
+    facts = {**found.provenance, "engine": {**found.provenance["engine"], "name": "ray"}}
+    code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
+    assert code is not None and code.splitlines()[0] == "from gmmatch.engines import RayEngine, select_on"
+    assert f"    selection = select_on(engine, {files[1]!r}, k=5, random_state=2)" in code.splitlines()
+    compile(code, "page", "exec")
+
+
+def test_the_command_on_the_page_of_an_engine_makes_the_same_picks(sorted_rows, tmp_path, monkeypatch):
+    rows, _, _ = sorted_rows
+    (tmp_path / "once").mkdir()
+    (tmp_path / "again").mkdir()
+    typed = (
+        "select rows.npy -k 200 -o picks.npy --set batches=4 --engine local --workers 2 --report page.html"
+    )
+    found = {}
+    for place, words in (("once", shlex.split(typed)), ("again", None)):
+        monkeypatch.chdir(tmp_path / place)
+        np.save("rows.npy", rows)
+        if words is None:
+            page = Page(tmp_path / "once" / "page.html")
+            command, python = (text for _, text in page.all("code"))
+            words = shlex.split(command)[1:]
+        done = CliRunner().invoke(build_app(), words)
+        assert done.exit_code == 0, done.stderr
+        found[place] = np.load("picks.npy").tolist()
+    assert "--engine" in words and "batches=4" in words
+    assert found["once"] == found["again"]
+    names: dict = {}
+    exec(compile(python, "page", "exec"), names)
+    assert names["selection"].indices.tolist() == sorted(found["once"])

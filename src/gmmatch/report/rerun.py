@@ -10,10 +10,15 @@ from gmmatch.selection import Selection
 
 # What has no effect on the picks.
 _WITHOUT_EFFECT = {"n_jobs"}
+# What select_on sets by itself.
+_ENGINE_SETS = {"carry"}
 
 
 def python_to_run_again(selection: Selection) -> str | None:
     """Return code that makes the same selection from the same ``X`` and ``y``; None if how is not recorded.
+
+    A selection that was made on an engine is made on one again: with several batches the method in memory would
+    pick other rows.
 
     Examples
     --------
@@ -40,15 +45,39 @@ def python_to_run_again(selection: Selection) -> str | None:
         for name, value in parameters.items()
         if name in defaults and name not in _WITHOUT_EFFECT and value != defaults[name]
     }
-    arguments = [f"{name}={_literal(name, value)}" for name, value in changed.items()]
-    arguments.append(f"random_state={facts['seed']!r}")
+    prefix = f".prefix({facts['prefix']!r})" if "prefix" in facts else ""
+    if isinstance(facts.get("engine"), dict):
+        return _on_engine(facts, changed, prefix)
     given = facts.get("input", {})
     called_with = ["X", "y"] if "labels" in given else ["X"]
     called_with += [f"{name}={name}" for name in ("sample_weight", "include", "exclude") if name in given]
-    line = f"selection = gm.{cls.__name__}({', '.join(arguments)}).select({', '.join(called_with)})"
-    if "prefix" in facts:
-        line += f".prefix({facts['prefix']!r})"
-    return f"import gmmatch as gm\n\n{line}"
+    made = f"gm.{cls.__name__}({_arguments(changed, facts)}).select({', '.join(called_with)})"
+    return f"import gmmatch as gm\n\nselection = {made}{prefix}"
+
+
+def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> str:
+    """The lines for a selection whose provenance names an engine."""
+    engine, origin = facts["engine"], facts.get("embeddings") or {}
+    files = origin.get("files") or []
+    source = origin.get("store") or (files[0] if len(files) == 1 else files)
+    arguments = [_arguments({k: v for k, v in changed.items() if k not in _ENGINE_SETS}, facts)]
+    if facts["method"] != "gm-matching":
+        arguments.insert(0, f"method={facts['method']!r}")
+    if "labels" in facts.get("input", {}):
+        arguments.insert(0, "y=y")
+    if engine.get("unreadable"):
+        arguments.append("skip_unreadable=True")
+    call = f"select_on(engine, {source!r}, {', '.join(arguments)}){prefix}"
+    name = "RayEngine" if engine.get("name") == "ray" else "LocalEngine"
+    header = f"from gmmatch.engines import {name}, select_on\n\n"
+    if name == "RayEngine":
+        return f"{header}with RayEngine() as engine:  # address=... of a cluster\n    selection = {call}"
+    return f"{header}engine = LocalEngine()\nselection = {call}"
+
+
+def _arguments(changed: dict[str, Any], facts: dict[str, Any]) -> str:
+    words = [f"{name}={_literal(name, value)}" for name, value in changed.items()]
+    return ", ".join([*words, f"random_state={facts['seed']!r}"])
 
 
 def _literal(name: str, value: Any) -> str:
