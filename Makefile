@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint bench clean
+.PHONY: help demo test test-slow test-all lint bench docs clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -36,8 +36,12 @@ lint: .venv/.installed-dev-vision-text ## Check style and types
 bench: .venv/.installed-bench ## Time gmmatch side by side with its peers
 	$(BIN)/python -m benchmarks
 
+docs: .venv/.installed-docs ## Build the documentation site into docs/_build/html (Python 3.11 or later)
+	$(BIN)/python -m sphinx -q -W --keep-going -j $(JOBS) docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean: ## Remove whatever the targets above have made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/gallery
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text" means that the extras dev, vision and text are installed.
