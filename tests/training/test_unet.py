@@ -1,0 +1,79 @@
+"""The U-Net: sizes, starting point, and that it looks at the time and at the whole image."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmmatch.errors import InvalidInputError  # noqa: E402
+from gmmatch.training.networks.unet import Attention, UNet, embed_times  # noqa: E402
+
+
+@pytest.fixture
+def network():
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made = UNet(channels=1, width=8)
+        for parameter in made.parameters():  # also where it starts at zero
+            torch.nn.init.normal_(parameter, std=0.1)
+    return made
+
+
+@pytest.mark.parametrize(("height", "width"), [(28, 28), (32, 32), (16, 16), (9, 13)])
+def test_the_noise_has_the_shape_of_the_image(height, width):
+    assert UNet(3, width=8)(torch.zeros(2, 3, height, width), torch.zeros(2)).shape == (2, 3, height, width)
+
+
+def test_a_fresh_network_predicts_no_noise():
+    assert not UNet(1, width=8)(torch.randn(2, 1, 16, 16), torch.tensor([3, 900])).any()
+
+
+def test_the_default_has_between_one_and_four_million_weights():
+    assert 1e6 < sum(parameter.numel() for parameter in UNet().parameters()) < 4e6
+
+
+def test_the_time_matters_and_each_image_has_its_own(network):
+    image = torch.randn(1, 1, 16, 16)
+    both = network(image.expand(2, -1, -1, -1), torch.tensor([5, 700]))
+    assert (both[0] - both[1]).abs().max() > 1e-3
+    assert torch.allclose(both[1], network(image, torch.tensor([700]))[0], atol=1e-5)
+
+
+def test_every_pixel_sees_the_opposite_corner(network):
+    image = torch.randn(1, 1, 28, 28, requires_grad=True)
+    network(image, torch.tensor([10]))[0, 0, 0, 0].backward()
+    assert image.grad[0, 0, -1, -1] != 0
+
+
+def test_bfloat16_stays_bfloat16_between_layers(network):
+    kinds = set()
+    for module in network.modules():
+        if isinstance(module, torch.nn.GroupNorm):
+            module.register_forward_hook(lambda module, inputs, output: kinds.add(output.dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        low = network(torch.ones(2, 1, 16, 16), torch.tensor([0, 9]))
+    assert kinds == {torch.bfloat16}
+    full = network(torch.ones(2, 1, 16, 16), torch.tensor([0, 9]))
+    assert (low.float() - full).abs().max() < 0.05 * full.abs().max()
+
+
+def test_attention_treats_pixels_as_a_set():
+    layer = Attention(16)
+    torch.nn.init.normal_(layer.gather.weight)
+    x, order = torch.randn(2, 16, 3, 4), torch.randperm(12)
+    moved = layer(x.flatten(2)[:, :, order].view_as(x))
+    assert torch.allclose(moved, layer(x).flatten(2)[:, :, order].view_as(x), atol=1e-5)
+
+
+def test_times_are_told_apart_by_angles():
+    found = embed_times(torch.tensor([0, 1, 999]), 32)
+    assert found.shape == (3, 32)
+    assert torch.allclose(found.square().sum(dim=1), torch.full((3,), 16.0))
+    assert torch.cdist(found, found)[~torch.eye(3, dtype=torch.bool)].min() > 0.5
+
+
+@pytest.mark.parametrize("options", [{"width": 12}, {"width": 0}, {"levels": 0}, {"blocks": 0}])
+def test_sizes_that_cannot_be_are_refused(options):
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        UNet(1, **options)
