@@ -21,14 +21,14 @@ demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, a
 test: lint ## Check style and types, and run every test that is not slow
 	$(PYTEST) -m "not slow"
 
-test-slow: .venv/.installed-dev-vision-text ## Run the slow tests only
+test-slow: .venv/.installed-dev-vision-text-ray ## Run the slow tests only
 	$(PYTEST) -m slow
 
 # One after the other even under make -j: both use every core.
 test-all: test ## Run all tests
 	$(MAKE) test-slow
 
-lint: .venv/.installed-dev-vision-text ## Check style and types
+lint: .venv/.installed-dev-vision-text-ray ## Check style and types
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
@@ -44,7 +44,7 @@ clean: ## Remove whatever the targets above have made
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/gallery
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# ".installed-dev-vision-text" means that the extras dev, vision and text are installed.
+# ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.
 .venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing gmmatch with the extras $(subst -,$(comma) ,$*) ..."
 	$(INSTALL) -e ".[$(subst -,$(comma),$*)]"
