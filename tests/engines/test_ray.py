@@ -177,12 +177,13 @@ def wait_for_a_death(processes, seconds=120):
         time.sleep(0.05)
 
 
-def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected):
+@pytest.mark.parametrize("moment", ["median", "picks"])
+def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected, moment):
     engine = WatchedEngine(workers=4)  # one on each of the four nodes
     spare = []
 
     def remove_a_machine(phase, done, total):
-        if phase == "picks" and not spare:
+        if phase == moment and not spare:
             spare.append(nodes.add_node(num_cpus=1, object_store_memory=80_000_000))
             lost = next(node for node in nodes.worker_nodes if node is not spare[0])
             nodes.remove_node(lost, allow_graceful=False)
@@ -192,3 +193,32 @@ def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected):
     found = select_on(engine, **task, progress=remove_a_machine)
     assert found.provenance["engine"]["replaced_workers"] >= 1
     assert found.order.tolist() == expected.order.tolist()
+
+
+def test_workers_are_given_gpus_where_the_cluster_has_some(nodes, task, expected):
+    """Ray believes what it is told about GPUs; workers look for themselves, and compute on the processor here."""
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has GPUs, and not those that Ray is told of")
+    with pytest.raises(InvalidInputError, match="Ray reports no GPU in the cluster"):
+        RayEngine(device="cuda")
+    node = nodes.add_node(num_cpus=2, num_gpus=2, object_store_memory=80_000_000)
+    try:
+        engine = WatchedEngine()
+        assert (engine.workers, engine.device, engine.gpus_per_worker) == (2, "auto", 1.0)
+        given = []
+
+        def look(phase, done, total):
+            if not given:
+                given.extend(ray.get([actor.gpus.remote() for actor in engine.placement.actors]))
+
+        found = select_on(engine, **task, progress=look)
+        assert sorted(given) == [["0"], ["1"]]
+        assert found.order.tolist() == expected.order.tolist()
+        assert found.provenance["engine"]["devices"] == ["cpu"]
+        assert RayEngine(workers=3).gpus_per_worker == 0.5
+        assert RayEngine(device="cpu").workers == 6
+        with pytest.raises(InvalidInputError, match="torch finds no CUDA device here"):
+            select_on(RayEngine(device="cuda"), **task)
+    finally:
+        nodes.remove_node(node)

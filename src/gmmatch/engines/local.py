@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
+from gmmatch.engines.compute import check_device
+from gmmatch.engines.on_device import usable_gpus
 from gmmatch.engines.pieces import WorkerSpec
 from gmmatch.engines.placement import Placement
 from gmmatch.engines.worker import ShardWorker
@@ -20,7 +23,10 @@ class LocalEngine:
     Parameters
     ----------
     workers : int
-        How many; -1 for one per core. The picks do not depend on it.
+        How many; -1 for one per core, or per GPU if they compute there. The picks do not depend on it.
+    device : "cpu", "cuda" or "auto"
+        Where they compute: on this machine's cores, on its GPUs (through torch, with as many rows there as fit), or
+        on GPUs if there are any.
 
     Examples
     --------
@@ -30,12 +36,14 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self, workers: int = -1) -> None:
-        self.workers = resolve_jobs(workers)
+    def __init__(self, workers: int = -1, device: str = "cpu") -> None:
+        gpus = usable_gpus()[0] if check_device(device) != "cpu" else 0
+        self.workers = gpus if gpus and workers == -1 else resolve_jobs(workers)
+        self.device = device
 
     def place(self, specs: Sequence[WorkerSpec]) -> LocalPlacement:
         """Make a worker of each spec."""
-        return LocalPlacement(specs)
+        return LocalPlacement([replace(spec, device=self.device) for spec in specs])
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -49,12 +57,16 @@ class LocalPlacement(Placement):
 
     def __init__(self, specs: Sequence[WorkerSpec]) -> None:
         super().__init__(specs)
-        self.objects = [ShardWorker(spec) for spec in self.specs]
+        self.objects = [self.made(spec) for spec in self.specs]
         self._pool = ThreadPoolExecutor(max(1, len(self.specs)), thread_name_prefix="gmmatch-worker")
 
     def start(self, number: int) -> None:
         """Make a worker again, without what it knew."""
-        self.objects[number] = ShardWorker(self.specs[number])
+        self.objects[number] = self.made(self.specs[number])
+
+    def made(self, spec: WorkerSpec) -> ShardWorker:
+        """Return the worker of a spec."""
+        return ShardWorker(spec)
 
     def ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Future[Any]:
         """Begin a call."""

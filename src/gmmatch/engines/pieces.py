@@ -39,6 +39,8 @@ class WorkerSpec:
         Classes; batches and seed of the partition for each of them.
     unit
         Whether rows are scaled to length 1.
+    device
+        What sums are made on: "cpu", "cuda", or "auto" for a GPU where there is one.
     """
 
     number: int
@@ -53,6 +55,7 @@ class WorkerSpec:
     absent: frozenset[str] = frozenset()
     codes: NDArray[Any] | None = None
     unit: bool = False
+    device: str = "cpu"
 
     @property
     def last_piece(self) -> int:
@@ -102,6 +105,10 @@ class Piece:
             return np.arange(len(self) if number == 0 else 0, dtype=np.int64)
         start = int(self.ends[number - 1]) if number else 0
         return self.order[start : int(self.ends[number])].astype(np.int64)
+
+    def size_of_class(self, number: int) -> int:
+        """Return how many rows of a class there are."""
+        return int(self.ends[number]) - (int(self.ends[number - 1]) if number else 0)
 
     def row_number(self, position: int) -> int:
         """Return a row's number in the whole."""

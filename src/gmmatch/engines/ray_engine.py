@@ -1,4 +1,4 @@
-"""The engine of a Ray cluster: workers that are actors, one per CPU."""
+"""The engine of a Ray cluster: workers that are actors, one per CPU or per GPU."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import logging
 import os
 import socket
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
+from gmmatch.engines.compute import check_device
 from gmmatch.engines.errors import WorkerLostError
 from gmmatch.engines.pieces import WorkerSpec
 from gmmatch.engines.placement import Died, Placement
@@ -29,7 +32,11 @@ class RayEngine:
         default the cluster that this process is connected to; if there is none, one is started on this machine,
         and ended by :meth:`close`.
     workers : int
-        How many; -1 for one per CPU of the cluster. The picks do not depend on it.
+        How many; -1 for one per CPU of the cluster, or per GPU if they compute there. The picks do not depend
+        on it.
+    device : "auto", "cpu" or "cuda"
+        Where they compute. With "auto", on GPUs if Ray reports some in the cluster and torch is installed; each
+        worker is given one, or its part of one where there are more workers than GPUs.
     start_timeout : float
         Seconds to wait for a worker to be given a place.
 
@@ -44,8 +51,14 @@ class RayEngine:
     name = "ray"
 
     def __init__(
-        self, address: str | None = None, workers: int = -1, *, start_timeout: float = 300.0
+        self,
+        address: str | None = None,
+        workers: int = -1,
+        *,
+        device: str = "auto",
+        start_timeout: float = 300.0,
     ) -> None:
+        check_device(device)
         self._ray = _import_ray()
         self._ours = not self._ray.is_initialized()
         self.start_timeout = start_timeout
@@ -56,16 +69,21 @@ class RayEngine:
                 f"address={address!r}: this process is connected to a cluster already; leave the address out to use "
                 "it, or call ray.shutdown() first."
             )
-        cpus = int(self._ray.cluster_resources().get("CPU", 0))
+        resources = self._ray.cluster_resources()
+        cpus, gpus = (int(resources.get(kind, 0)) for kind in ("CPU", "GPU"))
         try:
-            self.workers = _checked_workers(workers, cpus)
+            self.device = _checked_device(device, gpus)
+            most = cpus if self.device == "cpu" else min(cpus, gpus)
+            self.workers = _checked_workers(workers, cpus, most)
         except InvalidInputError:
             self.close()
             raise
+        self.gpus_per_worker = 0.0 if self.device == "cpu" else gpu_share(self.workers, gpus)
 
     def place(self, specs: Sequence[WorkerSpec]) -> RayPlacement:
         """Make an actor of each spec."""
-        return RayPlacement(self._ray, specs, self.start_timeout)
+        specs = [replace(spec, device=self.device) for spec in specs]
+        return RayPlacement(self._ray, specs, self.start_timeout, self.gpus_per_worker)
 
     def close(self) -> None:
         """Leave the cluster, and end it if it was started here."""
@@ -89,6 +107,12 @@ class Actor:
         """Return the number of the process, which is how a test can end it."""
         return os.getpid()
 
+    def gpus(self) -> list[str]:
+        """Return the numbers of the GPUs that Ray gave to this process."""
+        import ray
+
+        return [str(number) for number in ray.get_runtime_context().get_accelerator_ids().get("GPU", [])]
+
     def run(self, method: str, *arguments: Any) -> Any:
         """Call a method of the worker."""
         return getattr(self.worker, method)(*arguments)
@@ -97,11 +121,15 @@ class Actor:
 class RayPlacement(Placement):
     """Actors, one per spec."""
 
-    def __init__(self, ray: Any, specs: Sequence[WorkerSpec], start_timeout: float) -> None:
+    def __init__(
+        self, ray: Any, specs: Sequence[WorkerSpec], start_timeout: float, gpus_per_worker: float = 0.0
+    ) -> None:
         super().__init__(specs)
         self._ray, self._timeout = ray, start_timeout
         # Restarts are the placement's own: a new actor has to be told what the old one knew.
-        self._class = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Actor)
+        self._class = ray.remote(num_cpus=1, num_gpus=gpus_per_worker, max_restarts=0, max_task_retries=0)(
+            Actor
+        )
         self._handles = [ray.put(spec) for spec in self.specs]
         self.actors: list[Any] = [self._made(number) for number in range(len(self.specs))]
         try:
@@ -195,15 +223,39 @@ def _knock(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=10.0).close()
 
 
-def _checked_workers(workers: int, cpus: int) -> int:
+def _checked_device(device: str, gpus: int) -> str:
+    """Return "cpu" where there is no GPU to be given to workers, which Ray would wait for."""
+    if gpus == 0 and device == "cuda":
+        raise InvalidInputError(
+            'device="cuda", but Ray reports no GPU in the cluster (`ray status` shows them): use device="auto".'
+        )
+    if gpus == 0 or (device == "auto" and find_spec("torch") is None):
+        return "cpu"
+    return device
+
+
+def gpu_share(workers: int, gpus: int) -> float:
+    """Return the part of a GPU that each worker is given, such that all of them find a place.
+
+    Examples
+    --------
+    >>> gpu_share(4, 4), gpu_share(2, 4), gpu_share(3, 2)
+    (1.0, 1.0, 0.5)
+    """
+    return 1.0 / max(1, -(-workers // gpus))
+
+
+def _checked_workers(workers: int, cpus: int, most: int) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
-        raise InvalidInputError(f"workers={workers!r}: give a number of at least 1, or -1 for one per CPU.")
+        raise InvalidInputError(
+            f"workers={workers!r}: give a number of at least 1, or -1 for one per CPU (or GPU)."
+        )
     if cpus < max(1, workers):
         raise InvalidInputError(
             f"workers={workers}, but the cluster has {cpus} CPUs, and a worker needs one: ask for fewer, or add "
             "machines by `ray start --address=...`."
         )
-    return cpus if workers == -1 else workers
+    return most if workers == -1 else workers
 
 
 def _reason(error: BaseException) -> str:

@@ -106,6 +106,7 @@ def select_on(
             facts = {
                 "name": engine.name,
                 "workers": len(placement),
+                "devices": sorted(set(placement.call("device"))),
                 "pieces": cluster.n_pieces,
                 "unreadable": [*map(list, shards.unreadable), *map(list, absent.items())],
                 "fingerprint": _fingerprint(cluster, shards),

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.engines.batching import batch_of_rows
+from gmmatch.engines.compute import Compute, compute_for
 from gmmatch.engines.layout import fold, subtrees
-from gmmatch.engines.loops import largest_norm, scan_batches
 from gmmatch.engines.pieces import Piece, WorkerSpec, open_pieces, prepared, unreadable_files
 from gmmatch.finite_loop import has_unusable
-from gmmatch.median import loops
 from gmmatch.rows import read_only
 from gmmatch.types import Indices, Vector
 
@@ -32,7 +31,6 @@ N_HEADER = 3
 BINS_PER_OCTAVE, N_BINS = 4, 512
 _SAMPLE_EVERY = 32
 _LARGEST = 1e150
-_DOUBLE_ROUNDOFF = 2.0**-52
 
 
 class ShardWorker:
@@ -42,11 +40,18 @@ class ShardWorker:
     ----------
     spec : WorkerSpec
         Which rows these are. Files are opened when they are first needed.
+    compute : Compute, optional
+        What sums are made with; by default what the spec's device asks for.
     """
 
-    def __init__(self, spec: WorkerSpec) -> None:
+    def __init__(self, spec: WorkerSpec, compute: Compute | None = None) -> None:
         self.spec = spec
+        self._given = compute
         self._offsets = np.concatenate([[0], np.cumsum(spec.batches)])
+
+    @cached_property
+    def _compute(self) -> Compute:
+        return self._given or compute_for(self.spec.device, self.spec.number)
 
     @cached_property
     def _opened(self) -> tuple[Any, int, list[Piece]]:
@@ -77,18 +82,21 @@ class ShardWorker:
                 bad.extend((piece.first_row + np.flatnonzero(~good)).tolist())
         return [], len(bad), np.array(bad[:5], dtype=np.int64)
 
+    def device(self) -> str:
+        """Return the name of the device that sums are made on."""
+        return self._compute.name
+
     def sums(self, classes: Indices, sample: bool) -> NDArray[np.float64]:
         """Return Σx and the number of rows of some classes, shape (subtrees, classes, s + 1)."""
 
         def leaf(piece: Piece) -> NDArray[np.float64]:
             out = np.zeros((len(classes), self.spec.n_features + 1))
-            block = piece.block()
+            rows = self._compute.rows_of(piece)
             for place, number in enumerate(classes.tolist()):
-                index = piece.of_class(number)
-                if len(index):
-                    ones = np.ones(len(index))
-                    loops.sum_chunk(block, read_only(index), ones, out[place, :-1])
-                    out[place, -1] = len(index)
+                count = piece.size_of_class(number)
+                if count:
+                    out[place, :-1] = rows.total(number)
+                    out[place, -1] = count
             return out
 
         return self._folded(leaf, np.add, sample)
@@ -103,35 +111,32 @@ class ShardWorker:
         sample : bool
             Whether to look at a fixed 32nd of the rows only.
         """
-        return self._folded(lambda piece: self._evaluate_piece(piece, request), combine_evaluations, sample)
+        points = [self._compute.point(asked[N_HEADER:]) for asked in request]
+        return self._folded(
+            lambda piece: self._evaluate_piece(piece, request, points), combine_evaluations, sample
+        )
 
-    def _evaluate_piece(self, piece: Piece, request: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _evaluate_piece(
+        self, piece: Piece, request: NDArray[np.float64], points: list[Any]
+    ) -> NDArray[np.float64]:
         s = self.spec.n_features
         out = np.zeros((len(request), s + N_SCALARS))
         out[:, s + DISTANCE], out[:, s + ROW] = np.inf, -1.0
-        block = piece.block()
-        for place, asked in enumerate(request):
-            index = piece.of_class(int(asked[0]))
-            if len(index) == 0:
+        rows = self._compute.rows_of(piece)
+        for place, (asked, point) in enumerate(zip(request, points, strict=True)):
+            number = int(asked[0])
+            count = piece.size_of_class(number)
+            if count == 0:
                 continue
-            found = np.zeros(loops.N_SUMS)
-            ones, distances = np.ones(len(index)), np.empty(len(index))
-            point, pull = np.array(asked[N_HEADER:]), out[place, :s]
-            loops.weiszfeld_chunk(
-                block, read_only(index), ones, point, asked[1], bool(asked[2]), distances, pull, found
-            )
+            part = rows.evaluate(number, point, float(asked[1]), bool(asked[2]))
+            out[place, :s] = part.pull
             scalars = out[place, s:]
-            scalars[INVERSE] = found[loops.INVERSE_DISTANCES]
-            scalars[OBJECTIVE] = found[loops.OBJECTIVE]
-            scalars[COINCIDENT] = found[loops.COINCIDENT]
-            scalars[COUNT] = len(index)
-            nearest = int(found[loops.NEAREST_ROW])
-            if nearest >= 0:
-                row = np.ascontiguousarray(block[index[nearest]])
-                scalars[DISTANCE] = found[loops.NEAREST_DISTANCE]
-                scalars[ROW] = piece.row_number(int(index[nearest]))
-                scalars[WEIGHT] = found[loops.NEAREST_WEIGHT]
-                scalars[CHECKSUM] = zlib.crc32(row.tobytes())
+            scalars[INVERSE], scalars[OBJECTIVE] = part.inverse, part.objective
+            scalars[COINCIDENT], scalars[COUNT] = part.coincident, count
+            if part.row is not None:
+                scalars[DISTANCE], scalars[WEIGHT] = part.distance, part.weight
+                scalars[ROW] = piece.row_number(part.nearest)
+                scalars[CHECKSUM] = zlib.crc32(np.ascontiguousarray(part.row).tobytes())
         return out
 
     def distances(self, request: NDArray[np.float64]) -> tuple[Vector, Indices, NDArray[np.int64]]:
@@ -139,18 +144,18 @@ class ShardWorker:
         count = len(request)
         farthest, row = np.full(count, -1.0), np.full(count, -1, dtype=np.int64)
         bins = np.zeros((count, N_BINS), dtype=np.int64)
+        points = [self._compute.point(asked[N_HEADER:]) for asked in request]
         for piece in self._pieces:
-            block = piece.block()
-            for place, asked in enumerate(request):
-                index = piece.of_class(int(asked[0]))
-                if len(index) == 0:
+            rows = self._compute.rows_of(piece)
+            for place, number in enumerate(request[:, 0].astype(np.int64).tolist()):
+                if piece.size_of_class(number) == 0:
                     continue
-                out = np.empty(len(index))
-                loops.distances_chunk(block, read_only(index), np.array(asked[N_HEADER:]), out)
-                best = int(np.argmax(out))
-                if out[best] > farthest[place]:
-                    farthest[place], row[place] = out[best], piece.row_number(int(index[best]))
-                bins[place] += np.bincount(distance_bins(out), minlength=N_BINS)
+                found = rows.distances(number, points[place])
+                best = int(np.argmax(found))
+                if found[best] > farthest[place]:
+                    farthest[place] = found[best]
+                    row[place] = piece.row_number(int(piece.of_class(number)[best]))
+                bins[place] += np.bincount(distance_bins(found), minlength=N_BINS)
         return farthest, row, bins
 
     def batch_sizes(self) -> Indices:
@@ -172,21 +177,12 @@ class ShardWorker:
         thetas : float64 array of shape (groups, s)
             The direction θ of each group.
         """
-        score, row = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
+        for piece in self._pieces:
+            self._batches(piece)
+            self._available(piece)
         # The last one is for rows that belong to no class.
         table = np.append(group_of_batch, np.int32(-1)).astype(np.int32)
-        lengths = np.sqrt(np.einsum("ij,ij->i", thetas, thetas))
-        directions = read_only(np.ascontiguousarray(thetas))
-        for piece in self._pieces:
-            if len(piece) == 0:
-                continue
-            batch, free = self._batches(piece), self._available(piece)
-            block = piece.block()
-            if piece.longest < 0.0:
-                piece.longest = largest_norm(block)
-            slack = (4.0 * self.spec.n_features * _DOUBLE_ROUNDOFF * piece.longest) * lengths
-            scan_batches(block, piece.first_row, free, batch, table, directions, slack, score, row)
-        return score, row
+        return self._compute.scan(self._pieces, table, read_only(np.ascontiguousarray(thetas)))
 
     def take(self, rows: Indices, picked: bool, stored: bool) -> NDArray[Any]:
         """Return rows by their numbers.
@@ -212,6 +208,7 @@ class ShardWorker:
         for number in np.unique(piece_of_row).tolist():
             piece = self._pieces[number]
             self._available(piece)[rows[piece_of_row == number] - piece.first_row] = False
+        self._compute.mark(rows)
 
     def _available(self, piece: Piece) -> NDArray[np.bool_]:
         if piece.available is None:
