@@ -64,6 +64,28 @@ def test_a_crop_is_a_window_of_the_padded_image():
     assert seen == windows  # all 25 of them, and nothing else
 
 
+def test_a_mirrored_crop_is_a_window_of_the_image_reflected_at_its_border():
+    image = torch.as_tensor(pictures(1))
+    padded = torch.nn.functional.pad(image.permute(0, 3, 1, 2).float(), (2, 2, 2, 2), mode="reflect")
+    padded = padded.permute(0, 2, 3, 1).to(torch.uint8)
+    windows = {
+        padded[0, top : top + 5, left : left + 7].numpy().tobytes() for top in range(5) for left in range(5)
+    }
+    recipe = replace(PLAIN, crop_padding=2, crop_fill="mirrored")
+    found = augment(image, torch.zeros(600, dtype=torch.long), recipe, seeded())
+    assert {each.numpy().tobytes() for each in found} == windows
+
+
+def test_named_images_are_flipped_where_chance_does_not_decide():
+    images = torch.as_tensor(pictures(3))
+    rows = torch.tensor([2, 0, 1, 2])
+    found = augment(
+        images, rows, replace(PLAIN, flip="alternating"), seeded(), torch.tensor([False, True, True])
+    )
+    expected = torch.stack([images[2].flip(1), images[0], images[1].flip(1), images[2].flip(1)])
+    assert torch.equal(found, expected)
+
+
 def test_cutout_blackens_a_square_and_nothing_else():
     image = torch.as_tensor(pictures(1, 9, 9))
     found = augment(image, torch.zeros(50, dtype=torch.long), replace(PLAIN, cutout=3), seeded())

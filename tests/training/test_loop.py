@@ -73,6 +73,39 @@ def test_one_step_is_plain_sgd(stripes):
     assert done.history[0].loss == pytest.approx(loss.item(), rel=1e-5)
 
 
+def test_decay_can_leave_biases_and_norms_alone(stripes):
+    images, labels = stripes(16)
+    recipe = replace(RECIPE, epochs=1, crop_padding=0, weight_decay=0.5)
+    everywhere, filters_only = (
+        train(small(), images, labels, recipe=replace(recipe, decay_all=decay_all)).model
+        for decay_all in (True, False)
+    )
+    undecayed = train(small(), images, labels, recipe=replace(recipe, weight_decay=0.0)).model
+    assert torch.equal(filters_only.norm.weight, undecayed.norm.weight)
+    assert not torch.equal(everywhere.norm.weight, undecayed.norm.weight)
+    assert torch.equal(filters_only.convolution.weight, everywhere.convolution.weight)
+
+
+def test_alternating_flips_show_every_image_both_ways_in_two_epochs(stripes):
+    images, labels = stripes(16)
+    seen = []
+
+    class Watched(Small):
+        def forward(self, x):
+            seen.append(x.detach().clone())
+            return super().forward(x)
+
+    order = []
+    recipe = replace(RECIPE, epochs=2, crop_padding=0, flip="alternating")
+    train(Watched(), images, labels, recipe=recipe, on_batch=lambda rows, *_: order.append(rows.clone()))
+    first, second = (batch[rows.argsort()] for batch, rows in zip(seen, order, strict=True))
+    assert torch.equal(first, second.flip(3))
+    data = put_images(images, labels)
+    plain = data.normalized(data.pixels)
+    as_they_are = (first == plain).flatten(1).all(dim=1)
+    assert 0 < int(as_they_are.sum()) < 16
+
+
 def test_the_seed_decides_and_global_random_state_is_left_alone(stripes):
     images, labels = stripes(40)
     before = torch.get_rng_state()

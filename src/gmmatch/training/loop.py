@@ -208,13 +208,20 @@ class _Run:
         shuffled = torch.randperm(len(data), generator=torch.Generator().manual_seed(epoch_seed))
         order = torch.cat([shuffled, shuffled[: steps * size - len(data)]]).to(data.device)
         dtype = torch.bfloat16 if data.device.type == "cuda" else torch.float32
-        first = number * steps
-        for step, (rows, inputs, codes) in enumerate(data.augmented(order, recipe, random, dtype), first):
+        batches = data.augmented(order, recipe, random, dtype, self._flipped(number))
+        for step, (rows, inputs, codes) in enumerate(batches, number * steps):
             logits = self.step(inputs, codes, recipe.rate_at(step, len(data)))
             if self.on_batch is not None:
                 self.on_batch(rows, logits, codes)
         loss, correct = self.step.totals()
         return Epoch(loss / len(order), correct / len(order), time.perf_counter() - started)
+
+    def _flipped(self, epoch: int) -> Tensor | None:
+        """Return which images the epoch flips, where they take turns: a random half, then the others."""
+        if self.recipe.flip != "alternating":
+            return None
+        half = torch.rand(len(self.data), generator=torch.Generator().manual_seed(self.seed)) < 0.5
+        return (half if epoch % 2 == 0 else ~half).to(self.data.device)
 
     def _save(self, path: Path) -> None:
         history = [(each.loss, each.accuracy, each.seconds) for each in self.history]

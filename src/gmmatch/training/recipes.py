@@ -32,9 +32,13 @@ class Recipe:
         from 0 over the share ``warmup`` of all steps and lets it fall to 0 in a straight line.
     momentum, nesterov, weight_decay, label_smoothing
         As everywhere; ``momentum`` is AdamW's β₁.
-    crop_padding, flip, cutout
-        Augmentation: a random crop of the image padded with that many black pixels on each side, a random
-        horizontal flip, a black square of that side at a random place (0: none).
+    decay_all
+        Whether weight decay also pulls at biases and at the scales of norms; the paper's recipes do.
+    crop_padding, crop_fill, flip, cutout
+        Augmentation: a random crop of the image padded with that many pixels on each side, which are
+        ``"black"`` or ``"mirrored"`` from the image; a horizontal flip, of a random half of the images
+        (True) or of each image in every other epoch (``"alternating"``: Jordan, 2024); a black square of
+        that side at a random place (0: none).
     top
         Accuracies to report: 1 for top-1, 5 for top-5.
     seeds, median_fraction
@@ -60,8 +64,10 @@ class Recipe:
     momentum: float = 0.9
     nesterov: bool = False
     label_smoothing: float = 0.0
+    decay_all: bool = True
     crop_padding: int = 0
-    flip: bool = False
+    crop_fill: Literal["black", "mirrored"] = "black"
+    flip: bool | Literal["alternating"] = False
     cutout: int = 0
     top: tuple[int, ...] = (1,)
     seeds: int = 5
@@ -75,6 +81,10 @@ class Recipe:
             raise InvalidInputError(f'schedule={self.schedule!r}: expected "steps" or "one-cycle".')
         if self.optimizer not in ("sgd", "adamw"):
             raise InvalidInputError(f'optimizer={self.optimizer!r}: expected "sgd" or "adamw".')
+        if self.flip not in (True, False, "alternating"):
+            raise InvalidInputError(f'flip={self.flip!r}: expected True, False or "alternating".')
+        if self.crop_fill not in ("black", "mirrored"):
+            raise InvalidInputError(f'crop_fill={self.crop_fill!r}: expected "black" or "mirrored".')
 
     def rows_per_step(self, n_rows: int) -> int:
         """Rows of a step: the batch size, or all rows if there are fewer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,24 +14,33 @@ from gmmatch.training.recipes import Recipe
 def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
     """Return the recipe's optimizer; on CUDA its learning rate is a tensor that a captured step reads."""
     on_cuda = device.type == "cuda"
-    rate = torch.tensor(recipe.learning_rate, device=device) if on_cuda else recipe.learning_rate
+    groups = _parameter_groups(model, recipe)
+    for group in groups:  # a tensor of its own each: optimizers refuse to share one
+        group["lr"] = torch.tensor(recipe.learning_rate, device=device) if on_cuda else recipe.learning_rate
     if recipe.optimizer == "adamw":
         return torch.optim.AdamW(
-            model.parameters(),
-            lr=rate,
+            groups,
             betas=(recipe.momentum, 0.999),
-            weight_decay=recipe.weight_decay,
             fused=on_cuda,
             capturable=on_cuda,
         )
     return torch.optim.SGD(
-        model.parameters(),
-        lr=rate,
+        groups,
         momentum=recipe.momentum,
         nesterov=recipe.nesterov,
-        weight_decay=recipe.weight_decay,
         fused=on_cuda,
     )
+
+
+def _parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
+    """Return the parameters with their weight decay: matrices and filters, and the rest if it differs."""
+    parameters = list(model.parameters())
+    if recipe.decay_all:
+        return [{"params": parameters, "weight_decay": recipe.weight_decay}]
+    return [
+        {"params": [each for each in parameters if each.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
+    ]
 
 
 class TrainingStep:
