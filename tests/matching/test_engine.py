@@ -242,6 +242,48 @@ def test_independent_batches_do_not_all_err_the_same_way(batches):
     assert alone.residuals[-1] == pytest.approx(recomputed)
 
 
+@pytest.mark.parametrize(("k", "batches"), [(320, 8), (960, 30)])
+def test_far_from_the_origin_independent_batches_do_as_well_as_carried_ones(k, batches):
+    """The paper's start costs ‖μ‖/k. It must not cost that of each batch, which all err in its direction."""
+    matrix = np.random.default_rng(0).standard_normal((6000, 8)) + 30.0
+    rows, target = as_rows(matrix), np.full(8, 30.0)
+    alone = match(rows, target, k, batches=batches, carry=False, random_state=0).residuals[-1]
+    carried = match(rows, target, k, batches=batches, random_state=0).residuals[-1]
+    assert alone < 1.2 * carried
+    assert carried == pytest.approx(np.linalg.norm(target) / k, rel=0.2)
+
+
+@pytest.mark.parametrize("start", ["target", "zero"])
+def test_independent_batches_share_the_start_and_correct_each_other(start):
+    """The textbook version: alone from θ₀/B, then one batch after another from the θ that all of them left."""
+    matrix = np.random.default_rng(3).standard_normal((300, 4)) + 1.0
+    target, k, batches = matrix.mean(axis=0), 120, 3
+    theta = target if start == "target" else np.zeros(4)
+    parts = partition(np.arange(300), batches, 5)
+    free, order = np.ones(300, dtype=bool), []
+
+    def pick(part, direction):
+        scores = np.where(free[part], np.cumsum(matrix[part] * direction, axis=1)[:, -1], -np.inf)
+        order.append(int(part[np.argmax(scores)]))
+        free[order[-1]] = False
+        return direction + (target - matrix[order[-1]])
+
+    for part, count in zip(parts, shares(k, parts), strict=True):
+        own = theta / batches
+        for _ in range(count - 8):
+            own = pick(part, own)
+    for row in order:
+        theta = theta + (target - matrix[row])
+    for part in parts:
+        for _ in range(8):
+            theta = pick(part, theta)
+    for strategy in STRATEGIES:
+        found = match(
+            as_rows(matrix), target, k, batches=batches, carry=False, start=start, random_state=5, strategy=strategy
+        )  # fmt: skip
+        assert found.order.tolist() == order
+
+
 def test_independent_batches_do_not_depend_on_threads():
     rows = as_rows(np.random.default_rng(0).standard_normal((500, 4)))
     first = match(rows, np.zeros(4), 100, batches=10, carry=False, random_state=1, threads=1)

@@ -59,14 +59,16 @@ def test_carried_batches_are_the_papers_listing():
         assert np.array_equal(done[-10:], batch)
 
 
-def test_independent_batches_start_from_the_target_each():
-    """The first picks of every batch, made before the correction, are those of a matching of its own."""
-    selection = gm.Herding(k=160, batches=4, carry=False, random_state=3).select(X)
+def test_independent_batches_are_matchings_of_their_own():
+    """The first picks of every batch, made before the correction, know nothing of the other batches."""
+    options = {"k": 160, "batches": 4, "random_state": 3, "start": "zero"}
+    selection = gm.Herding(carry=False, **options).select(X)
     mean = X.mean(axis=0)
     alone = [selection.order[start : start + 32] for start in range(0, 128, 32)]
     for batch in alone:  # 40 picks each, of which 8 come later
-        assert np.array_equal(greedy(X, mean, 32, allowed=np.isin(np.arange(400), batch)), batch)
-    carried = gm.Herding(k=160, batches=4, carry=True, random_state=3).select(X)
+        own = np.isin(np.arange(400), batch)
+        assert np.array_equal(greedy(X, mean, 32, start="zero", allowed=own), batch)
+    carried = gm.Herding(carry=True, **options).select(X)
     assert np.array_equal(carried.order[:32], alone[0])  # the first batch is the same
     assert not np.array_equal(carried.order[40:72], alone[1])
 

@@ -65,7 +65,7 @@ def match(
         B random batches of the rows, of which one is worked on at a time. None is one batch for rows in
         memory, and as many as the memory limit asks for where rows come from files.
     carry : bool
-        Whether θ is handed on from batch to batch. If not, batches are independent and run in
+        Whether θ is handed on from batch to batch. If not, batches start at θ₀/B, are independent and run in
         parallel, but for a last few picks each that correct their common error; batches of fewer than 32
         picks are merged.
     random_state : int, Generator or None
@@ -118,14 +118,18 @@ def _independent(
     replacement: bool,
     threads: int,
 ) -> Picks:
-    """Pick in batches that know nothing of each other, then correct what they err by together."""
+    """Pick in batches that know nothing of each other, then correct what they err by together.
+
+    They share θ₀: with all of it for each, B batches would be off by B times as much, in the same direction.
+    """
     correcting = np.minimum(_CORRECTING_PICKS, (quota + 1) // 2)
     unused = [np.ones(len(part), dtype=bool) for part in batch_rows]
 
     def alone(number: int) -> Picks:
-        part = batch_rows[number]
+        part, own = batch_rows[number], walk.copy()
+        own.theta /= len(batch_rows)
         count = int(quota[number] - correcting[number])
-        return _located(pick(rows.subset(part), walk.copy(), unused[number], count, 1), part)
+        return _located(pick(rows.subset(part), own, unused[number], count, 1), part)
 
     parts = map_in_order(alone, len(batch_rows), threads)
     merged = walk.copy()

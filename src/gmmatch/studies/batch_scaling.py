@@ -232,8 +232,8 @@ STUDY = Study(
         "all rows. The paper's listing carries θ from batch to batch; its analysis treats the batches as "
         "independent "
         "and predicts an error of O(B/k) + O(1/√B). Both are measured, and the package's carry=False: independent, "
-        "but batches of fewer than 32 picks are merged and the last few picks correct the common error. Times are "
-        "of "
+        "but batches of fewer than 32 picks are merged, each starts at θ₀/B, and the last few picks correct the "
+        "common error. Times are of "
         "standard normal rows, on one core, with one pass over the batch per pick, as in the listing; the least of "
         "three runs, in seconds that the thread had the processor."
     ),
