@@ -19,7 +19,10 @@ _STUDIES = (
     "clip-transfer",
     "embedding-maps",
     "human-noise",
+    "generation",
 )
+
+_ELSEWHERE = {"generation": "gmmatch.studies.generation.study"}
 
 
 def image_study_names() -> tuple[str, ...]:
@@ -41,5 +44,6 @@ def load_image_study(name: str) -> ImageStudy:
     >>> load_image_study("label-noise").paper[0]
     'tab:exp-classification-label_noise'
     """
-    study: ImageStudy = import_module(f"gmmatch.studies.classification.{name.replace('-', '_')}").STUDY
+    module = _ELSEWHERE.get(name, f"gmmatch.studies.classification.{name.replace('-', '_')}")
+    study: ImageStudy = import_module(module).STUDY
     return study
