@@ -14,6 +14,7 @@ from gmmatch.studies.classification.maps import CODE as MAPS_CODE
 from gmmatch.studies.classification.pages import take_results, write_pages
 from gmmatch.studies.classification.paper import paper_blocks
 from gmmatch.studies.classification.running import pictures_of
+from gmmatch.studies.generation.cell import CODE as GENERATION_CODE
 from gmmatch.studies.records import read_record
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -49,7 +50,7 @@ def test_committed_results_are_of_this_code_and_of_no_machine(name: str) -> None
         pytest.skip("not run yet")
     record = read_record(path)
     for part, stored in record["parts"].items():
-        assert stored["code"] == (MAPS_CODE if part == "maps" else CODE)
+        assert stored["code"] == {"maps": MAPS_CODE, "generation": GENERATION_CODE}.get(part, CODE)
         assert stored["cells"]
     assert not re.search(r"\"[^\"]*/(tmp|home|work|root|data)/", json.dumps(record["provenance"]))
     for file in pictures_of(load_image_study(name)):

@@ -127,6 +127,10 @@ def _seconds_per_image(network: str, recipe: Any, count: int, data: ImageData, d
 def _cell_seconds(
     cell: Mapping[str, Any], rows: int, data: ImageData, device: str, rates: dict[tuple[str, str], float]
 ) -> float:
+    if cell.get("downstream") == "diffusion":
+        from gmmatch.studies.generation.estimate import cell_seconds
+
+        return cell_seconds(cell["recipe"], data, device, rates)
     if cell.get("downstream") == "scratch":
         return training_seconds(cell["network"], cell["recipe"], rows, data, device, rates)
     if ("probe", "") not in rates:
