@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,18 +15,18 @@ import pytest
 from gmmatch import Selection
 from gmmatch.embeddings import StoreWriter
 
+from ..docs.blocks import blocks_of
+
 pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "cluster.md"
+GUIDE = "docs/guides/cluster.md"
 # A network and processes of one's own: `ray stop` ends every Ray process that it can see.
 APART = ["unshare", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
 
 
 def blocks(language: str) -> list[str]:
-    text = GUIDE.read_text(encoding="utf-8")
-    found = re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-    return [block for kind, block in found if kind == language]
+    return [block.text for block in blocks_of(GUIDE) if block.language == language and block.reason is None]
 
 
 @pytest.fixture

@@ -1,0 +1,300 @@
+"""Small data in place of the reader's own: files that pages read, names that their code takes for granted.
+
+``FILES`` has a maker for each file that pages speak of; it is made in the folder in which a page is run if the page
+names it and does not make it itself. ``PAGES`` has, for pages whose code needs more than what is on the page, the
+names it takes for granted, and what must have come out at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pytest import MonkeyPatch
+
+from .blocks import ROOT
+
+Names = dict[str, Any]
+
+
+def write_photos(folder: Path) -> None:
+    """24 pictures in two classes."""
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    for label, shade in (("cat", 60), ("dog", 180)):
+        (folder / label).mkdir(parents=True)
+        for number in range(12):
+            pixels = random.integers(0, 60, (9, 11, 3)) + shade
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / label / f"{number}.png")
+
+
+def write_texts(path: Path) -> None:
+    """30 texts of three classes."""
+    records = [
+        {"body": f"{'word ' * (i + 1)}.", "text": f"text {i}", "label": "abc"[i % 3]} for i in range(30)
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+
+
+def write_vectors(path: Path) -> None:
+    """60 vectors; in an archive with labels of three classes."""
+    rows, labels = striped_images(60)
+    vectors = rows.reshape(60, -1).astype(np.float32)
+    if path.suffix == ".npz":
+        np.savez(path, x=vectors, label=labels)
+    else:
+        np.save(path, vectors)
+
+
+def write_store(path: Path) -> None:
+    """A store of 4,000 rows in two classes."""
+    from gmmatch.embeddings import StoreWriter
+
+    rows = np.random.default_rng(0).normal(size=(4000, 5))
+    with StoreWriter(path, encoder="mine", encoder_fingerprint="1") as writer:
+        writer.append(rows, ids=np.arange(4000), labels=np.arange(4000) % 2)
+        writer.finish()
+
+
+def write_photo_table(path: Path) -> None:
+    """The photos in a Parquet file, as the datasets of the hub have them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not Path("photos").exists():
+        write_photos(Path("photos"))
+    files = sorted(Path("photos").rglob("*.png"))
+    images = [{"bytes": file.read_bytes(), "path": file.name} for file in files]
+    pq.write_table(pa.table({"image": images, "label": [int(f.parent.name == "dog") for f in files]}), path)
+
+
+FILES: dict[str, Callable[[Path], None]] = {
+    "photos/": write_photos,
+    "texts.jsonl": write_texts,
+    "vectors.npy": write_vectors,
+    "vectors.npz": write_vectors,
+    "part-0.npy": write_vectors,
+    "part-1.npy": write_vectors,
+    "photos.emb": write_store,
+    "photos.parquet": write_photo_table,
+}
+
+
+def make_files(text: str) -> None:
+    """Make the files that a page names in its blocks and does not make itself, in the current folder."""
+    for name, write in FILES.items():
+        named = re.search(rf"(?<![\w/]){re.escape(name)}", text)
+        made_there = re.search(rf"(-o |--output |save\w*\(\"){re.escape(name)}", text)
+        if named and not made_there:
+            write(Path(name))
+
+
+def striped_images(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Grey images of three classes that are easy to tell apart."""
+    random = np.random.default_rng(0)
+    labels = np.arange(n) % 3
+    patterns = random.normal(size=(3, 12, 12)) * 40 + 127
+    noise = np.random.default_rng(seed).normal(size=(n, 12, 12)) * 5
+    return (patterns[labels] + noise).clip(0, 255).astype(np.uint8), labels
+
+
+def nothing(patch: MonkeyPatch) -> Names:
+    """A page whose code needs nothing but what is on it."""
+    return {}
+
+
+def rows_and_labels(patch: MonkeyPatch) -> Names:
+    """Digits, as ``X`` and ``y``."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return {"X": X, "y": y}
+
+
+def a_torch_dataset(patch: MonkeyPatch) -> Names:
+    """What a training script has: a dataset, embeddings and labels of its rows, and picks of them on disk."""
+    import torch
+
+    import gmmatch as gm
+
+    labels = np.arange(24) // 12
+    embeddings = torch.rand(24, 3, generator=torch.Generator().manual_seed(0))
+    gm.GMMatching(k=8, random_state=0).select(embeddings, labels, ids=np.arange(24)).save("picks.parquet")
+    train_set = torch.utils.data.TensorDataset(torch.arange(24))
+    return {"train_set": train_set, "embeddings": embeddings, "labels": labels}
+
+
+def a_training_loop(patch: MonkeyPatch) -> Names:
+    """A model, an optimizer and a loader that gives the numbers of the rows."""
+    import torch
+
+    images, targets = striped_images(60)
+    embeddings = images.reshape(60, -1).astype(np.float32)
+
+    class Numbered(torch.utils.data.Dataset):  # type: ignore[type-arg]
+        def __len__(self) -> int:
+            return 60
+
+        def __getitem__(self, row: int) -> Any:
+            return row, torch.from_numpy(embeddings[row]) / 255, int(targets[row])
+
+    train_set = Numbered()
+    shuffling = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(144, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    return {
+        "torch": torch,
+        "train_set": train_set,
+        "loader": torch.utils.data.DataLoader(train_set, batch_size=16, shuffle=True, generator=shuffling),
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "images": images,
+        "embeddings": embeddings,
+        "targets": targets,
+    }
+
+
+def small_images(patch: MonkeyPatch) -> Names:
+    """Coloured images to train on and to test with, and a recipe that is over in two epochs."""
+    from dataclasses import replace
+
+    from gmmatch.training import recipes
+
+    images, labels = striped_images(33)
+    test_images, test_labels = striped_images(15, seed=1)
+    fast = replace(recipes.FAST, epochs=2, min_steps=0, learning_rate=0.05)
+    patch.setattr(recipes, "FAST", fast)
+    return {
+        "images": np.repeat(images[..., None], 3, axis=3),
+        "labels": labels,
+        "test_images": np.repeat(test_images[..., None], 3, axis=3),
+        "test_labels": test_labels,
+    }
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """The data inside a page that ``--report`` wrote."""
+    text = Path(page).read_text(encoding="utf-8")
+    found = re.search(r'id="map-data">(.*?)</script>', text, flags=re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def check_readme(names: Names) -> None:
+    """The picks are a tenth, applied and saved as the text says; other methods run by name."""
+    gm, selection = names["gm"], names["selection"]
+    assert len(selection.indices) == round(0.1 * len(names["X"]))
+    assert np.array_equal(names["X_small"], names["X"][selection.indices])
+    assert np.array_equal(names["y_small"], names["y"][selection.indices])
+    assert set(selection.residual) == set(range(10))
+    assert gm.Selection.load("digits.parquet") == selection
+    assert len(gm.select(names["X"], y=names["y"], k=500, method="moderate").indices) == 500
+
+
+def check_images(names: Names) -> None:
+    """A tenth of 24 photos lies in a folder."""
+    assert len(list(Path("picked").rglob("*.png"))) == 2
+
+
+def check_texts(names: Names) -> None:
+    """Half of the lines are there, as they were."""
+    kept = Path("kept.jsonl").read_text().splitlines()
+    assert len(kept) == 15 and set(kept) <= set(Path("texts.jsonl").read_text().splitlines())
+
+
+def check_training_script(names: Names) -> None:
+    """Each kind of dataset gave as many rows as were picked."""
+    import torch
+
+    assert isinstance(names["loader"].dataset, torch.utils.data.Subset)
+    assert len(names["loader"].dataset) == 8 and len(names["train"]) == 24 and len(names["small"]) == 2
+
+
+def check_dynamics(names: Names) -> None:
+    """The recorder saw every row in every epoch, and its file makes the same picks from the command line."""
+    import gmmatch as gm
+
+    recorder, embeddings = names["recorder"], names["embeddings"]
+    assert recorder.epoch == 5 and recorder.presentations.tolist() == [5] * 60
+    assert len(names["small"]) == 18
+    assert np.array_equal(names["encode"](names["images"]), names["encoder"](names["images"]))
+    by_hand = gm.select(embeddings, y=names["targets"], k="20%", method="forgetting", dynamics=recorder)
+    assert np.array_equal(gm.Selection.load("forgotten.parquet").order, by_hand.order)
+
+
+def check_corrupting(names: Names) -> None:
+    """As many rows were spoilt as the rates say."""
+    assert sum(names["bad"].counts.values()) == 719 and len(names["bad"].counts) == 5
+    assert names["attacked"].mask.sum() == 359
+    assert Path("bad.mask.parquet").exists() and Path("far.npy").exists()
+
+
+def check_report(names: Names) -> None:
+    """The three pages show what was asked for."""
+    assert len(data_of("picks.html")["contents"]) == 24
+    assert len(data_of("compared.html")["panels"]) == 3
+    assert data_of("digits.html")["classes"] == [str(digit) for digit in range(10)]
+
+
+def check_training(names: Names) -> None:
+    """The network gives features, and a probe learns them."""
+    assert names["embeddings"].shape == (33, 512) and len(names["done"].history) == 2
+    assert names["probe"].accuracy(names["embeddings"], names["labels"]) == 1.0
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What a page needs.
+
+    Attributes
+    ----------
+    names
+        Makes what its code takes for granted; may patch what would take too long.
+    check
+        Fails unless its code has done what the page says.
+    needs
+        Packages without which it cannot be run.
+    slow
+        Whether it takes more than a few seconds.
+    elsewhere
+        The test that runs its blocks instead, where that takes a machine of its own.
+    """
+
+    names: Callable[[MonkeyPatch], Names] = nothing
+    check: Callable[[Names], None] | None = None
+    needs: tuple[str, ...] = ()
+    slow: bool = False
+    elsewhere: str | None = None
+
+
+PAGES = {
+    "README.md": StandIn(check=check_readme),
+    "docs/guides/cluster.md": StandIn(elsewhere="tests/engines/test_guide.py"),
+    "docs/guides/corrupting.md": StandIn(check=check_corrupting, needs=("torch",)),
+    "docs/guides/images.md": StandIn(check=check_images),
+    "docs/guides/report.md": StandIn(check=check_report),
+    "docs/guides/robust.md": StandIn(names=rows_and_labels),
+    "docs/guides/text.md": StandIn(check=check_texts),
+    "docs/guides/training-dynamics.md": StandIn(
+        names=a_training_loop, check=check_dynamics, needs=("torch",), slow=True
+    ),
+    "docs/guides/training-script.md": StandIn(
+        names=a_torch_dataset, check=check_training_script, needs=("torch", "datasets")
+    ),
+    "docs/guides/training.md": StandIn(names=small_images, check=check_training, needs=("torch",), slow=True),
+    "docs/studies/index.md": StandIn(slow=True),
+    "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),
+}
+
+
+def stand_in_for(page: str) -> StandIn:
+    """What a page needs; nothing, for most."""
+    assert (ROOT / page).is_file()
+    return PAGES.get(page, StandIn())
