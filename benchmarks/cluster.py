@@ -6,14 +6,16 @@ Run by hand, because it writes gigabytes and takes minutes::
     python -m benchmarks.cluster --table
 
 The first makes float16 rows in a temporary folder, selects 1% of them without labels and per class, by threads (the
-local engine) and by as many single-CPU nodes on this machine (the Ray engine), and deletes the rows. The second
-writes the tables of ``docs/guides/cluster.md`` from that file. ``--quick`` sees that everything runs.
+local engine) and by as many single-CPU nodes on this machine (the Ray engine) in turn, checks the cost model on other
+sizes, and deletes the rows. The second writes the tables of ``docs/guides/cluster.md`` from that file.
+``--quick`` sees that everything runs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
 import threading
 import time
@@ -26,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.cluster_model import markdown
 
 _ROOT = Path(__file__).resolve().parent.parent
 _RESULT = _ROOT / "benchmarks" / "results" / "cluster.json"
@@ -51,33 +54,37 @@ def make_rows(folder: Path, n_rows: int, n_features: int, seed: int = 0) -> list
 
 
 class Clock:
-    """Notes when the phases of a selection begin and end."""
+    """Notes when the phases of a selection begin and end, and what this process has had of the processor by then."""
 
     def __init__(self) -> None:
-        self.began = time.perf_counter()
-        self.seen: dict[str, list[float]] = {}
+        self.began, self.core_began = time.perf_counter(), time.process_time()
+        self.seen: dict[str, list[tuple[float, float]]] = {}
 
     def __call__(self, phase: str, done: int, total: int | None) -> None:
-        self.seen.setdefault(phase, []).append(time.perf_counter())
+        self.seen.setdefault(phase, []).append((time.perf_counter(), time.process_time()))
 
-    def per_step(self, phase: str, *, last: int | None = None) -> float:
-        """Return the median seconds between the steps of a phase, or between its last few."""
+    def per_step(self, phase: str, *, last: int | None = None) -> tuple[float, float]:
+        """Return the median seconds and core-seconds between the steps of a phase, or between its last few."""
         times = self.seen[phase] if last is None else self.seen[phase][-last - 1 :]
-        return float(np.median(np.diff(times))) if len(times) > 1 else float("nan")
+        if len(times) < 2:
+            return float("nan"), float("nan")
+        seconds, core = np.median(np.diff(np.array(times), axis=0), axis=0).tolist()
+        return seconds, core
 
 
-class MemoryWatch:
-    """Samples the memory of processes: what is theirs alone, and pages of files, which belong to the cache."""
+class Watch:
+    """Samples the memory of workers, and sums what all processes that this one started had of the processor."""
 
-    def __init__(self, processes: Sequence[int]) -> None:
-        self.processes, self.own, self.mapped = processes, 0, 0
+    def __init__(self, workers: Sequence[int]) -> None:
+        self.workers, self.own, self.mapped = workers, 0, 0
+        self.before = max(_memory_of(process).get("RssAnon", 0) for process in workers)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.05):
-            for process in self.processes:
+        while not self._ended.wait(0.1):
+            for process in self.workers:
                 found = _memory_of(process)
                 self.own = max(self.own, found.get("RssAnon", 0))
                 self.mapped = max(self.mapped, found.get("RssFile", 0))
@@ -97,6 +104,20 @@ def _memory_of(process: int) -> dict[str, int]:
         for line in lines
         if line.startswith(("RssAnon", "RssFile"))
     }
+
+
+def core_seconds_of_children() -> dict[int, float]:
+    """Return what each process below this one has had of the processor."""
+    import psutil
+
+    found = {}
+    for child in psutil.Process().children(recursive=True):
+        try:
+            times = child.cpu_times()
+        except psutil.Error:
+            continue
+        found[child.pid] = times.user + times.system
+    return found
 
 
 @contextmanager
@@ -121,18 +142,30 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
     """Select once, and return the selection with its timings, bytes and memory."""
     from gmmatch.engines import select_on
 
-    watch: list[MemoryWatch] = []
+    watch: list[Watch] = []
+    ends: dict[int, float] = {}
+    facts: dict[str, Any] = {}
     place = engine.place
 
     def watched(specs: Any) -> Any:
+        began = time.perf_counter()
         placement = place(specs)
+        facts["seconds_to_place"] = time.perf_counter() - began
         if engine.name == "ray":
             import ray
 
-            watch.append(MemoryWatch(ray.get([actor.process.remote() for actor in placement.actors])))
+            watch.append(Watch(ray.get([actor.process.remote() for actor in placement.actors])))
+            close = placement.close
+
+            def counted() -> None:
+                ends.update(core_seconds_of_children())
+                close()
+
+            placement.close = counted
         return placement
 
     engine.place = watched
+    starts = core_seconds_of_children() if engine.name == "ray" else {}
     clock = Clock()
     try:
         found = select_on(engine, paths, k=k, y=labels, random_state=0, progress=clock)
@@ -140,19 +173,31 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
         engine.place = place
         for one in watch:
             one.end()
-    seconds = time.perf_counter() - clock.began
+    facts["seconds"] = time.perf_counter() - clock.began
+    facts["core_seconds"] = time.process_time() - clock.core_began
+    facts["core_seconds"] += sum(value - starts.get(process, 0.0) for process, value in ends.items())
+    facts |= _counted(found, clock)
+    if watch:
+        facts["worker_own_bytes"] = max(one.own for one in watch)
+        facts["worker_own_before"] = max(one.before for one in watch)
+        facts["worker_mapped_bytes"] = max(one.mapped for one in watch)
+    print(
+        f"{engine.name}: {facts['seconds']:.1f} s, {facts['core_seconds']:.1f} core-seconds", file=sys.stderr
+    )
+    return found, facts
+
+
+def _counted(found: Any, clock: Clock) -> dict[str, Any]:
     moved = found.provenance["engine"]["bytes"]["by_call"]
-    workers = found.provenance["engine"]["workers"]
     passes = max(group["median_iterations"] for group in found.provenance["groups"])
-    facts = {
-        "seconds": seconds,
-        "seconds_before_median": clock.seen["median"][0] - clock.began,
-        "seconds_median": clock.seen["median"][-1] - clock.seen["median"][0],
-        "seconds_picks": clock.seen["picks"][-1] - clock.seen["median"][-1],
+    per_pass, per_round = clock.per_step("median", last=max(1, passes - 1)), clock.per_step("picks")
+    return {
         "passes": passes,
-        "seconds_per_pass": clock.per_step("median", last=max(1, passes - 1)),
-        "rounds": moved["scan"]["calls"] // workers,
-        "seconds_per_round": clock.per_step("picks"),
+        "rounds": moved["scan"]["calls"] // found.provenance["engine"]["workers"],
+        "seconds_per_pass": per_pass[0],
+        "seconds_per_round": per_round[0],
+        "core_seconds_per_pass": per_pass[1],
+        "core_seconds_per_round": per_round[1],
         "bytes_sent": found.provenance["engine"]["bytes"]["sent"],
         "bytes_received": found.provenance["engine"]["bytes"]["received"],
         "most_bytes_per_pass_and_worker": {
@@ -160,154 +205,101 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
         },
         "residual": max(found.residual.values()),
     }
-    if watch:
-        facts["worker_own_bytes"] = max(one.own for one in watch)
-        facts["worker_mapped_bytes"] = max(one.mapped for one in watch)
-    return found, facts
 
 
-def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any) -> dict[str, Any]:
-    """Measure both engines on the same rows, with and without labels."""
+def in_turn(paths: list[Path], labels: Any, k: Any, workers: int, repeats: int) -> tuple[Any, ...]:
+    """Measure both engines in turn; return their picks, all of their runs, and the seconds to start Ray's nodes."""
     from gmmatch.engines import LocalEngine, RayEngine
 
-    cases = []
+    runs: dict[str, list[dict[str, Any]]] = {"local": [], "ray": []}
+    picks, starts = {}, []
+    for repeat in range(repeats):
+        for name in ("local", "ray") if repeat % 2 == 0 else ("ray", "local"):
+            if name == "local":
+                found, facts = measure(LocalEngine(workers), paths, labels, k)
+            else:
+                began = time.perf_counter()
+                with ray_nodes(workers):
+                    starts.append(time.perf_counter() - began)
+                    found, facts = measure(RayEngine(workers=workers, device="cpu"), paths, labels, k)
+            picks[name] = found.order
+            runs[name].append(facts)
+    return picks["local"], picks["ray"], runs, starts
+
+
+def seconds_per_call(paths: list[Path], workers: int) -> float:
+    """Return the median time that it takes to ask all workers for next to nothing, through Ray."""
+    from gmmatch.engines import RayEngine, select_on
+
+    times: list[float] = []
+    with ray_nodes(workers):
+        engine = RayEngine(workers=workers, device="cpu")
+        place = engine.place
+
+        def placed(specs: Any) -> Any:
+            placement = place(specs)
+            for _ in range(300):
+                began = time.perf_counter()
+                placement.call("device")
+                times.append(time.perf_counter() - began)
+            return placement
+
+        engine.place = placed
+        select_on(engine, paths, k=64, random_state=0)
+    return float(np.median(times[20:]))
+
+
+def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repeats: int) -> dict[str, Any]:
+    """Measure both engines on the same rows, with and without labels, and the local one on other sizes."""
+    from gmmatch.engines import LocalEngine
+
+    cases, checks, starts, places = [], [], [], []
     with tempfile.TemporaryDirectory() as name:
-        paths = make_rows(Path(name), n_rows, n_features)
-        fewer = make_rows(Path(tempfile.mkdtemp(dir=name)), n_rows // 4, n_features)
-        measure(LocalEngine(workers), fewer, None, k)  # compiles the loops
+        few = make_rows(_folder(name), 20_000, n_features)
+        measure(LocalEngine(workers), few, None, k)  # compiles the loops
+        per_call = seconds_per_call(few, workers)
+        paths = make_rows(_folder(name), n_rows, n_features)
         for classes in (1, n_classes):
             labels = None if classes == 1 else np.arange(n_rows) % classes
-            small_labels = None if classes == 1 else np.arange(n_rows // 4) % classes
-            _, quarter = measure(LocalEngine(workers), fewer, small_labels, k)
-            here, local = measure(LocalEngine(workers), paths, labels, k)
-            began = time.perf_counter()
-            with ray_nodes(workers):
-                started = time.perf_counter() - began
-                engine = RayEngine(workers=workers)
-                there, remote = measure(engine, paths, labels, k)
+            here, there, runs, started = in_turn(paths, labels, k, workers, repeats)
+            starts += started
+            places += [one["seconds_to_place"] for one in runs["ray"]]
+            local, remote = (min(runs[engine], key=lambda one: one["seconds"]) for engine in ("local", "ray"))
+            cores = {engine: min(one["core_seconds"] for one in runs[engine]) for engine in runs}
             cases.append({
                 "classes": classes,
                 "k": len(here),
-                "same_picks": bool(np.array_equal(here.order, there.order)),
+                "same_picks": bool(np.array_equal(here, there)),
                 "overhead": remote["seconds"] / local["seconds"],
+                "core_overhead": cores["ray"] / cores["local"],
                 "allowed_bytes_per_pass": (n_features + 8) * 8 * classes,
                 "shard_bytes": n_rows * n_features * 2 / workers,
-                "seconds_to_start_nodes": started,
                 "local": local,
                 "ray": remote,
-                "quarter": quarter,
-                "constants": constants(local, remote, n_rows, n_features, workers),
-                "predicted_over_measured": predicted(quarter, local, n_rows, n_features, workers),
+                "all_runs": {
+                    engine: [{kind: one[kind] for kind in ("seconds", "core_seconds")} for one in runs[engine]]
+                    for engine in runs
+                },
+            })  # fmt: skip
+        for rows, features, threads in ((4, 1, workers), (4, 1, 1), (32, 8, workers)):
+            other = make_rows(_folder(name), n_rows // rows, n_features * features)
+            _, facts = measure(LocalEngine(threads), other, None, k)
+            checks.append({
+                "rows": n_rows // rows, "features": n_features * features, "workers": threads, "run": facts,
             })  # fmt: skip
     return {
-        "rows": n_rows, "features": n_features, "workers": workers, "dtype": "float16", "cases": cases,
-        "machine": machine.describe(),
+        "rows": n_rows, "features": n_features, "workers": workers, "repeats": repeats, "dtype": "float16",
+        "cases": cases, "checks": checks, "machine": machine.describe(),
+        "start": {
+            "seconds_to_start_nodes": float(np.median(starts)),
+            "seconds_to_place": float(np.median(places)),
+            "seconds_per_call": per_call,
+        },
     }  # fmt: skip
 
 
-def constants(
-    local: dict[str, Any], remote: dict[str, Any], n_rows: int, n_features: int, workers: int
-) -> dict[str, float]:
-    """Return what the cost model is made of; seconds are those of one core."""
-    numbers = n_rows * n_features / workers
-    return {
-        "seconds_per_number_and_pass": local["seconds_per_pass"] / numbers,
-        "seconds_per_number_and_round": local["seconds_per_round"] / numbers,
-        "seconds_to_open_per_number": local["seconds_before_median"] / numbers,
-        "ray_seconds_per_call": max(0.0, remote["seconds_per_round"] - local["seconds_per_round"]) / 2,
-        "ray_seconds_to_place": max(0.0, remote["seconds_before_median"] - local["seconds_before_median"]),
-    }
-
-
-def predicted(
-    quarter: dict[str, Any], whole: dict[str, Any], n_rows: int, n_features: int, workers: int
-) -> float:
-    """Return how the model, with the constants of a quarter of the rows, does on all of them."""
-    found = constants(quarter, quarter, n_rows // 4, n_features, workers)
-    numbers = n_rows * n_features / workers
-    seconds = numbers * (
-        found["seconds_to_open_per_number"]
-        + whole["passes"] * found["seconds_per_number_and_pass"]
-        + whole["rounds"] * found["seconds_per_number_and_round"]
-    )
-    return seconds / whole["seconds"]
-
-
-def extrapolated(
-    result: dict[str, Any], *, rows: int, features: int, share: float, cores: int
-) -> dict[str, Any]:
-    """Return what the model says about a larger job, from the unlabelled case."""
-    from gmmatch.engines.batching import batch_counts, stages
-
-    case = result["cases"][0]
-    found, k = case["constants"], int(rows * share)
-    batches = int(batch_counts([k], [rows], features, None)[0])
-    sizes = np.full(batches, rows // batches)
-    plan = stages(k, sizes)
-    corrections = sum(int(stage.quota.max()) for stage in plan[1:-1]) + 8
-    rounds = int(plan[0].quota.max()) + corrections
-    numbers = rows * features / cores
-    passes = case["local"]["passes"]
-    seconds = {
-        "median": numbers * passes * found["seconds_per_number_and_pass"],
-        "picks": numbers * rounds * found["seconds_per_number_and_round"],
-        "calls": 2 * (passes + rounds) * found["ray_seconds_per_call"],
-    }
-    return {
-        "rows": rows, "features": features, "k": k, "cores": cores, "batches": batches, "rounds": rounds,
-        "seconds": seconds, "bytes_to_each_worker": rounds * batches * (8 * features + 4),
-        "bytes_of_picks": 2 * features * k,
-    }  # fmt: skip
-
-
-def markdown(result: dict[str, Any] | None) -> str:
-    """Return the tables of the guide, or that there is nothing to put in them yet."""
-    if result is None:
-        return "Not measured yet: the command below has not been run."
-    lines = [
-        f"{result['rows']:,} × {result['features']} {result['dtype']} rows from disk, "
-        f"{result['cases'][0]['k']:,} picked, {result['workers']} workers:",
-        "",
-        "| | unlabelled | per class |",
-        "| --- | ---: | ---: |",
-    ]
-    cases = result["cases"]
-
-    def row(name: str, values: Sequence[str]) -> None:
-        lines.append(f"| {name} | " + " | ".join(values) + " |")
-
-    row("classes", [str(case["classes"]) for case in cases])
-    row("same picks on both engines", ["yes" if case["same_picks"] else "**no**" for case in cases])
-    row("local engine, seconds", [f"{case['local']['seconds']:.1f}" for case in cases])
-    row("Ray engine, seconds", [f"{case['ray']['seconds']:.1f}" for case in cases])
-    row("Ray over local", [f"{case['overhead']:.2f}" for case in cases])
-    row("bytes to a worker per pass, at most", [f"{_pass_bytes(case, 'sent'):,.0f}" for case in cases])
-    row("bytes from a worker per pass, at most", [f"{_pass_bytes(case, 'received'):,.0f}" for case in cases])
-    row("(s + 8) × 8 × classes", [f"{case['allowed_bytes_per_pass']:,}" for case in cases])
-    row(
-        "a worker's own memory at most, MB",
-        [f"{case['ray']['worker_own_bytes'] / 1e6:,.0f}" for case in cases],
-    )
-    row("its share of the files, MB", [f"{case['shard_bytes'] / 1e6:,.0f}" for case in cases])
-    for name in cases[0]["constants"]:
-        row(name.replace("_", " "), [f"{case['constants'][name]:.3g}" for case in cases])
-    row("model over measurement", [f"{case['predicted_over_measured']:.2f}" for case in cases])
-    far = extrapolated(result, rows=10**9, features=512, share=0.01, cores=64 * 16)
-    total = sum(far["seconds"].values())
-    lines += [
-        "",
-        f"By these constants, 10⁹ × 512 rows on 64 machines of 16 such cores, 1% picked: {far['batches']:,} batches, "
-        f"{far['rounds']:,} rounds, about {total / 60:,.0f} minutes ({far['seconds']['median'] / 60:,.1f} for the "
-        f"median), {far['bytes_to_each_worker'] / 1e9:,.0f} GB of θ to each worker (once per machine). This is an "
-        "extrapolation: nobody has run it, and it leaves out the network and the reading of the files.",
-        "",
-        f"Measured on: {machine.as_text(result['machine']).replace(chr(10), '; ')}.",
-    ]
-    return "\n".join(lines)
-
-
-def _pass_bytes(case: dict[str, Any], way: str) -> float:
-    return float(case["ray"]["most_bytes_per_pass_and_worker"][way])
+def _folder(parent: str) -> Path:
+    return Path(tempfile.mkdtemp(dir=parent))
 
 
 def write_table(guide: Path = _GUIDE, source: Path = _RESULT) -> None:
@@ -326,6 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--classes", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=2, help="times that each engine has its turn")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     parser.add_argument("--quick", action="store_true", help="a tiny size, to see that everything runs")
     parser.add_argument(
@@ -336,7 +329,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_table()
         return
     n_rows, features = (20_000, 8) if options.quick else (options.rows, options.features)
-    result = run(n_rows, features, options.workers, options.classes, "1%" if not options.quick else "10%")
+    k, repeats = ("10%", 1) if options.quick else ("1%", options.repeats)
+    result = run(n_rows, features, options.workers, options.classes, k, repeats)
     text = json.dumps({**result, "quick": options.quick}, indent=1, ensure_ascii=False)
     print(text)
     if options.json is not None:

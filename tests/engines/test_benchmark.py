@@ -47,4 +47,4 @@ def test_both_engines_are_measured_and_the_tables_can_be_written(cluster, tmp_pa
             assert case["ray"]["most_bytes_per_pass_and_worker"][way] <= case["allowed_bytes_per_pass"]
         assert case["ray"]["bytes_received"] == case["local"]["bytes_received"]
     text = cluster.markdown(result)
-    assert "| Ray over local |" in text and "nobody has run it" in text
+    assert "| Ray over local, seconds |" in text and "nobody has run it" in text

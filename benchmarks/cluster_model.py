@@ -1,0 +1,185 @@
+"""The cost model of selecting on an engine, with constants from a measurement, and the guide's tables of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+
+# The job that the guide extrapolates to, and the cluster that it would run on.
+LARGE = {"rows": 10**9, "features": 512, "share": 0.01, "machines": 64, "cores": 16}
+
+
+def constants(run: Mapping[str, Any], n_rows: int, n_features: int) -> dict[str, float]:
+    """Return core-seconds per number: of a pass, of a round of picks, and of all that is done once.
+
+    Core-seconds are what processes had the processor for, so other work on the machine does not count.
+    """
+    numbers = n_rows * n_features
+    once = run["core_seconds"] - run["passes"] * run["core_seconds_per_pass"]
+    once -= run["rounds"] * run["core_seconds_per_round"]
+    return {
+        "pass": run["core_seconds_per_pass"] / numbers,
+        "round": run["core_seconds_per_round"] / numbers,
+        "once": max(0.0, once) / numbers,
+    }
+
+
+def core_seconds(
+    per_number: Mapping[str, float], n_rows: int, n_features: int, passes: int, rounds: int
+) -> float:
+    """Return what the model says that a selection takes, summed over all cores."""
+    each = per_number["once"] + passes * per_number["pass"] + rounds * per_number["round"]
+    return n_rows * n_features * each
+
+
+def predictions(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return, for every run that the constants do not come from, what the model says over what it took."""
+    first = result["cases"][0]
+    per_number = constants(first["local"], result["rows"], result["features"])
+    found = []
+
+    def add(name: str, run: Mapping[str, Any], n_rows: int, n_features: int) -> None:
+        said = core_seconds(per_number, n_rows, n_features, run["passes"], run["rounds"])
+        found.append({
+            "run": name, "rows": n_rows, "features": n_features, "predicted": said,
+            "measured": run["core_seconds"], "ratio": said / run["core_seconds"],
+        })  # fmt: skip
+
+    for case in result["cases"]:
+        kind = "unlabelled" if case["classes"] == 1 else f"{case['classes']} classes"
+        for engine in ("local", "ray"):
+            if case is not first or engine != "local":
+                add(f"{kind}, {engine} engine", case[engine], result["rows"], result["features"])
+    for check in result["checks"]:
+        workers = "1 worker" if check["workers"] == 1 else f"{check['workers']} workers"
+        add(f"unlabelled, local engine, {workers}", check["run"], check["rows"], check["features"])
+    return found
+
+
+def extrapolated(
+    result: Mapping[str, Any], *, rows: int, features: int, share: float, machines: int, cores: int
+) -> dict[str, Any]:
+    """Return what the model says about a larger job, from the unlabelled case."""
+    from gmmatch.engines.batching import batch_counts, stages
+
+    case, k = result["cases"][0], int(rows * share)
+    per_number = constants(case["local"], result["rows"], result["features"])
+    batches = int(batch_counts([k], [rows], features, None)[0])
+    plan = stages(k, np.full(batches, rows // batches))
+    rounds = sum(int(stage.quota.max()) for stage in plan[:-1]) + 8
+    passes, workers = case["local"]["passes"], machines * cores
+    share_of_one = rows * features / workers
+    return {
+        "k": k, "batches": batches, "rounds": rounds, "passes": passes,
+        "seconds": {
+            "once": share_of_one * per_number["once"],
+            "median": share_of_one * passes * per_number["pass"],
+            "picks": share_of_one * rounds * per_number["round"],
+            "calls": 2 * (passes + rounds) * result["start"]["seconds_per_call"] * workers / result["workers"],
+        },
+        "bytes_per_machine": rows * features * 2 / machines,
+        "theta_bytes_to_each_machine": rounds * batches * (8 * features + 4),
+        "theta_bytes_per_round": batches * (8 * features + 4),
+        "bytes_of_picks": 2 * features * k,
+    }  # fmt: skip
+
+
+def markdown(result: Mapping[str, Any] | None) -> str:
+    """Return the tables of the guide, or that there is nothing to put in them yet."""
+    if result is None:
+        return "Not measured yet: the command below has not been run."
+    parts = [_measured(result), _constants(result), _checked(result), _extrapolation(result)]
+    parts.append(f"Measured on: {machine.as_text(result['machine']).replace(chr(10), '; ')}.")
+    return "\n\n".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _measured(result: Mapping[str, Any]) -> str:
+    cases = result["cases"]
+
+    def line(name: str, value: Any) -> list[str]:
+        return [name, *(value(case) for case in cases)]
+
+    def most_bytes(case: Mapping[str, Any], way: str) -> str:
+        return f"{case['ray']['most_bytes_per_pass_and_worker'][way]:,}"
+
+    rows = [
+        line("classes", lambda case: str(case["classes"])),
+        line("same picks on both engines", lambda case: "yes" if case["same_picks"] else "**no**"),
+        line("local engine, seconds", lambda case: f"{case['local']['seconds']:.1f}"),
+        line("Ray engine, seconds", lambda case: f"{case['ray']['seconds']:.1f}"),
+        line("Ray over local, seconds", lambda case: f"{case['overhead']:.2f}"),
+        line("local engine, core-seconds", lambda case: f"{case['local']['core_seconds']:.1f}"),
+        line("Ray engine, core-seconds", lambda case: f"{case['ray']['core_seconds']:.1f}"),
+        line("Ray over local, core-seconds", lambda case: f"{case['core_overhead']:.2f}"),
+        line("bytes to a worker per pass, at most", lambda case: most_bytes(case, "sent")),
+        line("bytes from a worker per pass, at most", lambda case: most_bytes(case, "received")),
+        line("(s + 8) × 8 × classes", lambda case: f"{case['allowed_bytes_per_pass']:,}"),
+        line("a worker's share of the files, MB", lambda case: f"{case['shard_bytes'] / 1e6:,.0f}"),
+        line("its own memory at most, MB", lambda case: f"{case['ray']['worker_own_bytes'] / 1e6:,.0f}"),
+        line(
+            "of that before it reads a row, MB", lambda case: f"{case['ray']['worker_own_before'] / 1e6:,.0f}"
+        ),
+    ]
+    best = (
+        ""
+        if result["repeats"] == 1
+        else f" The engines took turns, {result['repeats']} times each: the best."
+    )
+    return (
+        f"{result['rows']:,} × {result['features']} {result['dtype']} rows from disk, {cases[0]['k']:,} picked, "
+        f"{result['workers']} workers on {result['workers']} nodes of one machine, on which others worked as "
+        f"well.{best} Core-seconds are the time that processes had a core, Ray's own processes included.\n\n"
+        + _table(["", "unlabelled", "per class"], rows)
+    )
+
+
+def _constants(result: Mapping[str, Any]) -> str:
+    per_number = constants(result["cases"][0]["local"], result["rows"], result["features"])
+    start = result["start"]
+    rows = [
+        ["a: a pass of the median", f"{1e9 * per_number['pass']:.2f} ns per number, on one core"],
+        ["b: a round of picks", f"{1e9 * per_number['round']:.2f} ns per number, on one core"],
+        ["once: reading, checking, distances, batches", f"{1e9 * per_number['once']:.2f} ns per number, on one core"],
+        ["c: a call of all workers through Ray", f"{1e3 * start['seconds_per_call']:.1f} ms"],
+        ["start: Ray's nodes on this machine", f"{start['seconds_to_start_nodes']:.1f} s"],
+        ["start: the workers", f"{start['seconds_to_place']:.1f} s"],
+    ]  # fmt: skip
+    return "The constants, from the unlabelled run of the local engine:\n\n" + _table(
+        ["constant", "measured"], rows
+    )
+
+
+def _checked(result: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            f"{one['run']}", f"{one['rows']:,} × {one['features']}", f"{one['predicted']:.1f}",
+            f"{one['measured']:.1f}", f"{one['ratio']:.2f}",
+        ]
+        for one in predictions(result)
+    ]  # fmt: skip
+    head = ["other runs", "rows", "model, core-seconds", "measured", "model over measured"]
+    return "What the model says about runs that its constants do not come from:\n\n" + _table(head, rows)
+
+
+def _extrapolation(result: Mapping[str, Any]) -> str:
+    far = extrapolated(result, **LARGE)
+    seconds = far["seconds"]
+    return (
+        f"By these constants, 10⁹ × 512 float16 rows on {LARGE['machines']} machines of {LARGE['cores']} such cores "
+        f"({far['bytes_per_machine'] / 1e9:,.0f} GB of rows each, in memory), 1% picked: {far['batches']:,} batches, "
+        f"{far['passes']} passes, {far['rounds']:,} rounds, about {sum(seconds.values()) / 60:,.0f} minutes: "
+        f"{seconds['once'] / 60:,.1f} to read and check, {seconds['median'] / 60:,.1f} for the median, "
+        f"{seconds['picks'] / 60:,.1f} for the picks, {seconds['calls'] / 60:,.1f} for calls, if their cost grows "
+        f"with the workers. θ takes {far['theta_bytes_per_round'] / 1e6:,.0f} MB per round to each machine, "
+        f"{far['theta_bytes_to_each_machine'] / 1e9:,.1f} GB in all. This is an extrapolation: nobody has run it, "
+        "and it leaves out the network and slow disks."
+    )
