@@ -1,0 +1,57 @@
+"""The tables of what methods, GPUs and stores cost, from committed results."""
+
+from __future__ import annotations
+
+from benchmarks.table import gpu_markdown
+from docs.scripts.results import cite, load, percent, table
+
+import gmmatch as gm
+
+COSTS, FIGURES = "docs/results/method-costs.json", "docs/results/methods.json"
+GPU, STORE = "benchmarks/results/gpu.json", "benchmarks/results/store-selection.json"
+
+
+def methods() -> str:
+    """Return all methods: what they do, their processor time, and what they keep of the figures' data."""
+    costs, figures = load(COSTS), load(FIGURES)
+    rows = []
+    for name in gm.methods():
+        doc = (gm.method_class(name).__doc__ or "").split("\n\n")[0]
+        shown = figures["methods"][name]["spoilt"]
+        rows.append([
+            f"[`{name}`]({name}.md)", " ".join(doc.replace("``", "`").split()),
+            f"{costs['processor_seconds'][name]:.2f} s", percent(shown["bad_picks"], 0), f"{shown['mmd']:.2f}",
+        ])  # fmt: skip
+    size = costs["settings"]
+    return (
+        f"{table(['method', 'what it does', 'cost', 'bad picks', 'MMD'], rows, numbers_from=2)}\n\n"
+        f"*Cost*: processor time on one thread, {size['rows']:,} × {size['columns']} numbers in "
+        f"{size['classes']} "
+        f"classes, {percent(size['kept'], 0)} kept (`{costs['command']}`, {cite(COSTS, up=1)}). *Bad "
+        "picks* and *MMD* to the "
+        f"clean rows: on the spoilt half of the figures' data, of which "
+        f"{percent(figures['settings']['bad'], 0)} is bad "
+        f"(`{figures['command']}`, {cite(FIGURES, up=1)}); one draw and few picks, so a picture "
+        "rather than a ranking. There `moment-matching` has the coordinate-wise median as its target."
+    )
+
+
+def gpu() -> str:
+    """Return the table of ``benchmarks.gpu``."""
+    return f"{gpu_markdown(load(GPU))}\n\nKept in {cite(GPU, up=1)}."
+
+
+def store() -> str:
+    """Return what a selection from a store of 6 GB took."""
+    found = load(STORE)
+    return (
+        f"{found['picked']:,} of {found['rows']:,} rows of {found['features']} float16 numbers "
+        f"({found['store_bytes'] / 1e9:.0f} GB), with `--memory {found['memory']}`: "
+        f"{found['seconds']:.0f} seconds, at most "
+        f"{found['peak_anonymous_bytes'] / 1e9:.2f} GB of memory beside the page cache, residual "
+        f"{found['residual']:.4f}. The "
+        f"store was read {found['times_the_store_was_read']:.1f} times over, at "
+        f"{found['read_GB_per_s']:.1f} GB/s; reading the "
+        f"disk from end to end without a cache gives {found['sequential_GB_per_s_without_cache']:.1f} GB/s. "
+        f"{cite(STORE, up=1)}"
+    )

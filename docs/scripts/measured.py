@@ -1,0 +1,63 @@
+"""The measured parts of the pages, written between their marks from the committed results.
+
+``python -m docs.scripts.measured`` writes them; with ``--check`` it only fails if they are out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from docs.scripts import choosing, costs
+from docs.scripts.results import DOCS
+
+PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "choose.md": {
+        "decisions": choosing.decisions,
+        "wrong-labels": choosing.wrong_labels,
+        "digits": choosing.digits,
+        "spoilt-images": choosing.spoilt_images,
+        "corrupt-rows": choosing.corrupt_rows,
+    },
+    "methods/index.md": {"methods": costs.methods},
+    "guides/gpu.md": {"gpu": costs.gpu},
+    "guides/larger-than-memory.md": {"store": costs.store},
+}
+
+
+def filled(page: str) -> str:
+    """Return a page's text with its measured parts as the results have them now."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name, write in PAGES[page].items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        fresh = f"{begin}\n\n{write()}\n\n{end}"
+        text, count = re.subn(f"{begin}.*?{end}", lambda _, fresh=fresh: fresh, text, flags=re.DOTALL)
+        if count != 1:
+            raise ValueError(
+                f"docs/{page} should have the marks of {name!r} once, and has them {count} times."
+            )
+    return text
+
+
+def outdated() -> list[str]:
+    """Return the pages whose measured parts differ from the results."""
+    return [page for page in PAGES if filled(page) != (DOCS / page).read_text(encoding="utf-8")]
+
+
+def main() -> None:
+    """Write the pages, or only say whether they are up to date."""
+    parser = argparse.ArgumentParser(prog="python -m docs.scripts.measured", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is out of date")
+    if parser.parse_args().check:
+        if outdated():
+            sys.exit(f"{', '.join(outdated())}: out of date. Run `python -m docs.scripts.measured`.")
+        return
+    for page in PAGES:
+        Path(DOCS / page).write_text(filled(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
