@@ -12,7 +12,7 @@ from gmmatch.training.diffusion import FAST, PAPER, DiffusionRecipe, train_diffu
 from gmmatch.training.diffusion_sampling import ANCESTRAL, as_bytes, sample_images, walk_times  # noqa: E402
 from gmmatch.training.diffusion_schedule import NoiseSchedule, mix  # noqa: E402
 
-TINY = DiffusionRecipe("tiny", steps=250, batch_size=16, learning_rate=2e-3, width=8, levels=2)
+TINY = DiffusionRecipe("tiny", steps=150, batch_size=16, learning_rate=2e-3, width=8, levels=2)
 
 
 @pytest.fixture
@@ -141,18 +141,18 @@ def test_clipping_keeps_guesses_where_images_are():
 def test_training_touches_no_global_randomness_and_says_how_far_it_is(squares):
     torch.manual_seed(5)
     before, told = torch.get_rng_state(), []
-    short = DiffusionRecipe("short", steps=120, batch_size=4, width=8, levels=1)
+    short = DiffusionRecipe("short", steps=101, batch_size=2, width=8, levels=1)
     done = train_diffusion(squares, recipe=short, device="cpu", progress=lambda *counts: told.append(counts))
     done.sample(2, steps=2, progress=lambda *counts: told.append(counts))
     assert torch.equal(torch.get_rng_state(), before)
-    assert told == [(100, 120), (120, 120), (1, 2), (2, 2)]
+    assert told == [(100, 101), (101, 101), (1, 2), (2, 2)]
     assert (len(done.losses), done.n_rows, done.shape) == (2, 64, (1, 8, 8))
 
 
 @pytest.mark.slow
 def test_the_loss_falls_and_samples_are_squares(squares):
     recipe = DiffusionRecipe(
-        "squares", steps=1500, batch_size=32, learning_rate=3e-3, width=8, levels=2, schedule="one-cycle",
+        "squares", steps=800, batch_size=32, learning_rate=3e-3, width=8, levels=2, schedule="one-cycle",
         average=0.99,
     )  # fmt: skip
     done = train_diffusion(squares, recipe=recipe, device="cpu")
@@ -169,7 +169,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(squares, tmp_path):
         pass
 
     def interrupt(done, total):
-        if done == 200:
+        if done == 100:
             raise StopError
 
     whole = train_diffusion(squares, recipe=TINY, seed=3, device="cpu")

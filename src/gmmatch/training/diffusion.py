@@ -206,8 +206,9 @@ def train_diffusion(
     >>> done.sample(3, steps=2).shape
     (3, 8, 8, 1)
     """
-    place = torch.device(choose_device(device, devices_present(torch)))
-    data = put_images(images, np.zeros(len(images), dtype=np.int64), device=place)
+    chosen = choose_device(device, devices_present(torch))
+    data = put_images(images, np.zeros(len(images), dtype=np.int64), device=chosen)
+    place = data.device
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
