@@ -73,7 +73,7 @@ class Clock:
 
 
 class Watch:
-    """Samples the memory of workers, and sums what all processes that this one started had of the processor."""
+    """Samples the memory of workers: what is theirs alone, and pages of files, which belong to the cache."""
 
     def __init__(self, workers: Sequence[int]) -> None:
         self.workers, self.own, self.mapped = workers, 0, 0

@@ -36,6 +36,18 @@ def test_the_rows_are_sorted_by_kind_and_complete(cluster, tmp_path):
     assert rows[:300].mean() > 1.8 and abs(rows[300:].mean()) < 0.1
 
 
+def test_the_model_is_exact_where_its_constants_come_from_and_linear_elsewhere(cluster):
+    from benchmarks import cluster_model as model
+
+    run = {
+        "core_seconds": 100.0, "passes": 4, "rounds": 10, "core_seconds_per_pass": 2.0, "core_seconds_per_round": 9.0,
+    }  # fmt: skip
+    per_number = model.constants(run, 1000, 8)
+    assert per_number == pytest.approx({"pass": 2 / 8000, "round": 9 / 8000, "once": 2 / 8000})
+    assert model.core_seconds(per_number, 1000, 8, 4, 10) == pytest.approx(100.0)
+    assert model.core_seconds(per_number, 500, 32, 4, 20) == pytest.approx(2 * (2 + 8 + 180))
+
+
 @pytest.mark.slow
 def test_both_engines_are_measured_and_the_tables_can_be_written(cluster, tmp_path):
     pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")

@@ -101,7 +101,7 @@ class Compute(Protocol):
         ...
 
 
-def compute_for(device: str, number: int = 0) -> Compute:
+def compute_for(device: str, number: int = 0, n_rows: int = 0) -> Compute:
     """Return what computes on a device.
 
     Parameters
@@ -110,6 +110,8 @@ def compute_for(device: str, number: int = 0) -> Compute:
         "auto" is the GPU if this process can use one through torch, else the processor.
     number : int
         Of the worker: those that see several GPUs take turns.
+    n_rows : int
+        Rows of the worker.
 
     Examples
     --------
@@ -122,7 +124,7 @@ def compute_for(device: str, number: int = 0) -> Compute:
 
     count, trouble = usable_gpus()
     if count:
-        return OnDevice(f"cuda:{number % count}")
+        return OnDevice(f"cuda:{number % count}", n_rows)
     if device == "auto":
         return Compiled()
     raise InvalidInputError(f'device="cuda": {trouble}; use device="cpu", or "auto".')

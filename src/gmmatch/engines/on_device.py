@@ -22,6 +22,10 @@ from gmmatch.types import Indices, Vector
 
 # Of a GPU's memory, what is left for the sums themselves, and for others.
 _KEPT_FREE = 0.2
+# Bytes that a scan needs for each row beside it: its batch, its group, its score, and whether it is free.
+_SCAN_BYTES = 24
+# Rows that are looked through at a time for those near the best.
+_SPAN = 1 << 24
 _AS_STORED = ("float16", "float32", "float64")
 # Distances closer together than this may be those of copies of one row: their sums may differ in order.
 _SAME = 1.0 + 1e-12
@@ -51,12 +55,14 @@ class OnDevice:
     ----------
     device : str
         As torch spells it. "cpu" works as well, more slowly than the compiled loops.
+    n_rows : int
+        Rows of the worker, for which a scan needs memory.
     room : int, optional
         Bytes of rows that may stay on the device; the others are sent there each time. By default what is
-        free on a GPU, less a fifth of it all.
+        free on a GPU, less a fifth of it all and what a scan needs.
     """
 
-    def __init__(self, device: str, room: int | None = None) -> None:
+    def __init__(self, device: str, n_rows: int = 0, room: int | None = None) -> None:
         try:
             import torch
         except ImportError:
@@ -66,7 +72,7 @@ class OnDevice:
         self._torch = torch
         self.device = torch.device(device)
         self.name = str(self.device)
-        self._room = room
+        self._room, self._reserved = room, _SCAN_BYTES * n_rows
         self._kept: dict[tuple[int, int, bool], DeviceRows] = {}
         self._scan: _ScanState | None = None
 
@@ -88,7 +94,7 @@ class OnDevice:
         if self.device.type != "cuda":
             return True
         free, total = self._torch.cuda.mem_get_info(self.device)
-        return bool(free > _KEPT_FREE * total)
+        return bool(free > _KEPT_FREE * total + self._reserved)
 
     def point(self, point: Vector) -> tuple[Vector, Any]:
         """Return the point here and on the device."""
@@ -106,23 +112,28 @@ class OnDevice:
             return score, row
         if self._scan is None:
             self._scan = _ScanState(self, pieces)
-        state, theta = self._scan, self._sent(thetas)
-        group = self._sent(table.astype(np.int64))[state.batch]
-        valid = state.free & (group >= 0)
-        group.clamp_(min=0)
-        scores = torch.empty(len(group), dtype=torch.float64, device=self.device)
+        state, theta, groups = self._scan, self._sent(thetas), self._sent(table)
+        scores = torch.empty(len(state.batch), dtype=torch.float64, device=self.device)
+        group = torch.empty(len(state.batch), dtype=torch.int32, device=self.device)
+        best = torch.full((len(thetas),), -torch.inf, dtype=torch.float64, device=self.device)
         for piece in pieces:
             part = slice(piece.first_row - state.first, piece.first_row - state.first + len(piece))
-            scores[part] = (self.rows_of(piece).rows.double() * theta[group[part]]).sum(dim=1)
-        scores.masked_fill_(~valid, -torch.inf)
-        best = torch.full((len(thetas),), -torch.inf, dtype=torch.float64, device=self.device)
-        best.scatter_reduce_(0, group, scores, "amax")
-        # Twice: the best one's score may be too high, and the right one's too low.
+            mine = groups[state.batch[part].long()]
+            asked = state.free[part] & (mine >= 0)
+            place = mine.clamp(min=0).long()
+            found = (self.rows_of(piece).rows.double() * theta[place]).sum(dim=1)
+            scores[part] = found.masked_fill_(~asked, -torch.inf)
+            group[part] = place.int()
+            best.scatter_reduce_(0, place, scores[part], "amax")
+        # Twice: the best one's score may be too high, and the right one's too low. Where all are -inf, none is near.
         least = best - 2.0 * self._sent(score_slack(thetas, state.longest))
-        near = torch.nonzero(valid & (scores >= least[group])).squeeze(1)
-        places, groups = near.cpu().numpy(), group[near].cpu().numpy()
-        if len(places):
-            _decide(pieces[0], state.first + places, groups, thetas, score, row)
+        least = torch.where(torch.isinf(best), torch.inf, least)
+        for first in range(0, len(scores), _SPAN):
+            span = slice(first, first + _SPAN)
+            near = torch.nonzero(scores[span] >= least[group[span].long()]).squeeze(1)
+            rows = state.first + first + near.cpu().numpy()
+            if len(rows):
+                _decide(pieces[0], rows, group[span][near].cpu().numpy(), thetas, score, row)
         return score, row
 
     def mark(self, rows: Indices) -> None:
@@ -139,7 +150,7 @@ class _ScanState:
 
     def __init__(self, compute: OnDevice, pieces: Sequence[Piece]) -> None:
         self.first = pieces[0].first_row
-        self.batch = compute._sent(np.concatenate([piece.batch for piece in pieces]).astype(np.int64))
+        self.batch = compute._sent(np.concatenate([piece.batch for piece in pieces]).astype(np.int32))
         self.free = compute._sent(np.concatenate([piece.available for piece in pieces]))
         squared = [compute.rows_of(piece).rows.double().square().sum(dim=1).max() for piece in pieces]
         self.longest = 1.001 * float(max(float(value) for value in squared)) ** 0.5
@@ -155,21 +166,15 @@ def _decide(
 ) -> None:
     """Update the best row of each group by the exact scores of some rows, in ascending order."""
     stored = np.asarray(piece.rows[rows - piece.first_row + piece.where.start])
-    every = np.ones(len(rows), dtype=bool)
-    own = np.arange(len(thetas), dtype=np.int32)
+    every, own = np.ones(len(rows), dtype=bool), np.arange(len(thetas), dtype=np.int32)
+    best, place = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
     all_of_them = np.full(len(thetas), np.inf)
     scan_batches(
-        prepared(stored, piece.unit),
-        0,
-        every,
-        groups.astype(np.uint32),
-        own,
-        read_only(thetas),
-        all_of_them,
-        score,
-        row,
-    )
-    row[row >= 0] = rows[row[row >= 0]]
+        prepared(stored, piece.unit), 0, every, groups.astype(np.uint32), own, read_only(thetas), all_of_them,
+        best, place,
+    )  # fmt: skip
+    better = (place >= 0) & ((row < 0) | (best > score))
+    score[better], row[better] = best[better], rows[place[better]]
 
 
 class DeviceRows:
@@ -213,7 +218,8 @@ class DeviceRows:
             [inverse.sum(), d.sum(), (~away).sum().double(), close.double(), nearest.double()]
         )
         # One copy for all of it, and the only time that the processor waits.
-        found = torch.cat([inverse @ difference, rows[nearest], scalars]).cpu().numpy()
+        row_there = rows.index_select(0, nearest.reshape(1))[0]
+        found = torch.cat([inverse @ difference, row_there, scalars]).cpu().numpy()
         s = len(point[0])
         pull, row, (inverses, objective, coincident, close, nearest) = (
             found[:s],

@@ -51,7 +51,8 @@ class ShardWorker:
 
     @cached_property
     def _compute(self) -> Compute:
-        return self._given or compute_for(self.spec.device, self.spec.number)
+        n_rows = int(self.spec.bounds[-1] - self.spec.bounds[0])
+        return self._given or compute_for(self.spec.device, self.spec.number, n_rows)
 
     @cached_property
     def _opened(self) -> tuple[Any, int, list[Piece]]:
