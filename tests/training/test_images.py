@@ -87,8 +87,10 @@ def test_named_images_are_flipped_where_chance_does_not_decide():
 
 
 def test_cutout_blackens_a_square_and_nothing_else():
-    image = torch.as_tensor(pictures(1, 9, 9))
+    image = torch.as_tensor(pictures(1, 12, 12))
     found = augment(image, torch.zeros(50, dtype=torch.long), replace(PLAIN, cutout=3), seeded())
+    at_most_a_quarter = augment(image, torch.zeros(50, dtype=torch.long), replace(PLAIN, cutout=8), seeded())
+    assert torch.equal(found, at_most_a_quarter)
     black = (found == 0).all(dim=3)
     assert torch.equal(found[~black], image.expand(50, -1, -1, -1)[~black])
     sizes = black.flatten(1).sum(dim=1)

@@ -159,7 +159,9 @@ def augment(
             y, x = _mirror(y, height), _mirror(x, width)
     inside = ((y >= 0) & (y < height))[:, :, None] & ((x >= 0) & (x < width))[:, None, :]
     if recipe.cutout:
-        inside &= ~_squares(count, height, width, recipe.cutout, random, device)
+        # A square that suits CIFAR would be all of a small image.
+        side = max(1, min(recipe.cutout, min(height, width) // 4))
+        inside &= ~_squares(count, height, width, side, random, device)
     y, x = y.clamp(0, height - 1), x.clamp(0, width - 1)
     found = pixels[rows[:, None, None], y[:, :, None], x[:, None, :]]
     return found * inside[..., None] if padding or recipe.cutout else found
