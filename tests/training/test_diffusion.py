@@ -12,7 +12,7 @@ from gmmatch.training.diffusion import FAST, PAPER, DiffusionRecipe, train_diffu
 from gmmatch.training.diffusion_sampling import ANCESTRAL, as_bytes, sample_images, walk_times  # noqa: E402
 from gmmatch.training.diffusion_schedule import NoiseSchedule, mix  # noqa: E402
 
-TINY = DiffusionRecipe("tiny", steps=150, batch_size=16, learning_rate=2e-3, width=8, levels=2)
+TINY = DiffusionRecipe("tiny", steps=150, batch_size=4, learning_rate=2e-3, width=8, levels=1)
 
 
 @pytest.fixture
@@ -213,3 +213,24 @@ def test_recipes_that_cannot_be_are_refused(options):
 def test_schedules_that_cannot_be_are_refused():
     with pytest.raises(InvalidInputError, match="first"):
         NoiseSchedule(first=0.02, last=0.01)
+
+
+def test_the_blocks_of_the_guide_run_in_their_order(squares, monkeypatch, capsys):
+    import re
+    from dataclasses import replace
+    from pathlib import Path
+
+    from gmmatch.training import diffusion
+
+    guide = Path(__file__).parents[2] / "docs/guides/generation.md"
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 3
+    monkeypatch.setattr(diffusion, "FAST", replace(TINY, steps=2))
+    names = {"images": squares}
+    for block in blocks:
+        exec(compile(block.replace("steps=50)", "steps=2)"), str(guide), "exec"), names)
+    first, second = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"loss [\d.]+ → [\d.]+", first)
+    assert float(second) > 0.0
+    assert names["drawn"].shape == (16, 8, 8, 1)
+    assert names["shorter"].steps == 500
