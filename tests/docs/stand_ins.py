@@ -290,6 +290,9 @@ PAGES = {
         names=a_torch_dataset, check=check_training_script, needs=("torch", "datasets")
     ),
     "docs/guides/training.md": StandIn(names=small_images, check=check_training, needs=("torch",), slow=True),
+    "docs/methods/el2n.md": StandIn(needs=("torch",)),
+    "docs/methods/forgetting.md": StandIn(needs=("torch",)),
+    "docs/methods/grand.md": StandIn(needs=("torch",)),
     "docs/studies/index.md": StandIn(slow=True),
     "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),
 }
