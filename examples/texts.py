@@ -1,0 +1,52 @@
+"""
+Texts
+=====
+
+Texts become vectors by an encoder; a sentence encoder of the Hugging Face hub is the usual choice (``gmmatch embed
+texts.jsonl --encoder sentence-transformers/all-MiniLM-L6-v2``). Any function will do that makes an array of a list of
+texts. Here it counts words, weighs them by how rare they are (TF-IDF), and keeps eight directions.
+"""
+
+import random
+
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+
+import gmmatch as gm
+
+# %%
+# 400 sentences on four subjects, and 100 lines of letters that a scraper might have brought along.
+shuffle = random.Random(0)
+subjects = {
+    "kitchen": ("bake", "bread", "butter", "oven", "flour", "salt"),
+    "garden": ("plant", "seeds", "soil", "roses", "water", "spade"),
+    "harbour": ("ships", "anchor", "sail", "harbour", "tide", "rope"),
+    "music": ("violin", "play", "melody", "strings", "choir", "tune"),
+}
+texts, kinds = [], []
+for kind, words in subjects.items():
+    for _ in range(100):
+        texts.append(f"we {' and '.join(shuffle.sample(words, 3))} today")
+        kinds.append(kind)
+for _ in range(100):
+    texts.append(" ".join("".join(shuffle.choices("qxzvkj", k=5)) for _ in range(6)))
+    kinds.append("garbage")
+
+encode = make_pipeline(TfidfVectorizer(), TruncatedSVD(8, random_state=0))
+X = encode.fit_transform(texts)
+
+# %%
+# None of the methods is told what is garbage. How much of it does each keep?
+garbage = np.array([kind == "garbage" for kind in kinds])
+print(f"garbage in the data: {garbage.mean():.0%}")
+for method in ("random", "easy", "moderate", "hard", "gm-matching"):
+    picks = gm.select(X, k=50, method=method, random_state=0)
+    print(f"{method:12} keeps {gm.metrics.contamination(picks, garbage):4.0%} garbage")
+
+# %%
+# So look at what was picked before trusting a method.
+picks = gm.select(X, k=50, method="gm-matching", random_state=0)
+for text in picks.prefix(5).apply(texts):
+    print("-", text)

@@ -1,0 +1,53 @@
+"""
+Record a training, and pick by what was seen
+============================================
+
+Some methods judge a row by what happens to it while a model learns. :class:`gmmatch.Dynamics` records it inside of
+your own PyTorch loop, in three lines. Here a fifth of the labels is wrong, and the *area under the margin* tells: how
+far the score of the given label is above the best other one, on average over the epochs.
+"""
+
+import matplotlib.pyplot as plt
+import torch
+from sklearn.datasets import load_digits
+
+import gmmatch as gm
+from gmmatch.corruption import SymmetricNoise
+
+X, y = load_digits(return_X_y=True)
+noisy = SymmetricNoise(rate=0.2, seed=0).apply(y)
+inputs, labels = torch.tensor(X / 16, dtype=torch.float32), torch.tensor(noisy.data)
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+recorder = gm.Dynamics(len(inputs))  # one
+for _ in range(10):
+    for rows in torch.randperm(len(inputs)).split(64):
+        logits = model(inputs[rows])
+        recorder.update(rows, logits, labels[rows])  # two
+        loss = torch.nn.functional.cross_entropy(logits, labels[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    recorder.end_epoch()  # three
+
+# %%
+# ``forgetting`` keeps what the model forgets most often, and takes wrong labels for difficult rows. The rows with
+# the largest margin are another matter.
+margin = recorder.area_under_margin()
+forgotten = gm.select(X, y=noisy.data, k="30%", method="forgetting", dynamics=recorder)
+clear = gm.select(X, y=noisy.data, k="30%", method="el2n", scores=margin)
+print(f"wrong labels in the data:              {noisy.mask.mean():6.1%}")
+print(f"among the rows most often forgotten:   {gm.metrics.contamination(forgotten, noisy.mask):6.1%}")
+print(f"among the rows of largest margin:      {gm.metrics.contamination(clear, noisy.mask):6.1%}")
+
+# %%
+figure, axis = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
+axis.hist(
+    [margin[~noisy.mask], margin[noisy.mask]], bins=40, stacked=True, label=["right label", "wrong label"]
+)
+axis.set(xlabel="area under the margin", ylabel="rows")
+axis.legend()
+plt.show()

@@ -1,0 +1,58 @@
+"""
+A score or a method of your own
+===============================
+
+A ranking needs one number per row. Hand the numbers over, or write a small class, which then has budgets, classes,
+ids and everything else that the built-in methods have.
+"""
+
+from dataclasses import dataclass
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+from sklearn.neighbors import NearestNeighbors
+
+import gmmatch as gm
+from gmmatch.selectors.ranking import Ranking
+
+digits = load_digits()
+X, y = digits.data, digits.target
+
+# %%
+# **Numbers that you have already**: those with the highest are kept. Here, how much ink there is.
+ink = X.sum(axis=1)
+boldest = gm.select(X, y=y, k=20, method="el2n", scores=ink)
+print(f"mean ink of the picks {ink[boldest.indices].mean():.0f}, of all rows {ink.mean():.0f}")
+
+
+# %%
+# **A method**: rows whose tenth-nearest neighbour within the class is near, where data are dense.
+@dataclass(kw_only=True, eq=False, repr=False)
+class Densest(Ranking):
+    """Keep the rows with the nearest neighbours."""
+
+    neighbours: int = 10
+    method = "densest"
+    keep = "lowest"
+
+    def scores(self, task):
+        """Return a number for each row of a group, and the point that residuals are measured from."""
+        rows = task.rows.copied()
+        distances, _ = NearestNeighbors(n_neighbors=self.neighbours + 1).fit(rows).kneighbors(rows)
+        return distances[:, -1], rows.mean(axis=0)
+
+
+picks = Densest(k="2%", per_class="balanced").select(X, y)
+print(picks)
+print("picks per class:", picks.counts)
+print("parameters that it records:", picks.provenance["parameters"]["neighbours"], "neighbours")
+
+# %%
+figure, axes = plt.subplots(2, 10, figsize=(9, 2.4), layout="constrained")
+for line, (chosen, name) in zip(axes, ((boldest, "boldest"), (picks, "densest")), strict=True):
+    for label, axis in enumerate(line):
+        row = next(row for row in chosen.order if y[row] == label)
+        axis.imshow(digits.images[row], cmap="gray_r")
+        axis.set(xticks=[], yticks=[])
+    line[0].set_ylabel(name)
+plt.show()
