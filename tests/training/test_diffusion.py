@@ -25,6 +25,21 @@ def squares():
     return images
 
 
+class TwoLayers(torch.nn.Module):
+    """A network that costs next to nothing, with the same weights every time."""
+
+    def __init__(self):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            self.first, self.last = torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.Conv2d(4, 1, 3, padding=1)
+            self.time = torch.nn.Linear(1, 4)
+
+    def forward(self, x, times):
+        shift = self.time(times[:, None] / 1000.0)[:, :, None, None]
+        return self.last(torch.relu(self.first(x) + shift))
+
+
 class KnownGaussian:
     """The best denoiser of N(mean, covariance), in closed form: what a perfect network would be."""
 
@@ -142,7 +157,9 @@ def test_training_touches_no_global_randomness_and_says_how_far_it_is(squares):
     torch.manual_seed(5)
     before, told = torch.get_rng_state(), []
     short = DiffusionRecipe("short", steps=101, batch_size=2, width=8, levels=1)
-    done = train_diffusion(squares, recipe=short, device="cpu", progress=lambda *counts: told.append(counts))
+    done = train_diffusion(
+        squares, recipe=short, network=TwoLayers(), device="cpu", progress=lambda *counts: told.append(counts)
+    )
     done.sample(2, steps=2, progress=lambda *counts: told.append(counts))
     assert torch.equal(torch.get_rng_state(), before)
     assert told == [(100, 101), (101, 101), (1, 2), (2, 2)]
@@ -172,24 +189,19 @@ def test_an_interrupted_run_ends_with_the_same_weights(squares, tmp_path):
         if done == 100:
             raise StopError
 
-    whole = train_diffusion(squares, recipe=TINY, seed=3, device="cpu")
+    def run(seed=3, **options):
+        return train_diffusion(squares, recipe=TINY, network=TwoLayers(), seed=seed, device="cpu", **options)
+
+    whole = run()
     path = tmp_path / "run.pt"
     with pytest.raises(StopError):
-        train_diffusion(
-            squares,
-            recipe=TINY,
-            seed=3,
-            device="cpu",
-            checkpoint=path,
-            checkpoint_seconds=0,
-            progress=interrupt,
-        )
-    resumed = train_diffusion(squares, recipe=TINY, seed=3, device="cpu", checkpoint=path)
+        run(checkpoint=path, checkpoint_seconds=0, progress=interrupt)
+    resumed = run(checkpoint=path)
     assert resumed.losses == whole.losses
     for mine, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
     with pytest.raises(InvalidInputError, match="another run"):
-        train_diffusion(squares, recipe=TINY, seed=4, device="cpu", checkpoint=path)
+        run(seed=4, checkpoint=path)
 
 
 def test_the_average_follows_the_weights_and_is_not_the_initial_ones(squares):
