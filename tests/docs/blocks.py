@@ -31,7 +31,7 @@ SHELL = {"bash", "sh", "shell", "console", ""}
 # Shown as they are. Text right after a block that runs is its output.
 TEXT = {"text", "output", "json", "toml", "yaml", "ini", "csv", "html", "bibtex", "css", "math", "mermaid"}
 # Sphinx writes these.
-_GENERATED = {"_build", "auto_examples", "generated", "_autosummary"}
+_GENERATED = {"_build", "auto_examples", "gallery", "generated", "_autosummary"}
 # Directives whose body is the code that their argument names.
 _CODE_DIRECTIVES = {"{code-block}", "{code}", "{sourcecode}", "{code-cell}"}
 _NOT_RUN = re.compile(r"<!--\s*not run:\s*(.*?)\s*-->", re.DOTALL)

@@ -148,7 +148,7 @@ def test_words_that_the_command_line_does_not_know_are_noticed(line):
 def test_only_the_studies_in_earnest_are_not_run():
     assert takes_long(["reproduce", "bounds", "--full"])
     assert not takes_long(["reproduce", "bounds"])
-    assert not takes_long(["reproduce", "label-noise", "--full", "--dry-run"])
+    assert not takes_long(["reproduce", "label-noise", "--dry-run"])
 
 
 def test_extras_and_options_of_modules_are_looked_up():
