@@ -158,12 +158,13 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return maps of the same shape."""
         batch, channels, height, width = x.shape
-        parts = self.project(self.norm(x)).reshape(
-            batch, 3, self.heads, channels // self.heads, height * width
-        )
-        query, key, value = parts.transpose(3, 4).unbind(1)
+        parts = self.project(self.norm(x)).flatten(2).transpose(1, 2)
+        parts = parts.reshape(batch, height * width, 3, self.heads, channels // self.heads)
+        # The fused kernels want the channels of a head next to each other, whatever the layout of the maps.
+        query, key, value = parts.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
         found = functional.scaled_dot_product_attention(query, key, value)
-        gathered: Tensor = self.gather(found.transpose(2, 3).reshape(batch, channels, height, width))
+        found = found.transpose(1, 2).reshape(batch, height * width, channels).transpose(1, 2)
+        gathered: Tensor = self.gather(found.reshape(batch, channels, height, width))
         return x + gathered
 
 
