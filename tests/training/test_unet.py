@@ -66,6 +66,16 @@ def test_attention_treats_pixels_as_a_set():
     assert torch.allclose(moved, layer(x).flatten(2)[:, :, order].view_as(x), atol=1e-5)
 
 
+def test_attention_is_softmax_of_products_in_heads_of_32_channels():
+    layer = Attention(64)
+    torch.nn.init.normal_(layer.gather.weight)
+    x = torch.randn(1, 64, 2, 3)
+    query, key, value = layer.project(layer.norm(x)).flatten(2)[0].view(3, 2, 32, 6)
+    weights = torch.softmax(query.transpose(1, 2) @ key / 32**0.5, dim=2)
+    heads = (weights @ value.transpose(1, 2)).transpose(1, 2).reshape(1, 64, 2, 3)
+    assert torch.allclose(layer(x), x + layer.gather(heads), atol=1e-4)
+
+
 def test_times_are_told_apart_by_angles():
     found = embed_times(torch.tensor([0, 1, 999]), 32)
     assert found.shape == (3, 32)
