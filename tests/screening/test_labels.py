@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.screening.channel import first_channel, fit_channel
+from gmmatch.screening.channel import first_channel, noisy_channel
 from gmmatch.screening.contrast import threshold
 
 
@@ -135,7 +135,7 @@ def test_the_channel_finds_who_is_taken_for_whom():
     rows = random.normal(size=(3000, 3)) + 4.0 * np.eye(3)[truth]
     scores = (4.0 * rows).astype(np.float32)
     scores -= scores.max(axis=1, keepdims=True)
-    channel = fit_channel(scores, given, first_channel(given, 3))
+    channel = noisy_channel(scores, given, first_channel(given, 3))
     assert channel.joint[1, 0] == pytest.approx(1 / 9, abs=0.02)
     assert channel.noise == pytest.approx(1 / 9, abs=0.02)
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.channel import Channel, Scores, first_channel, fit_channel
+from gmmatch.screening.channel import (
+    Channel,
+    Scores,
+    clean_channel,
+    first_channel,
+    noisy_channel,
+    quick_likelihood,
+)
 from gmmatch.screening.points import Points
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
@@ -16,12 +23,20 @@ from gmmatch.types import Indices, Mask, Vector
 FOLDS = 3
 # How far the scatter is pulled towards a sphere; the likelihood of held-out labels chooses.
 _SHRINKAGES = (0.01, 0.1, 0.5)
-_ROUNDS = 2
+# Columns of very different scales need less of it; where there are few directions, little is enough.
+_LITTLE_SHRINKAGE = 1e-4
+_FEW_DIRECTIONS = 64
+_ROUNDS = 3
 _FITTED_ROWS = 15_000
 # A class with fewer rows cannot be told from the others.
 FEWEST = 20
 TOLERANCE = 0.02
 _LEAST_KEPT = 0.8
+# Rows that decide between a linear discriminant and one in a kernel's space.
+_COMPARED_ROWS = 4000
+_DISTANCE_ROWS = 1000
+_ROWS_PER_FREQUENCY = 20
+_LEAST_FREQUENCIES, _MOST_FREQUENCIES = 16, 200
 
 
 class Sums(NamedTuple):
@@ -48,6 +63,10 @@ class Contrast:
         The mean of each true class, from the origin that the rows were moved to.
     scatter : (s, s)
         The scatter within the classes.
+    clearness : float
+        How much the rows alone tell of their class: 0 for nothing, 1 for everything.
+    linear : bool
+        Whether the discriminant was linear.
     """
 
     responsibilities: Scores
@@ -55,6 +74,8 @@ class Contrast:
     channel: Channel
     centers: NDArray[np.float64]
     scatter: NDArray[np.float64]
+    clearness: float = 1.0
+    linear: bool = True
 
     def trust(self, given: Indices) -> Vector:
         """Return the probability that each row's label is right."""
@@ -68,8 +89,10 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
     The classes are Gaussians with one common scatter. Which row belongs to which of them is known only
     up to the channel, so that the rows count for every class with the probability that they belong to it. The
     common scatter is then the whole scatter less that of the centres, so that it is computed once, from a
-    sample. Every row is judged by models that were fitted to the other two thirds.
+    sample. Every row is judged by models that were fitted to the other two thirds. The labels are taken to be
+    right unless the evidence for a noisy channel is greater.
     """
+    shrinkages = _SHRINKAGES if points.width > _FEW_DIRECTIONS else (_LITTLE_SHRINKAGE, *_SHRINKAGES)
     folds = _spread_folds(given)
     sample = np.zeros(len(given), dtype=np.bool_)
     for fold in range(FOLDS):
@@ -78,16 +101,57 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
     whole = [_scatter(points, np.flatnonzero(sample & (folds == fold))) for fold in range(FOLDS)]
     shares = np.zeros((len(given), n_classes), dtype=np.float32)
     shares[np.arange(len(given)), given] = 1.0
-    start = first_channel(given, n_classes)
+    channel = first_channel(given[used], n_classes)
+    best: Contrast | None = None
     for _ in range(_ROUNDS):
         sums = _class_sums(points, shares, given, folds, used, sample)
-        scores = _judge(points, folds, whole, sums)
-        fitted = [fit_channel(one[used], given[used], start) for one in scores]
-        best = int(np.argmax([one.likelihood for one in fitted]))
-        channel = fitted[best]
-        shares = channel.responsibilities(scores[best], given)
-    centers, scatter, _ = _class_model(sums, whole)
-    return Contrast(shares, scores[best].argmax(axis=1).astype(np.int64), channel, centers, scatter)
+        judged = _judge(points, folds, whole, sums, shrinkages)
+        likely = [quick_likelihood(one[used], given[used], channel) for one in judged]
+        scores = judged[int(np.argmax(likely))]
+        model = _class_model(sums, whole)[:2]
+        if best is None:  # the models of labels that are all right
+            best = _summary(scores, clean_channel(scores[used], given[used], n_classes), shares, model)
+        channel = noisy_channel(scores[used], given[used], channel)
+        shares = channel.responsibilities(scores, given)
+        if channel.evidence > best.channel.evidence:
+            best = _summary(scores, channel, shares, model)
+    assert best is not None
+    return best
+
+
+def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
+    """Contrast the classes by linear discriminants, or by those in a kernel's space where they do better.
+
+    Better means more evidence. With many rows, a sample decides: classes that are no Gaussians, but bent, or in
+    several pieces, show in a few thousand rows.
+    """
+    inside = np.flatnonzero(used)
+    compared = inside[spread_sample(len(inside), _COMPARED_ROWS)]
+    count = int(np.clip(len(compared) // _ROWS_PER_FREQUENCY, _LEAST_FREQUENCIES, _MOST_FREQUENCIES))
+    lifted = points.lifted(inside[spread_sample(len(inside), _DISTANCE_ROWS)], count)
+    if len(inside) <= _COMPARED_ROWS:
+        linear = contrast_rows(points, given, used, n_classes)
+        kernel = contrast_rows(lifted, given, used, n_classes)
+        bent = kernel.channel.evidence > linear.channel.evidence
+    else:
+        found = [
+            contrast_rows(
+                one.subset(compared), given[compared], np.ones(len(compared), dtype=np.bool_), n_classes
+            )
+            for one in (points, lifted)
+        ]
+        bent = found[1].channel.evidence > found[0].channel.evidence
+        linear = contrast_rows(points, given, used, n_classes)
+        kernel = contrast_rows(lifted, given, used, n_classes) if bent else linear
+    # What is foreign is sought in the rows' own space, from the centres there.
+    return replace(kernel, centers=linear.centers, scatter=linear.scatter, linear=False) if bent else linear
+
+
+def _summary(
+    scores: Scores, channel: Channel, shares: Scores, model: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> Contrast:
+    looks_like: Indices = scores.argmax(axis=1)
+    return Contrast(shares, looks_like, channel, *model, clearness=channel.clearness(scores))
 
 
 def threshold(trust: Vector, tolerance: float = TOLERANCE) -> float:
@@ -115,7 +179,9 @@ def _spread_folds(given: Indices) -> Indices:
     folds = np.empty(len(given), dtype=np.int64)
     order = np.random.default_rng(0).permutation(len(given))
     order = order[np.argsort(given[order], kind="stable")]
-    folds[order] = np.arange(len(given)) % FOLDS
+    # Counted within each class, so that the names of the labels and thus their order do not matter.
+    firsts = np.concatenate([[0], np.cumsum(np.bincount(given))[:-1]])
+    folds[order] = (np.arange(len(given)) - firsts[given[order]]) % FOLDS
     return folds
 
 
@@ -171,33 +237,41 @@ def _class_model(
 
 
 def _judge(
-    points: Points, folds: Indices, whole: list[NDArray[np.float64]], sums: list[Sums]
+    points: Points,
+    folds: Indices,
+    whole: list[NDArray[np.float64]],
+    sums: list[Sums],
+    shrinkages: tuple[float, ...],
 ) -> list[Scores]:
     """Return the scores of all rows for each shrinkage, each row's from the other folds; the best is 0."""
     n_classes = len(sums[0].weights)
     models = []
     for fold in range(FOLDS):
         others = [other for other in range(FOLDS) if other != fold]
-        models.append(_discriminants([sums[other] for other in others], [whole[other] for other in others]))
-    found = [np.empty((len(points), n_classes), dtype=np.float32) for _ in _SHRINKAGES]
+        models.append(
+            _discriminants([sums[other] for other in others], [whole[other] for other in others], shrinkages)
+        )
+    found = [np.empty((len(points), n_classes), dtype=np.float32) for _ in shrinkages]
     for positions, block in points.blocks():
         for fold, (slopes, offsets) in enumerate(models):
             mine = folds[positions] == fold
-            scores = (block[mine] @ slopes + offsets).reshape(-1, len(_SHRINKAGES), n_classes)
+            scores = (block[mine] @ slopes + offsets).reshape(-1, len(shrinkages), n_classes)
             scores -= scores.max(axis=2, keepdims=True)
             for number, one in enumerate(found):
                 one[positions[mine]] = scores[:, number]
     return found
 
 
-def _discriminants(sums: list[Sums], whole: list[NDArray[np.float64]]) -> tuple[Scores, Scores]:
+def _discriminants(
+    sums: list[Sums], whole: list[NDArray[np.float64]], shrinkages: tuple[float, ...]
+) -> tuple[Scores, Scores]:
     """Return slopes and offsets of the linear scores of every class, one shrinkage after another."""
     from scipy.linalg import cho_factor, cho_solve
 
     centers, scatter, weights = _class_model(sums, whole)
     sphere = max(float(np.trace(scatter)) / len(scatter), 1e-30) * np.eye(len(scatter))
     slopes, offsets = [], []
-    for shrinkage in _SHRINKAGES:
+    for shrinkage in shrinkages:
         factor = cho_factor((1.0 - shrinkage) * scatter + shrinkage * sphere)
         slopes.append(cho_solve(factor, centers.T))
         # A class without rows in these folds is no candidate.

@@ -14,6 +14,7 @@ from gmmatch.types import Indices, Vector
 Block = NDArray[np.float32]
 
 _BLOCK_ELEMENTS = 1 << 21
+_DISTANCES = (0.02, 0.5)
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Points:
         A typical distance from there, which all are divided by: float32 holds no numbers of any size.
     axes : (s, p), optional
         Directions to see them along, where the rows have too many columns.
+    frequencies : (p, f), optional
+        Where given, the points are their cosines and sines along these: features of a Gaussian kernel.
     centers : (C, p), optional
         Centres of classes, subtracted from what is left.
     given : (n,), optional
@@ -39,6 +42,7 @@ class Points:
     origin: Vector
     scale: float = 1.0
     axes: Block | None = None
+    frequencies: Block | None = None
     centers: Block | None = None
     given: Indices | None = None
 
@@ -48,11 +52,39 @@ class Points:
     @property
     def width(self) -> int:
         """Number of coordinates."""
+        if self.frequencies is not None:
+            return 2 * int(self.frequencies.shape[1])
         return self.rows.n_features if self.axes is None else int(self.axes.shape[1])
+
+    def subset(self, positions: Indices) -> Points:
+        """Return the points at these positions."""
+        given = None if self.given is None else self.given[positions]
+        return replace(self, rows=self.rows.subset(positions), given=given)
 
     def from_centers(self, centers: NDArray[np.float64], given: Indices) -> Points:
         """Return the same rows, each seen from the centre of its class."""
         return replace(self, centers=centers.astype(np.float32), given=given)
+
+    def lifted(self, sample: Indices, count: int) -> Points:
+        """Return the points in the space of a Gaussian kernel, where a linear model bends around them.
+
+        The kernel is a sum of Gaussians, from as wide as the median distance in the sample down to where one pair
+        in fifty is closer, so that classes may consist of several small clusters.
+
+        Examples
+        --------
+        >>> points = Points(Rows(np.arange(12.0).reshape(6, 2)), np.zeros(2))
+        >>> points.lifted(np.arange(6), 50).gather(np.array([3])).shape
+        (1, 100)
+        """
+        from scipy.spatial.distance import pdist
+
+        apart = pdist(self.gather(sample).astype(np.float64))
+        apart = apart[apart > 0.0]
+        least, most = np.quantile(apart, _DISTANCES) if len(apart) else (1.0, 1.0)
+        frequencies = np.random.default_rng(0).standard_normal((self.width, count))
+        frequencies /= np.geomspace(least, most, count)
+        return replace(self, frequencies=frequencies.astype(np.float32))
 
     def gather(self, positions: Indices) -> Block:
         """Return the points at these positions.
@@ -74,6 +106,9 @@ class Points:
             block[first:last] = apart
         if self.axes is not None:
             block = block @ self.axes
+        if self.frequencies is not None:
+            phases = block @ self.frequencies
+            block = np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
         if self.centers is not None and self.given is not None:
             block -= self.centers[self.given[positions]]
         return block

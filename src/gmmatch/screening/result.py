@@ -36,6 +36,8 @@ class Screening:
         What speaks against a row, in plain words; the first is empty and stands for "kept".
     looks_like : array of shape (n,), optional
         The label that each row looks most like; None where there were no labels to compare.
+    note : str
+        What could not be judged, and why; empty where everything could.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Screening:
     reason: NDArray[np.int8]
     reasons: tuple[str, ...] = REASONS
     looks_like: NDArray[Any] | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.kept)
@@ -77,7 +80,7 @@ class Screening:
             alike = self.looks_like.tolist() == other.looks_like.tolist()
         return (
             alike
-            and self.reasons == other.reasons
+            and (self.reasons, self.note) == (other.reasons, other.note)
             and np.array_equal(self.kept, other.kept)
             and np.array_equal(self.suspicion, other.suspicion)
             and np.array_equal(self.reason, other.reason)
@@ -88,7 +91,8 @@ class Screening:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {words}" for words, count in self.counts.items())
         kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
-        return f"{kept}, {counts}" if counts else kept
+        words = f"{kept}, {counts}" if counts else kept
+        return f"{words} ({self.note})" if self.note else words
 
     @property
     def counts(self) -> dict[str, int]:
@@ -137,6 +141,8 @@ def screening_to_json(screening: Screening) -> dict[str, Any]:
         "reasons": list(screening.reasons),
         "looks_like": None,
     }
+    if screening.note:
+        document["note"] = screening.note
     if screening.looks_like is not None:
         values = screening.looks_like.tolist()
         labels = list(dict.fromkeys(values))
@@ -159,6 +165,7 @@ def screening_from_json(document: dict[str, Any]) -> Screening:
         reason=_unpack(document["reason"], "|i1").astype(np.int8),
         reasons=tuple(document["reasons"]),
         looks_like=looks_like,
+        note=str(document.get("note", "")),
     )
 
 

@@ -16,7 +16,7 @@ from gmmatch.screening.contrast import (
     FEWEST,
     TOLERANCE,
     Contrast,
-    contrast_rows,
+    contrast_labels,
     threshold,
 )
 from gmmatch.screening.core import core_screening, leading_axes, robust_center
@@ -30,6 +30,9 @@ from gmmatch.validation import check_rows
 _WIDTH = 1024
 _LEAST_WIDTH = 32
 _ROWS_PER_DIRECTION = 10
+# Rows that tell less about their class than this (see `Contrast.clearness`) cannot tell right labels from wrong ones.
+_CLEAR = 0.45
+_UNCLEAR = "labels not judged: the rows tell too little about their class"
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
 
@@ -158,8 +161,9 @@ def _contrast(
     # What is foreign bends the classes' models: once it is known, they are fitted again without it.
     for _ in range(2):
         used = ~gross & (foreign <= 0.0)
-        contrast = contrast_rows(points, codes, used, len(judged))
-        trust = np.where(gross, 0.0, contrast.trust(codes))
+        contrast = contrast_labels(points, codes, used, len(judged))
+        clear = contrast.clearness >= _CLEAR
+        trust = np.where(gross, 0.0, contrast.trust(codes)) if clear else np.where(gross, 0.0, 1.0)
         least = threshold(trust[used], tolerance) if used.any() else 0.5
         if method != "auto":
             break
@@ -179,20 +183,31 @@ def _contrast(
     labels = labels_at([groups[number].label for number in judged], contrast.looks_like)
     looks_like = np.empty(len(rows), dtype=labels.dtype if len(members) == len(rows) else object)
     looks_like[members] = labels
-    screening = Screening(reason == 0, suspicion, reason, looks_like=looks_like)
+    screening = Screening(
+        reason == 0, suspicion, reason, looks_like=looks_like, note="" if clear else _UNCLEAR
+    )
     details = {
         "screened": method,
         "dropped": screening.counts,
         "estimated_label_noise": contrast.channel.noise,
         "least_trust": least,
+        "clearness": contrast.clearness,
+        "discriminant": "linear" if contrast.linear else "kernel",
     }
-    clean = _for_target(contrast, foreign, gross)
+    if not clear:
+        details["note"] = _UNCLEAR
+    clean = _for_target(contrast, codes, clear, foreign, gross)
     return Screened(screening, details, members, judged, clean)
 
 
-def _for_target(contrast: Contrast, foreign: Vector, gross: Mask) -> NDArray[np.float32]:
+def _for_target(
+    contrast: Contrast, given: Indices, clear: bool, foreign: Vector, gross: Mask
+) -> NDArray[np.float32]:
     """Return the responsibilities with nothing left of rows that belong to no class."""
     clean = contrast.responsibilities.copy()
+    if not clear:
+        clean[:] = 0.0
+        clean[np.arange(len(given)), given] = 1.0
     clean[(foreign > 0.0) | gross] = 0.0
     return clean
 
