@@ -120,7 +120,16 @@ def test_picks_of_a_cluster_name_ray(sorted_rows):
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
     assert code is not None and code.splitlines()[0] == "from gmmatch.engines import RayEngine, select_on"
     assert f"    selection = select_on(engine, {files[1]!r}, k=5, random_state=2)" in code.splitlines()
+    assert 'with RayEngine(device="cpu") as engine:' in code
     compile(code, "page", "exec")
+
+
+def test_picks_that_were_made_on_a_gpu_ask_for_one(sorted_rows):
+    _, files, _ = sorted_rows
+    found = select_on(LocalEngine(), files[1], k=5, random_state=2)
+    facts = {**found.provenance, "engine": {**found.provenance["engine"], "devices": ["cuda:0", "cuda:1"]}}
+    code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
+    assert code is not None and code.splitlines()[2] == 'engine = LocalEngine(device="cuda")'
 
 
 def test_the_command_on_the_page_of_an_engine_makes_the_same_picks(sorted_rows, tmp_path, monkeypatch):

@@ -68,11 +68,16 @@ def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> s
     if engine.get("unreadable"):
         arguments.append("skip_unreadable=True")
     call = f"select_on(engine, {source!r}, {', '.join(arguments)}){prefix}"
-    name = "RayEngine" if engine.get("name") == "ray" else "LocalEngine"
-    header = f"from gmmatch.engines import {name}, select_on\n\n"
-    if name == "RayEngine":
-        return f"{header}with RayEngine() as engine:  # address=... of a cluster\n    selection = {call}"
-    return f"{header}engine = LocalEngine()\nselection = {call}"
+    # Sums are added in another order on a GPU, so that the last digits of the target may differ from a CPU's.
+    on_gpu = any(str(device).startswith("cuda") for device in engine.get("devices", []))
+    device = f'device="{"cuda" if on_gpu else "cpu"}"'
+    if engine.get("name") == "ray":
+        header = "from gmmatch.engines import RayEngine, select_on\n\n"
+        return (
+            f"{header}with RayEngine({device}) as engine:  # address=... of a cluster\n    selection = {call}"
+        )
+    header = "from gmmatch.engines import LocalEngine, select_on\n\n"
+    return f"{header}engine = LocalEngine({device if on_gpu else ''})\nselection = {call}"
 
 
 def _arguments(changed: dict[str, Any], facts: dict[str, Any]) -> str:
