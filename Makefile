@@ -41,7 +41,7 @@ docs: .venv/.installed-docs ## Build the documentation site into docs/_build/htm
 	@echo "Open docs/_build/html/index.html"
 
 clean: ## Remove whatever the targets above have made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/gallery
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.

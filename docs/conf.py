@@ -24,9 +24,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
     "extensions.mathml",
 ]
-exclude_patterns = ["_build", "scripts", "extensions"]
+# The times page fetches a script from a server, and times of examples are nobody's concern.
+exclude_patterns = ["_build", "scripts", "extensions", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 # So that [a section](choose.md#wrong-labels) works as it does on code hosts.
@@ -52,6 +54,7 @@ html_show_sourcelink = False
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "gmmatch"},
     "navbar_align": "left",
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
@@ -61,20 +64,20 @@ html_theme_options: dict[str, Any] = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # The start page, and pages of one screen, have no neighbours to list.
-html_sidebars = {"index": [], "start": [], "choose": [], "changelog": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "start": [], "choose": [], "changelog": []}
 
-EXAMPLES = HERE.parent / "examples"
-if any(EXAMPLES.glob("*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": str(EXAMPLES),
-        "gallery_dirs": "gallery",
-        "within_subsection_order": "FileNameSortKey",
-        "download_all_examples": False,
-        "show_memory": False,
-        "show_signature": False,
-        "min_reported_time": 10_000,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples"),
+    "gallery_dirs": "auto_examples",
+    # Every example is run, not only those called plot_something.
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 10_000,
+}
 
 
 def _skip_inherited_machinery(

@@ -13,14 +13,17 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 # MathML stretches brackets by itself.
 _SIZES = re.compile(r"\\[bB]igg?(?![a-zA-Z])")
+# Browsers stretch an opening bar or angle to the height of all that follows, and the closing one to nothing.
+_BRACKETS = re.compile(r'<mo(?: class="math(?:open|close)")?>([‖⟨⟩])</mo>')
 
 
 def _mathml(node: nodes.Element, as_block: bool) -> str:
     try:
-        return str(tex2mathml(_SIZES.sub("", node.astext()), as_block=as_block))
+        found = tex2mathml(_SIZES.sub("", node.astext()), as_block=as_block)
     except MathError as error:
         logger.warning("formula that cannot be turned into MathML: %s", error, location=node)
         return f"<code>{node.astext()}</code>"
+    return _BRACKETS.sub(r'<mo stretchy="false">\1</mo>', found)
 
 
 def _visit_inline(self: Any, node: nodes.Element) -> None:

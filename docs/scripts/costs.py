@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from benchmarks.table import gpu_markdown
 from docs.scripts.results import cite, load, percent, table
 
 import gmmatch as gm
@@ -37,8 +36,25 @@ def methods() -> str:
 
 
 def gpu() -> str:
-    """Return the table of ``benchmarks.gpu``."""
-    return f"{gpu_markdown(load(GPU))}\n\nKept in {cite(GPU, up=1)}."
+    """Return times, exactness and memory of ``benchmarks.gpu``."""
+    found, rows = load(GPU), []
+    for one in found["workloads"]:
+        if one["workload"] == "one group":
+            what = f"one group of {one['rows']:,}, k = {one['picks']:,}"
+            time, memory = f"{1e3 * one['seconds_per_pick']:.2f} ms a pick", ""
+            checked = one["picks_checked_against_float64"]
+        else:
+            what = f"{one['groups']:,} {one['workload']}, {one['rows']:,} in all, k = {one['picks_per_group']} each"
+            time, memory = f"{1e3 * one['seconds']:.0f} ms", f"{one['extra_memory_bytes'] / 2**30:.1f} GiB"
+            checked = one["groups_checked_against_float64"] * one["picks_per_group"]
+        differ = f"{one['picks_that_differ']} of {checked:,}"
+        rows.append([what, one["dtype"], time, memory, differ])
+    (columns,) = {one["columns"] for one in found["workloads"]}
+    heads = [f"rows of {columns} numbers", "type", "time", "memory", "not as in float64"]
+    return (
+        f"{table(heads, rows, numbers_from=2)}\n\n{found['device']}, torch {found['torch']}, "
+        f"{cite(GPU, up=1)}. What these times are of the device's limits is in `benchmarks/README.md`."
+    )
 
 
 def store() -> str:
