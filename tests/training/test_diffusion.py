@@ -36,7 +36,7 @@ class TwoLayers(torch.nn.Module):
             self.time = torch.nn.Linear(1, 4)
 
     def forward(self, x, times):
-        shift = self.time(times[:, None] / 1000.0)[:, :, None, None]
+        shift = self.time((times[:, None] / 1000.0).to(x.dtype))[:, :, None, None]
         return self.last(torch.relu(self.first(x) + shift))
 
 
@@ -202,6 +202,45 @@ def test_an_interrupted_run_ends_with_the_same_weights(squares, tmp_path):
         assert torch.equal(mine, theirs)
     with pytest.raises(InvalidInputError, match="another run"):
         run(seed=4, checkpoint=path)
+
+
+def test_a_step_in_bfloat16_moves_weights_in_float32(squares):
+    from gmmatch.training.diffusion_step import DiffusionStep
+    from gmmatch.training.step import make_optimizer
+
+    pixels, cpu = torch.from_numpy(squares[..., None]), torch.device("cpu")
+    rows, times = torch.arange(64), torch.arange(64) * 15
+    ends = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        model = TwoLayers()
+        step = DiffusionStep(model, make_optimizer(model, TINY.updates, cpu), TINY, pixels, dtype)
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            step.prepare(rows, times)
+            losses = [float(step(rows, times, 1e-2)) for _ in range(20)]
+        ends[dtype] = losses[-1]
+        assert losses[-1] < 0.9 * losses[0]
+        assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+        for mine, copied in zip(model.parameters(), step.worker.parameters(), strict=True):
+            assert torch.equal(mine.to(dtype), copied)
+    assert ends[torch.bfloat16] == pytest.approx(ends[torch.float32], rel=0.02)
+
+
+def test_gradients_arrive_whatever_their_layout(squares):
+    from gmmatch.training.diffusion_step import DiffusionStep
+    from gmmatch.training.networks.unet import UNet
+    from gmmatch.training.step import make_optimizer
+
+    model = UNet(1, width=8, levels=2).to(memory_format=torch.channels_last)
+    pixels, rows = torch.from_numpy(squares[..., None]), torch.arange(8)
+    optimizer = make_optimizer(model, TINY.updates, torch.device("cpu"))
+    step = DiffusionStep(model, optimizer, TINY, pixels, torch.bfloat16)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        for _ in range(3):  # what starts at zero moves first, and then lets the others move
+            step(rows, rows, 1e-2)
+    for mine, copied in zip(model.parameters(), step.worker.parameters(), strict=True):
+        assert torch.equal(mine.grad, copied.grad.float()) and mine.grad.any()
 
 
 def test_the_average_follows_the_weights_and_is_not_the_initial_ones(squares):

@@ -4,108 +4,30 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from gmmatch.encoders.devices import choose_device, devices_present
-from gmmatch.errors import InvalidInputError
 from gmmatch.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch.training.diffusion_sampling import Progress, as_bytes, sample_images
-from gmmatch.training.diffusion_schedule import NoiseSchedule, mix
+from gmmatch.training.diffusion_step import DiffusionStep
 from gmmatch.training.images import Images, put_images
 from gmmatch.training.networks.unet import UNet
-from gmmatch.training.recipes import Recipe
-from gmmatch.training.step import TrainingStep, make_optimizer
+from gmmatch.training.step import make_optimizer
+
+__all__ = ["FAST", "PAPER", "DiffusionRecipe", "TrainedDiffusion", "train_diffusion"]
 
 # A stretch has a seed of its own and ends with a chance to save: a resumed run draws what an uninterrupted
 # one draws.
 _STRETCH = 100
 _AVERAGE_EVERY = 10
-
-
-@dataclass(frozen=True)
-class DiffusionRecipe:
-    """Everything that decides the training of a diffusion model beside the images and the seed.
-
-    Attributes
-    ----------
-    name
-        What the recipe is called.
-    steps
-        Updates, the same number for any number of images.
-    batch_size, learning_rate, weight_decay
-        Of AdamW; every batch is drawn from all images anew.
-    schedule
-        ``"constant"``, or ``"one-cycle"``: the learning rate rises over the first twentieth and then falls
-        to zero in a straight line.
-    average
-        The images are drawn from a running mean of the weights that keeps this share at every update (less
-        at the beginning).
-    width, levels, blocks
-        Of the :class:`~gmmatch.training.networks.unet.UNet`.
-    noise
-        The diffusion.
-
-    Examples
-    --------
-    >>> PAPER.learning_rate, PAPER.batch_size, PAPER.noise.steps
-    (0.0001, 128, 1000)
-    """
-
-    name: str
-    steps: int
-    batch_size: int = 128
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    schedule: Literal["constant", "one-cycle"] = "constant"
-    average: float = 0.999
-    width: int = 32
-    levels: int = 3
-    blocks: int = 1
-    noise: NoiseSchedule = field(default_factory=NoiseSchedule)
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name}={getattr(self, name)!r}: expected 1 or more.")
-        if self.schedule not in ("constant", "one-cycle"):
-            raise InvalidInputError(f'schedule={self.schedule!r}: expected "constant" or "one-cycle".')
-        if not 0.0 <= self.average < 1.0:
-            raise InvalidInputError(f"average={self.average!r}: expected a number of at least 0 and below 1.")
-
-    @cached_property
-    def updates(self) -> Recipe:
-        """The updates alone, as the optimizer and the step take them."""
-        return Recipe(
-            self.name,
-            epochs=1,
-            min_steps=self.steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            optimizer="adamw",
-            schedule="one-cycle" if self.schedule == "one-cycle" else "steps",
-            warmup=0.05,
-        )
-
-    def rate_at(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
-        # A batch is all rows that this recipe knows of, so that an epoch is one step.
-        return self.updates.rate_at(step, self.batch_size)
-
-
-PAPER = DiffusionRecipe("paper", steps=47_000)
-"""The paper's settings. It does not say how long it trains; this is 100 times as many images as MNIST has."""
-
-FAST = DiffusionRecipe("fast", steps=3_000, learning_rate=1e-3, schedule="one-cycle", average=0.995)
-"""A sixteenth of the updates, with a higher learning rate that falls to zero."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +108,8 @@ def train_diffusion(
     recipe
         How; by default :data:`FAST`, while :data:`PAPER` has the paper's settings.
     network
-        Called with noisy images and their times; by default the recipe's U-Net with fresh weights.
+        Called with noisy images and their times, on CUDA as a copy in bfloat16; by default the recipe's U-Net
+        with fresh weights.
     seed
         Decides the initial weights, the batches and the noise.
     device
@@ -221,39 +144,6 @@ def train_diffusion(
     seconds = sum(seconds for _, _, seconds in run.history)
     shape = (channels, height, width)
     return TrainedDiffusion(run.average.eval(), recipe, shape, losses, seconds, len(data))
-
-
-class DiffusionStep(TrainingStep):
-    """One update: noise is drawn and added, the network predicts it, the weights move.
-
-    Called with row numbers, times and the learning rate. The images and the noise are fetched and drawn
-    inside the captured graph, so that a replay needs nothing but these few numbers.
-    """
-
-    def __init__(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: DiffusionRecipe, pixels: Tensor
-    ) -> None:
-        super().__init__(model, optimizer, recipe.updates)
-        self.pixels, self.factors = pixels, recipe.noise.factors(pixels.device)
-
-    def prepare(self, rows: Tensor, times: Tensor) -> None:
-        """Capture the graph, where there is one: before the seed is set, as this draws numbers too."""
-        if self.device.type == "cuda" and self._graph is None:
-            self._capture(rows, times)
-
-    def _work(self, rows: Tensor, times: Tensor) -> Tensor:
-        self.optimizer.zero_grad(set_to_none=True)
-        clean = (self.pixels[rows].float() / 127.5 - 1.0).permute(0, 3, 1, 2)
-        noise = torch.randn_like(clean)
-        noisy = mix(clean, noise, times, self.factors)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            predicted: Tensor = self.model(noisy, times)
-        loss = nn.functional.mse_loss(predicted.float(), noise)
-        loss.backward()
-        self.optimizer.step()
-        with torch.no_grad():
-            self.loss_sum += loss * len(rows)
-        return loss.detach()
 
 
 class _Run:
