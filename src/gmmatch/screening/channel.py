@@ -146,10 +146,10 @@ def clean_channel(scores: Scores, given: Indices, n_classes: int) -> Channel:
     tried = np.geomspace(_LEAST_TRUST, _MOST_TRUST, 9)
     found = [_likelihood(scores, given, joint, float(trust)) for trust in tried]
     nothing = float(shares @ np.log(shares + _TINY))
-    # The trust alone is priced like an even channel, one number more: tight classes allow for either, and an even
+    # The trust alone is priced above an even channel: tight classes allow for either, and an even
     # channel that is not needed comes out without noise.
     plain, scaled = max(found), _scaled_likelihood(scores, given, shares)
-    evidence = max(plain - 2 * price, scaled - (2 * n_classes - 1) * price)
+    evidence = max(plain - 3 * price, scaled - (2 * n_classes - 1) * price)
     if nothing >= evidence:
         return Channel(joint, 0.0, nothing, nothing)
     return Channel(joint, float(tried[int(np.argmax(found))]), max(plain, scaled), evidence)
