@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -68,52 +67,6 @@ def test_scores_of_ones_own_from_a_file(vectors, tmp_path, succeeds):
         f"scores={tmp_path / 'scores.npy'}",
     )
     assert gm.Selection.load(picks).order.tolist() == np.argsort(-scores)[:5].tolist()
-
-
-def test_the_guide_can_be_followed(tmp_path, monkeypatch, succeeds):
-    torch = needs_torch()
-    monkeypatch.chdir(tmp_path)
-    random = np.random.default_rng(0)
-    targets = np.arange(60) % 3
-    images = (random.normal(size=(3, 12, 12))[targets] * 40 + 127).clip(0, 255).astype(np.uint8)
-    embeddings = images.reshape(60, -1).astype(np.float32)
-    np.savez("vectors.npz", x=embeddings, label=targets)
-
-    class Numbered(torch.utils.data.Dataset):
-        def __len__(self):
-            return 60
-
-        def __getitem__(self, row):
-            return row, torch.from_numpy(embeddings[row]) / 255, int(targets[row])
-
-    train_set = Numbered()
-    shuffling = torch.Generator().manual_seed(0)
-    loader = torch.utils.data.DataLoader(train_set, batch_size=16, shuffle=True, generator=shuffling)
-    model = torch.nn.Sequential(torch.nn.Linear(144, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    names = {
-        "torch": torch, "train_set": train_set, "loader": loader, "model": model, "optimizer": optimizer,
-        "embeddings": embeddings, "targets": targets, "images": images,
-    }  # fmt: skip
-    blocks = re.findall(r"```(\w*)\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    sizes, ran = [], []
-    for language, block in blocks:
-        if language == "python":
-            exec(compile(block, str(GUIDE), "exec"), names)
-            sizes.append(names["selection"].k if "selection" in names else None)
-        else:
-            for line in block.splitlines():
-                ran.append(shlex.split(line)[1])
-                succeeds(*shlex.split(line)[1:])
-    assert sizes == [None, 18, 18, 6, 18, 6, 6, 6]
-    assert ran == ["compare", "select", "select"]
-    recorder = names["recorder"]
-    assert recorder.epoch == 5 and recorder.presentations.tolist() == [5] * 60
-    assert len(names["small"]) == 18
-    assert np.array_equal(names["encode"](images), names["encoder"](images))
-    picked = gm.Selection.load("forgotten.parquet")
-    by_hand = gm.select(embeddings, y=targets, k="20%", method="forgetting", dynamics=recorder)
-    assert np.array_equal(picked.order, by_hand.order)
 
 
 def test_the_guide_lists_every_method_that_learns_from_the_rows():

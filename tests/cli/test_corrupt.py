@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -402,26 +401,6 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
 
 
 GUIDE = (Path(__file__).parents[2] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
-
-
-def test_the_commands_of_the_guide_run(photos, vectors, tmp_path, succeeds, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    records = [{"text": f"t{i}", "label": "abc"[i % 3]} for i in range(30)]
-    Path("texts.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    lines = [line for line in GUIDE.splitlines() if line.startswith("gmmatch ")]
-    assert len(lines) == 6
-    for line in lines:
-        printed = succeeds(*shlex.split(line)[1:])
-    assert "gm-matching" in printed
-
-
-def test_the_code_of_the_guide_runs():
-    pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
-    names: dict = {}
-    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
-        exec(compile(block, "corrupting.md", "exec"), names)
-    assert sum(names["bad"].counts.values()) == 719 and set(names["bad"].counts) == PAPER_FIVE
-    assert names["attacked"].mask.sum() == 359
 
 
 def test_the_settings_in_the_guide_are_those_of_the_code():

@@ -164,18 +164,6 @@ def test_a_missing_umap_is_named_as_it_was_typed(vectors, tmp_path, monkeypatch,
     assert not (tmp_path / "p.npy").exists()
 
 
-def test_the_guide_can_be_followed(photos, tmp_path, monkeypatch, succeeds):
-    monkeypatch.chdir(tmp_path)
-    (commands,) = re.findall(r"^```\n(.*?)^```", GUIDE, flags=re.DOTALL | re.MULTILINE)
-    for line in commands.splitlines():
-        succeeds(*shlex.split(line)[1:])
-    (example,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL)
-    exec(compile(example, "report.md", "exec"), {})
-    assert len(data_of(Path("picks.html"))["contents"]) == 24
-    assert len(data_of(Path("compared.html"))["panels"]) == 3
-    assert data_of(Path("digits.html"))["classes"] == [str(digit) for digit in range(10)]
-
-
 def test_the_guide_says_how_many_rows_are_drawn_and_shown():
     from gmmatch.report.map_data import SAMPLED_CONTENTS
     from gmmatch.report.projection import MOST_POINTS

@@ -52,7 +52,6 @@ def test_an_engine_gives_a_selection_with_ids_and_labels(store, tmp_path):
 
 
 def test_a_page_can_be_written(store, tmp_path):
-    pytest.importorskip("plotly")
     page = tmp_path / "page.html"
     arguments = ("--engine", "local", "--workers", 2, "--report", page, "--labels", "none")
     done = gmmatch("select", store, "-k", 40, "-o", tmp_path / "p.json", *arguments)
