@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from gmmatch.median.passes import distances_to
 from gmmatch.median.weiszfeld import solve
 from gmmatch.rows import Rows
+from gmmatch.screening.faint import faint_odds
 from gmmatch.screening.mixture import Mixture, connected, fit_mixture, log_sum
 from gmmatch.screening.result import FAR_OUT, REASONS, Screening
 from gmmatch.screening.sampling import spread_sample
-from gmmatch.types import Mask, Vector
+from gmmatch.types import Indices, Mask, Vector
 
 # A Gaussian's farthest row of a million lies 8 median distances out in one dimension, fewer in more.
 GROSS = 10.0
@@ -24,8 +25,12 @@ _LEADING = 10
 _FEW = 2
 # The distance from a plane is close to a Gaussian only if that many directions add up to it.
 _LEFT_OVER = 10
+# Faint clusters are sought in all columns of rows that fit into memory a few times.
+_ELEMENTS = 1 << 24
 # With fewer rows, pieces of any shape look like clusters.
 _ROWS_PER_DIRECTION = 10
+# Tails of one cluster may take a component whose variance is this many times as large.
+_ALIKE = 3.0
 # A component this many times as wide as the core is a background and no mode.
 _BACKGROUND = 4.0
 # What is judged for its odds stays if it is twice as likely clean as foreign.
@@ -86,7 +91,7 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
     # In few coordinates less evidence tells two overlapping clusters apart, in many more of them show.
     for width in sorted({min(_FEW, points.shape[1]), points.shape[1]}):
         leading = points[:, :width]
-        heights = np.sqrt(np.maximum(center.distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0))
+        heights = _heights(center.distances, leading, fitted)
         flat = width == rows.n_features or float(np.median(heights[fitted])) < 1e-5 * center.typical
         too_few = width < rows.n_features < width + _LEFT_OVER and not flat
         if too_few or width == 0 or len(fitted) < _ROWS_PER_DIRECTION * (width + 2):
@@ -94,12 +99,28 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
         mixture = fit_mixture(leading[fitted], None if flat else heights[fitted])
         if best is None or mixture.gain > best[0].gain:
             best = mixture, leading, np.zeros(len(rows)) if flat else heights
-    if best is not None:
+    faint = None
+    if (n_modes or 1) == 1 and len(rows) <= _FITTED_ROWS and len(rows) * rows.n_features <= _ELEMENTS:
+        faint = faint_odds(rows.gather(np.arange(len(rows))) - center.point, fitted)
+    if faint is not None:
+        suspicion = np.where(center.gross, suspicion, faint + ODDS)
+    elif best is not None:
         odds = _odds_against(*best, n_modes) + ODDS
         suspicion = np.where(center.gross, np.maximum(suspicion, odds), odds)
     dropped = suspicion > 0.0
     reason = np.where(dropped, REASONS.index(FAR_OUT), 0).astype(np.int8)
     return Screening(~dropped, suspicion, reason)
+
+
+def _heights(distances: Vector, leading: NDArray[np.float64], fitted: Indices) -> Vector:
+    """Return how far each row lies from the plane of its leading coordinates.
+
+    Rows of one norm bend down from that plane where they leave its middle, which looks like clusters: the
+    distance from the centre is told instead where it varies less.
+    """
+    squares = np.maximum(distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0)
+    bent = 2.0 * float(np.var(distances[fitted] ** 2)) < float(np.var(squares[fitted]))
+    return distances if bent else np.sqrt(squares)
 
 
 def leading_axes(rows: Rows, center: Center, width: int) -> NDArray[np.float64]:
@@ -147,7 +168,7 @@ def _odds_against(
     """Return each row's log odds of belonging to a component outside of the core."""
     # Where a few Gaussians do not do, components are pieces of a shape, and only gaps tell what is foreign.
     reach = 2.0 if not mixture.exhausted or n_modes is not None else 4.0
-    modes = connected(mixture, reach, 2.0 if reach == 2.0 else _BACKGROUND)
+    modes = connected(mixture, reach, _ALIKE if reach == 2.0 else _BACKGROUND)
     weights = np.array([mixture.weights[modes == mode].sum() for mode in modes])
     sizes = np.array(
         [np.average(mixture.sizes[modes == m], weights=mixture.weights[modes == m]) for m in modes]
