@@ -132,13 +132,16 @@ def run(chosen: Sequence[str], images: Path) -> dict[str, dict[str, dict[str, fl
 
 def main() -> None:
     """Write the pictures and the numbers."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.parse_args()
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
+    parser.add_argument("--only", action="append", choices=names(), help="a method; can be repeated")
+    chosen = parser.parse_args().only or names()
     settings = {
         "rows": ROWS, "kept": SHARE, "wrong_labels": WRONG_LABELS, "foreign": FOREIGN,
         "bad": float(toy(True).bad.mean()), "version": gm.__version__,
     }  # fmt: skip
-    document = {"command": COMMAND, "settings": settings, "methods": run(names(), IMAGES)}
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))["methods"] if RESULTS.exists() else {}
+    known |= run(chosen, IMAGES)
+    document = {"command": COMMAND, "settings": settings, "methods": {name: known[name] for name in names()}}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 

@@ -188,6 +188,12 @@ def test_numbers_in_the_text_of_the_methods_are_the_measured_ones():
     halved = choosing.digits_row("gm-matching (unit length)")["contamination"]["mean"]
     assert 0.4 < halved / choosing.digits_row("gm-matching")["contamination"]["mean"] < 0.6
     assert "about half as many wrong labels" in text("gm-matching-authors")
+    figures = load("docs/results/methods.json")["methods"]
+    assert f"In the figure {figures['robust']['spoilt']['bad_picks']:.0%} of its picks are bad" in text(
+        "robust"
+    )
+    for name in ("forgetting", "el2n"):
+        assert figures[name]["spoilt"]["bad_picks"] == 1.0 and "all picks on the right" in text(name)
     assert choosing.probe("easy", "accuracy") < choosing.probe("random", "accuracy")
     assert choosing.probe("easy", "contamination") < 0.25 * choosing.probe("random", "contamination")
 
