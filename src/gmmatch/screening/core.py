@@ -29,9 +29,7 @@ _LEFT_OVER = 10
 _ELEMENTS = 1 << 24
 # With fewer rows, pieces of any shape look like clusters.
 _ROWS_PER_DIRECTION = 10
-# Tails of one cluster may take a component whose variance is this many times as large.
-_ALIKE = 3.0
-# A component this many times as wide as the core is a background and no mode.
+# A component with this many times the core's variance is a background and no mode, nor the core's own tail.
 _BACKGROUND = 4.0
 # What is judged for its odds stays if it is twice as likely clean as foreign.
 ODDS = np.log(2.0)
@@ -115,12 +113,12 @@ def core_screening(rows: Rows, n_modes: int | None = None, threads: int = 1) -> 
 def _heights(distances: Vector, leading: NDArray[np.float64], fitted: Indices) -> Vector:
     """Return how far each row lies from the plane of its leading coordinates.
 
-    Rows of one norm bend down from that plane where they leave its middle, which looks like clusters: the
-    distance from the centre is told instead where it varies less.
+    Rows of one norm bend down from that plane where they leave its middle, which looks like clusters: their
+    heights say nothing that the coordinates do not, and are 0.
     """
     squares = np.maximum(distances**2 - np.einsum("ij,ij->i", leading, leading), 0.0)
     bent = 2.0 * float(np.var(distances[fitted] ** 2)) < float(np.var(squares[fitted]))
-    return distances if bent else np.sqrt(squares)
+    return np.zeros(len(squares)) if bent else np.sqrt(squares)
 
 
 def leading_axes(rows: Rows, center: Center, width: int) -> NDArray[np.float64]:
@@ -166,9 +164,9 @@ def _odds_against(
     mixture: Mixture, points: NDArray[np.float64], heights: Vector, n_modes: int | None
 ) -> Vector:
     """Return each row's log odds of belonging to a component outside of the core."""
-    # Where a few Gaussians do not do, components are pieces of a shape, and only gaps tell what is foreign.
-    reach = 2.0 if not mixture.exhausted or n_modes is not None else 4.0
-    modes = connected(mixture, reach, _ALIKE if reach == 2.0 else _BACKGROUND)
+    # Where two Gaussians do not do, components may be pieces of a shape, and only gaps tell what is foreign.
+    pieces = n_modes is None and len(mixture) > 2
+    modes = connected(mixture, 4.0 if pieces else 2.0, _BACKGROUND)
     weights = np.array([mixture.weights[modes == mode].sum() for mode in modes])
     sizes = np.array(
         [np.average(mixture.sizes[modes == m], weights=mixture.weights[modes == m]) for m in modes]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.screening.contrast import FEWEST, Contrast
-from gmmatch.screening.core import ODDS, leading_directions
+from gmmatch.screening.core import leading_directions
 from gmmatch.screening.groups import find_groups
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.points import Points
@@ -45,7 +45,9 @@ _RARE = 0.25
 _CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
-_ROUNDS = 4
+_ROUNDS = 8
+# A row stays if it is this many times as likely to be of the rest.
+_ODDS = np.log(4.0)
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     for positions, block in residuals.blocks():
         scores = kinds.scores(block @ axes, folds[positions])
         odds[positions] = log_sum(scores[:, foreign]) - log_sum(scores[:, ~foreign])
-    odds += ODDS
+    odds += _ODDS
     return odds
 
 
@@ -156,7 +158,7 @@ def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
         slope = groups.slopes[:, group] - groups.slopes[:, main]
         if group == main or np.count_nonzero(mine) < FEWEST or apart @ slope < _APART**2:
             continue
-        along = (white - groups.centers[main]) @ slope / (apart @ slope)
+        along = (white @ slope.astype(white.dtype) - groups.centers[main] @ slope) / (apart @ slope)
         valley = _valley(along[mine | (nearest == main)])
         information = classes.information(mine)
         if valley >= _DIP:
