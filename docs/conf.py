@@ -42,6 +42,7 @@ autosummary_generate = True
 # Types are prose ("array of shape (n, s)"): as fields, each word of theirs would be looked up as a class.
 napoleon_use_param = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 templates_path = ["_templates"]
 

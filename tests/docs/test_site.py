@@ -15,7 +15,7 @@ import pytest
 
 import gmmatch as gm
 
-from .blocks import ROOT, pages
+from .blocks import ROOT, blocks_of, pages
 
 sys.path.insert(0, str(ROOT))  # the scripts of the documentation are no part of the package
 
@@ -196,6 +196,24 @@ def test_numbers_in_the_text_of_the_methods_are_the_measured_ones():
         assert figures[name]["spoilt"]["bad_picks"] == 1.0 and "all picks on the right" in text(name)
     assert choosing.probe("easy", "accuracy") < choosing.probe("random", "accuracy")
     assert choosing.probe("easy", "contamination") < 0.25 * choosing.probe("random", "contamination")
+
+
+def test_the_first_page_says_how_many_wrong_labels_are_picked():
+    names: dict = {}
+    for block in [block for block in blocks_of("docs/start.md") if block.language == "python"][:2]:
+        exec(block.text, names)
+    shares = {
+        method: gm.metrics.contamination(
+            gm.select(names["X"], y=names["noisy"].data, k="10%", method=method, random_state=0),
+            names["noisy"].mask,
+        )
+        for method in ("robust", "gm-matching", "random")
+    }
+    said = "Hardly any of `robust`'s picks have a wrong label, but about a quarter of `gm-matching`'s and a third of"
+    assert said in (DOCS / "start.md").read_text(encoding="utf-8")
+    assert shares["robust"] < 0.04
+    assert shares["gm-matching"] == pytest.approx(0.25, abs=0.05)
+    assert shares["random"] == pytest.approx(0.33, abs=0.08)
 
 
 def test_every_public_name_is_in_the_reference():
