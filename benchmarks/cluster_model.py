@@ -82,9 +82,8 @@ def extrapolated(
             "calls": 2 * (passes + rounds) * result["start"]["seconds_per_call"] * workers / result["workers"],
         },
         "bytes_per_machine": rows * features * 2 / machines,
-        "theta_bytes_to_each_machine": rounds * batches * (8 * features + 4),
         "theta_bytes_per_round": batches * (8 * features + 4),
-        "bytes_of_picks": 2 * features * k,
+        "answer_bytes_per_round": 16 * batches * workers,
     }  # fmt: skip
 
 
@@ -129,15 +128,15 @@ def _measured(result: Mapping[str, Any]) -> str:
             "of that before it reads a row, MB", lambda case: f"{case['ray']['worker_own_before'] / 1e6:,.0f}"
         ),
     ]
-    best = (
-        ""
-        if result["repeats"] == 1
-        else f" The engines took turns, {result['repeats']} times each: the best."
+    times, load = result["repeats"], result["machine"]["load_before"]
+    shared = (
+        f"Others worked on the machine as well (load {load:.0f}), so seconds say little. " if load > 1 else ""
     )
+    turns = "" if times == 1 else f" The engines took turns, {times} times each; of each, the best."
     return (
-        f"{result['rows']:,} × {result['features']} {result['dtype']} rows from disk, {cases[0]['k']:,} picked, "
-        f"{result['workers']} workers on {result['workers']} nodes of one machine, on which others worked as "
-        f"well.{best} Core-seconds are the time that processes had a core, Ray's own processes included.\n\n"
+        f"{result['rows']:,} × {result['features']} {result['dtype']} rows from files that had just been written, "
+        f"{cases[0]['k']:,} picked, {result['workers']} workers on {result['workers']} nodes of one machine.{turns} "
+        f"{shared}Core-seconds are the time that processes had a core, all of Ray's included.\n\n"
         + _table(["", "unlabelled", "per class"], rows)
     )
 
@@ -167,19 +166,28 @@ def _checked(result: Mapping[str, Any]) -> str:
         for one in predictions(result)
     ]  # fmt: skip
     head = ["other runs", "rows", "model, core-seconds", "measured", "model over measured"]
-    return "What the model says about runs that its constants do not come from:\n\n" + _table(head, rows)
+    ratios = [one["ratio"] for one in predictions(result)]
+    return (
+        "What the model says about runs that its constants do not come from, "
+        f"{min(ratios):.2f} to {max(ratios):.2f} of what they took (it knows nothing of Ray's own processes, nor "
+        "what classes or longer rows change):\n\n" + _table(head, rows)
+    )
 
 
 def _extrapolation(result: Mapping[str, Any]) -> str:
     far = extrapolated(result, **LARGE)
     seconds = far["seconds"]
     return (
-        f"By these constants, 10⁹ × 512 float16 rows on {LARGE['machines']} machines of {LARGE['cores']} such cores "
-        f"({far['bytes_per_machine'] / 1e9:,.0f} GB of rows each, in memory), 1% picked: {far['batches']:,} batches, "
-        f"{far['passes']} passes, {far['rounds']:,} rounds, about {sum(seconds.values()) / 60:,.0f} minutes: "
-        f"{seconds['once'] / 60:,.1f} to read and check, {seconds['median'] / 60:,.1f} for the median, "
-        f"{seconds['picks'] / 60:,.1f} for the picks, {seconds['calls'] / 60:,.1f} for calls, if their cost grows "
-        f"with the workers. θ takes {far['theta_bytes_per_round'] / 1e6:,.0f} MB per round to each machine, "
-        f"{far['theta_bytes_to_each_machine'] / 1e9:,.1f} GB in all. This is an extrapolation: nobody has run it, "
-        "and it leaves out the network and slow disks."
+        f"By these constants, 10⁹ × 512 float16 rows on {LARGE['machines']} machines of {LARGE['cores']} such cores, "
+        f"each with {far['bytes_per_machine'] / 1e9:,.0f} GB of rows in memory, 1% picked: "
+        f"{far['batches']:,} batches, {far['passes']} passes, {far['rounds']:,} rounds, {_spoken(sum(seconds.values()))} in all. Of that "
+        f"{_spoken(seconds['once'])} are to check and prepare the rows, {_spoken(seconds['median'])} for the median, "
+        f"{_spoken(seconds['picks'])} for the picks, and {_spoken(seconds['calls'])} for calls, if what a call costs "
+        f"grows with the number of workers. Per round, θ takes {far['theta_bytes_per_round'] / 1e6:,.0f} MB to each "
+        f"machine and the answers {far['answer_bytes_per_round'] / 1e6:,.0f} MB to the one that asks. This is an "
+        "extrapolation: nobody has run it, and it leaves out the network and the disks."
     )
+
+
+def _spoken(seconds: float) -> str:
+    return f"{seconds:.1f} seconds" if seconds < 90 else f"{seconds / 60:.1f} minutes"
