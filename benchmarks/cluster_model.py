@@ -180,7 +180,8 @@ def _extrapolation(result: Mapping[str, Any]) -> str:
     return (
         f"By these constants, 10⁹ × 512 float16 rows on {LARGE['machines']} machines of {LARGE['cores']} such cores, "
         f"each with {far['bytes_per_machine'] / 1e9:,.0f} GB of rows in memory, 1% picked: "
-        f"{far['batches']:,} batches, {far['passes']} passes, {far['rounds']:,} rounds, {_spoken(sum(seconds.values()))} in all. Of that "
+        f"{far['batches']:,} batches, {far['passes']} passes, {far['rounds']:,} rounds, "
+        f"{_spoken(sum(seconds.values()))} in all. Of that "
         f"{_spoken(seconds['once'])} are to check and prepare the rows, {_spoken(seconds['median'])} for the median, "
         f"{_spoken(seconds['picks'])} for the picks, and {_spoken(seconds['calls'])} for calls, if what a call costs "
         f"grows with the number of workers. Per round, θ takes {far['theta_bytes_per_round'] / 1e6:,.0f} MB to each "
