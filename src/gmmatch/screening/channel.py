@@ -20,8 +20,8 @@ Joint = NDArray[np.float64]
 
 _ITERATIONS = 40
 _QUICK_ITERATIONS = 12
-_FITTED_ROWS = 8192
-_QUICK_ROWS = 2048
+_FITTED_ROWS = 5000
+_QUICK_ROWS = 1500
 # Steps of expectation-maximisation are stretched by this much; below 2 the likelihood still rises.
 _STRETCH = 1.9
 # A linear discriminant of right labels claims at most four times the certainty that it has. Without a bound,

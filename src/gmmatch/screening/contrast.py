@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.rows import Rows
 from gmmatch.screening.channel import (
     Channel,
     Scores,
@@ -16,7 +17,7 @@ from gmmatch.screening.channel import (
     noisy_channel,
     quick_likelihood,
 )
-from gmmatch.screening.points import Points
+from gmmatch.screening.points import Block, Points
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
@@ -26,26 +27,18 @@ _SHRINKAGES = (0.01, 0.1, 0.5)
 # Columns of very different scales need less of it; where there are few directions, little is enough.
 _LITTLE_SHRINKAGE = 1e-4
 _FEW_DIRECTIONS = 64
-_ROUNDS = 3
-_FITTED_ROWS = 15_000
+_FEW_ROUNDS, _ROUNDS, _MORE_ROUNDS = 2, 3, 5
+_FITTED_ROWS = 25_000
 # A class with fewer rows cannot be told from the others.
 FEWEST = 20
 TOLERANCE = 0.02
 _LEAST_KEPT = 0.8
 # Rows that decide between a linear discriminant and one in a kernel's space.
-_COMPARED_ROWS = 4000
+_COMPARED_ROWS = 3000
+_COMPARED_WIDTH = 128
 _DISTANCE_ROWS = 1000
 _ROWS_PER_FREQUENCY = 20
-_LEAST_FREQUENCIES, _MOST_FREQUENCIES = 16, 200
-
-
-class Sums(NamedTuple):
-    """Sums over the rows of a fold, and over the sample that the scatter is computed from."""
-
-    totals: NDArray[np.float64]
-    weights: Vector
-    sample_totals: NDArray[np.float64]
-    sample_weights: Vector
+_LEAST_FREQUENCIES, _MOST_FREQUENCIES = 16, 150
 
 
 @dataclass(frozen=True)
@@ -83,75 +76,69 @@ class Contrast:
         return found
 
 
-def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
-    """Fit one robust linear discriminant, cross-fitted, and the channel of the labels, in turn.
-
-    The classes are Gaussians with one common scatter. Which row belongs to which of them is known only
-    up to the channel, so that the rows count for every class with the probability that they belong to it. The
-    common scatter is then the whole scatter less that of the centres, so that it is computed once, from a
-    sample. Every row is judged by models that were fitted to the other two thirds. The labels are taken to be
-    right unless the evidence for a noisy channel is greater.
-    """
-    shrinkages = _SHRINKAGES if points.width > _FEW_DIRECTIONS else (_LITTLE_SHRINKAGE, *_SHRINKAGES)
-    folds = _spread_folds(given)
-    sample = np.zeros(len(given), dtype=np.bool_)
-    for fold in range(FOLDS):
-        mine = np.flatnonzero(used & (folds == fold))
-        sample[mine[spread_sample(len(mine), _FITTED_ROWS // FOLDS)]] = True
-    whole = [_scatter(points, np.flatnonzero(sample & (folds == fold))) for fold in range(FOLDS)]
-    shares = np.zeros((len(given), n_classes), dtype=np.float32)
-    shares[np.arange(len(given)), given] = 1.0
-    channel = first_channel(given[used], n_classes)
-    best: Contrast | None = None
-    for _ in range(_ROUNDS):
-        sums = _class_sums(points, shares, given, folds, used, sample)
-        judged = _judge(points, folds, whole, sums, shrinkages)
-        likely = [quick_likelihood(one[used], given[used], channel) for one in judged]
-        scores = judged[int(np.argmax(likely))]
-        model = _class_model(sums, whole)[:2]
-        if best is None:  # the models of labels that are all right
-            best = _summary(scores, clean_channel(scores[used], given[used], n_classes), shares, model)
-        channel = noisy_channel(scores[used], given[used], channel)
-        shares = channel.responsibilities(scores, given)
-        if channel.evidence > best.channel.evidence:
-            best = _summary(scores, channel, shares, model)
-    assert best is not None
-    return best
-
-
 def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
     """Contrast the classes by linear discriminants, or by those in a kernel's space where they do better.
 
-    Better means more evidence. With many rows, a sample decides: classes that are no Gaussians, but bent, or in
-    several pieces, show in a few thousand rows.
+    Better means more evidence. With many rows, a sample decides, of which few coordinates are looked at: classes
+    that are no Gaussians, but bent, or in several pieces, show in a few thousand rows.
     """
     inside = np.flatnonzero(used)
     compared = inside[spread_sample(len(inside), _COMPARED_ROWS)]
-    count = int(np.clip(len(compared) // _ROWS_PER_FREQUENCY, _LEAST_FREQUENCIES, _MOST_FREQUENCIES))
-    lifted = points.lifted(inside[spread_sample(len(inside), _DISTANCE_ROWS)], count)
+    frequencies = int(np.clip(len(compared) // _ROWS_PER_FREQUENCY, _LEAST_FREQUENCIES, _MOST_FREQUENCIES))
     if len(inside) <= _COMPARED_ROWS:
         linear = contrast_rows(points, given, used, n_classes)
+        lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
         kernel = contrast_rows(lifted, given, used, n_classes)
         bent = kernel.channel.evidence > linear.channel.evidence
     else:
-        found = [
-            contrast_rows(
-                one.subset(compared), given[compared], np.ones(len(compared), dtype=np.bool_), n_classes
-            )
-            for one in (points, lifted)
-        ]
-        bent = found[1].channel.evidence > found[0].channel.evidence
         linear = contrast_rows(points, given, used, n_classes)
-        kernel = contrast_rows(lifted, given, used, n_classes) if bent else linear
+        bent = _is_bent(points.gather(compared), given[compared], n_classes, frequencies)
+        if bent:
+            lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
+            kernel = contrast_rows(lifted, given, used, n_classes)
     # What is foreign is sought in the rows' own space, from the centres there.
     return replace(kernel, centers=linear.centers, scatter=linear.scatter, linear=False) if bent else linear
 
 
-def _summary(
-    scores: Scores, channel: Channel, shares: Scores, model: tuple[NDArray[np.float64], NDArray[np.float64]]
-) -> Contrast:
+def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> bool:
+    """Return whether a kernel tells more about the labels of these rows than a linear discriminant does."""
+    if block.shape[1] > _COMPARED_WIDTH:
+        mixing = np.random.default_rng(0).standard_normal((block.shape[1], _COMPARED_WIDTH))
+        block = block @ mixing.astype(np.float32)
+    sample = spread_sample(len(block), _DISTANCE_ROWS)
+    lifted = Points(Rows(block), np.zeros(block.shape[1])).lifted(sample, frequencies)
+    folds = _spread_folds(given)
+    flat, bent = (
+        _fit(_Sample.of(one, given, folds, n_classes), _FEW_ROUNDS).channel.evidence
+        for one in (block, lifted.gather(np.arange(len(block))))
+    )
+    return bent > flat
+
+
+def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
+    """Fit one robust linear discriminant, cross-fitted, and the channel of the labels, in turn.
+
+    The classes are Gaussians with one common scatter. Which row belongs to which of them is known only
+    up to the channel, so that the rows count for every class with the probability that they belong to it. All
+    this is fitted to a sample. Every row is judged by models that were fitted to the other two thirds of it.
+    The labels are taken to be right unless the evidence for a noisy channel is greater.
+    """
+    folds = _spread_folds(given)
+    chosen = [np.flatnonzero(used & (folds == fold)) for fold in range(FOLDS)]
+    sample = np.concatenate([mine[spread_sample(len(mine), _FITTED_ROWS // FOLDS)] for mine in chosen])
+    rounds = _ROUNDS if len(sample) > _COMPARED_ROWS else _MORE_ROUNDS
+    fitted = _fit(_Sample.of(points.gather(sample), given[sample], folds[sample], n_classes), rounds)
+    slopes = np.column_stack([model.slopes for model in fitted.models])
+    offsets = np.concatenate([model.offsets for model in fitted.models])
+    scores = np.empty((len(points), n_classes), dtype=np.float32)
+    for positions, block in points.blocks():
+        found = (block @ slopes + offsets).reshape(len(positions), FOLDS, n_classes)
+        scores[positions] = found[np.arange(len(positions)), folds[positions]]
+    scores -= scores.max(axis=1, keepdims=True)
     looks_like: Indices = scores.argmax(axis=1)
-    return Contrast(shares, looks_like, channel, *model, clearness=channel.clearness(scores))
+    clearness = fitted.channel.clearness(scores[sample])
+    shares = fitted.channel.responsibilities(scores, given)
+    return Contrast(shares, looks_like, fitted.channel, fitted.centers, fitted.scatter, clearness)
 
 
 def threshold(trust: Vector, tolerance: float = TOLERANCE) -> float:
@@ -185,96 +172,151 @@ def _spread_folds(given: Indices) -> Indices:
     return folds
 
 
-def _scatter(points: Points, chosen: Indices) -> NDArray[np.float64]:
-    """Return Σ x xᵀ over the chosen rows."""
-    total = np.zeros((points.width, points.width))
-    for first in range(0, len(chosen), 4096):
-        block = points.gather(chosen[first : first + 4096])
-        total += block.T @ block
-    return total
+class _Model(NamedTuple):
+    """Linear scores of the classes."""
+
+    slopes: Scores
+    offsets: Scores
 
 
-def _class_sums(
-    points: Points, shares: Scores, given: Indices, folds: Indices, used: Mask, sample: Mask
-) -> list[Sums]:
-    """Return, for each fold, the classes' sums over the rows that have their label, and over the sample.
+class _Fitted(NamedTuple):
+    """What a sample says: a model for each fold from the others, the channel, the classes of all folds."""
+
+    models: list[_Model]
+    channel: Channel
+    centers: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows that models are fitted to, fold by fold, and Σ x xᵀ of each fold."""
+
+    block: Block
+    given: Indices
+    parts: list[slice]
+    whole: list[NDArray[np.float64]]
+    n_classes: int
+
+    @classmethod
+    def of(cls, block: Block, given: Indices, folds: Indices, n_classes: int) -> _Sample:
+        order = np.argsort(folds, kind="stable")
+        if not np.array_equal(order, np.arange(len(order))):
+            block, given = block[order], given[order]
+        ends = np.cumsum(np.bincount(folds, minlength=FOLDS)).tolist()
+        parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+        whole = [(block[part].T @ block[part]).astype(np.float64) for part in parts]
+        return cls(block, given, parts, whole, n_classes)
+
+
+class _Sums(NamedTuple):
+    """Sums over the rows of a fold: of those that have each class's label, and of all."""
+
+    own: NDArray[np.float64]
+    own_weights: Vector
+    all: NDArray[np.float64]
+    all_weights: Vector
+
+
+def _fit(sample: _Sample, rounds: int) -> _Fitted:
+    """Fit discriminants and channel in turn; the first discriminants believe all labels."""
+    few = sample.block.shape[1] <= _FEW_DIRECTIONS
+    shrinkages = (_LITTLE_SHRINKAGE, *_SHRINKAGES) if few else _SHRINKAGES
+    given, n_classes = sample.given, sample.n_classes
+    shares = np.zeros((len(given), n_classes), dtype=np.float32)
+    shares[np.arange(len(given)), given] = 1.0
+    channel = first_channel(given, n_classes)
+    best: _Fitted | None = None
+    for _ in range(rounds):
+        sums = _class_sums(sample, shares)
+        models = [_discriminants(sample, sums, fold, shrinkages) for fold in range(FOLDS)]
+        judged = _judge(sample, models, len(shrinkages))
+        chosen = int(np.argmax([quick_likelihood(one, given, channel) for one in judged]))
+        scores, picked = judged[chosen], [model[chosen] for model in models]
+        classes = _class_model(sums, sample.whole)[:2]
+        if best is None:  # the models of labels that are all right
+            best = _Fitted(picked, clean_channel(scores, given, n_classes), *classes)
+        channel = noisy_channel(scores, given, channel)
+        shares = channel.responsibilities(scores, given)
+        # Among channels that do alike the later is the better: its models know more of the wrong labels.
+        tie = 0.5 * np.log(len(given)) / len(given) if best.channel.noise > 0.0 else 0.0
+        if channel.evidence > best.channel.evidence - tie:
+            best = _Fitted(picked, channel, *classes)
+    assert best is not None
+    return best
+
+
+def _class_sums(sample: _Sample, shares: Scores) -> list[_Sums]:
+    """Return, for each fold, the classes' sums over the rows that have their label, and over all.
 
     The centre of a class comes from rows with its label alone: rows of no class at all, which look like some
     class all the same, would carry it away otherwise.
     """
-    n_classes = shares.shape[1]
     own = np.zeros_like(shares)
-    own[np.arange(len(given)), given] = shares[np.arange(len(given)), given]
-    totals = np.zeros((2 * FOLDS * n_classes, points.width))
-    for positions, block in points.blocks():
-        # All the sums in one product: rows that do not count for one have no share in it.
-        counts = np.zeros((len(positions), FOLDS, 2, n_classes), dtype=np.float32)
-        for number, (among, parts) in enumerate(((used, own), (sample, shares))):
-            mine = np.flatnonzero(among[positions])
-            counts[mine, folds[positions[mine]], number] = parts[positions[mine]]
-        totals += counts.reshape(len(positions), -1).T @ block
-    totals = totals.reshape(FOLDS, 2, n_classes, points.width)
+    rows = np.arange(len(shares))
+    own[rows, sample.given] = shares[rows, sample.given]
+    both = np.concatenate([own, shares], axis=1)
     found = []
-    for fold in range(FOLDS):
-        all_weights = own[(folds == fold) & used].sum(axis=0, dtype=np.float64)
-        sample_weights = shares[(folds == fold) & sample].sum(axis=0, dtype=np.float64)
-        found.append(Sums(totals[fold, 0], all_weights, totals[fold, 1], sample_weights))
+    for part in sample.parts:
+        totals = (both[part].T @ sample.block[part]).astype(np.float64)
+        weights = both[part].sum(axis=0, dtype=np.float64)
+        count = sample.n_classes
+        found.append(_Sums(totals[:count], weights[:count], totals[count:], weights[count:]))
     return found
 
 
 def _class_model(
-    sums: list[Sums], whole: list[NDArray[np.float64]]
+    sums: list[_Sums], whole: list[NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Vector]:
     """Return the classes' centres, their common scatter and their weights, from some of the folds."""
-    weights = np.sum([part.weights for part in sums], axis=0)
-    centers = np.sum([part.totals for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
-    sampled = np.sum([part.sample_totals for part in sums], axis=0)
-    counts = np.sum([part.sample_weights for part in sums], axis=0)
-    # Σ Σ share (x − centre)(x − centre)ᵀ over the sample, multiplied out.
-    crossed = centers.T @ sampled
-    scatter = np.sum(whole, axis=0) - crossed - crossed.T + (centers.T * counts) @ centers
-    return centers, scatter / max(float(counts.sum()), 1e-9), weights
+    weights = np.sum([part.own_weights for part in sums], axis=0)
+    centers = np.sum([part.own for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
+    totals = np.sum([part.all for part in sums], axis=0)
+    counts = np.sum([part.all_weights for part in sums], axis=0)
+    # Σ Σ share (x − centre)(x − centre)ᵀ multiplied out: the scatter of all rows is computed only once.
+    half = (0.5 * centers.T * counts) @ centers - centers.T @ totals
+    scatter = whole[0] + half
+    for part in whole[1:]:
+        scatter += part
+    scatter += half.T
+    scatter /= max(float(counts.sum()), 1e-9)
+    return centers, scatter, weights
 
 
-def _judge(
-    points: Points,
-    folds: Indices,
-    whole: list[NDArray[np.float64]],
-    sums: list[Sums],
-    shrinkages: tuple[float, ...],
-) -> list[Scores]:
+def _judge(sample: _Sample, models: list[list[_Model]], count: int) -> list[Scores]:
     """Return the scores of all rows for each shrinkage, each row's from the other folds; the best is 0."""
-    n_classes = len(sums[0].weights)
-    models = []
-    for fold in range(FOLDS):
-        others = [other for other in range(FOLDS) if other != fold]
-        models.append(
-            _discriminants([sums[other] for other in others], [whole[other] for other in others], shrinkages)
-        )
-    found = [np.empty((len(points), n_classes), dtype=np.float32) for _ in shrinkages]
-    for positions, block in points.blocks():
-        for fold, (slopes, offsets) in enumerate(models):
-            mine = folds[positions] == fold
-            scores = (block[mine] @ slopes + offsets).reshape(-1, len(shrinkages), n_classes)
-            scores -= scores.max(axis=2, keepdims=True)
-            for number, one in enumerate(found):
-                one[positions[mine]] = scores[:, number]
+    found = [np.empty((len(sample.block), sample.n_classes), dtype=np.float32) for _ in range(count)]
+    for part, mine in zip(sample.parts, models, strict=True):
+        scores = sample.block[part] @ np.column_stack([model.slopes for model in mine])
+        scores += np.concatenate([model.offsets for model in mine])
+        scores = scores.reshape(len(scores), count, sample.n_classes)
+        scores -= scores.max(axis=2, keepdims=True)
+        for number, one in enumerate(found):
+            one[part] = scores[:, number]
     return found
 
 
 def _discriminants(
-    sums: list[Sums], whole: list[NDArray[np.float64]], shrinkages: tuple[float, ...]
-) -> tuple[Scores, Scores]:
-    """Return slopes and offsets of the linear scores of every class, one shrinkage after another."""
+    sample: _Sample, sums: list[_Sums], fold: int, shrinkages: tuple[float, ...]
+) -> list[_Model]:
+    """Return the linear scores of every class from the other folds, one for each shrinkage."""
     from scipy.linalg import cho_factor, cho_solve
 
-    centers, scatter, weights = _class_model(sums, whole)
-    sphere = max(float(np.trace(scatter)) / len(scatter), 1e-30) * np.eye(len(scatter))
-    slopes, offsets = [], []
+    others = [other for other in range(FOLDS) if other != fold]
+    centers, scatter, weights = _class_model(
+        [sums[other] for other in others], [sample.whole[other] for other in others]
+    )
+    width = len(scatter)
+    sphere = max(float(np.trace(scatter)) / width, 1e-30)
+    if width > _FEW_DIRECTIONS:  # shrunk by a hundredth, single precision is enough
+        scatter = scatter.astype(np.float32)
+    found = []
     for shrinkage in shrinkages:
-        factor = cho_factor((1.0 - shrinkage) * scatter + shrinkage * sphere)
-        slopes.append(cho_solve(factor, centers.T))
+        shrunk = (1.0 - shrinkage) * scatter
+        shrunk[np.diag_indices(width)] += shrinkage * sphere
+        slopes = cho_solve(cho_factor(shrunk, overwrite_a=True), centers.T.astype(shrunk.dtype))
         # A class without rows in these folds is no candidate.
-        level = -0.5 * np.einsum("cs,sc->c", centers, slopes[-1])
-        offsets.append(np.where(weights > 0.5, level, -1e6))
-    return np.column_stack(slopes).astype(np.float32), np.concatenate(offsets).astype(np.float32)
+        level = -0.5 * np.einsum("cs,sc->c", centers, slopes)
+        offsets = np.where(weights > 0.5, level, -1e6)
+        found.append(_Model(slopes.astype(np.float32), offsets.astype(np.float32)))
+    return found

@@ -56,11 +56,6 @@ class Points:
             return 2 * int(self.frequencies.shape[1])
         return self.rows.n_features if self.axes is None else int(self.axes.shape[1])
 
-    def subset(self, positions: Indices) -> Points:
-        """Return the points at these positions."""
-        given = None if self.given is None else self.given[positions]
-        return replace(self, rows=self.rows.subset(positions), given=given)
-
     def from_centers(self, centers: NDArray[np.float64], given: Indices) -> Points:
         """Return the same rows, each seen from the centre of its class."""
         return replace(self, centers=centers.astype(np.float32), given=given)
@@ -101,9 +96,11 @@ class Points:
             first, last = part.bounds(number)
             # Subtracted before it is narrowed: rows far from 0 keep the digits of their differences.
             apart = part.block(number)
-            apart = apart - self.origin.astype(apart.dtype)
+            place = block[first:last] if apart.dtype == block.dtype else None
+            apart = np.subtract(apart, self.origin.astype(apart.dtype), out=place)
             apart *= 1.0 / self.scale
-            block[first:last] = apart
+            if place is None:
+                block[first:last] = apart
         if self.axes is not None:
             block = block @ self.axes
         if self.frequencies is not None:
