@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gmmatch.screening.contrast import FEWEST, Contrast
 from gmmatch.screening.core import leading_directions
-from gmmatch.screening.groups import find_groups
+from gmmatch.screening.groups import GAP, find_groups, valley
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.points import Points
 from gmmatch.screening.sampling import spread_sample
@@ -37,8 +37,10 @@ _APART = 3.5
 # to this share of all there is to tell.
 _BLIND, _MOST = 0.01, 0.5
 _SUSPECT = 0.05
-# A dip below these shares of the group's own density: a gap, and one that natural groups seldom have.
-_GAP, _DIP = 0.03, 0.2
+# A dip below the first share of the group's own density is one that natural groups seldom have; without one below
+# the second, a group must hold so many of the rows: small groups of a data set's own oddities are many.
+_DIP, _SLIGHT_DIP = 0.2, 0.5
+_LEAST_SHARE = 0.03
 # To be blind to the class must be rare among groups without such a dip, or else it says nothing.
 _RARE = 0.25
 # Among fewer classes natural groups may well be spread alike; then only groups with a gap are foreign.
@@ -158,12 +160,11 @@ def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
         slope = groups.slopes[:, group] - groups.slopes[:, main]
         if group == main or np.count_nonzero(mine) < FEWEST or apart @ slope < _APART**2:
             continue
-        along = (white @ slope.astype(white.dtype) - groups.centers[main] @ slope) / (apart @ slope)
-        valley = _valley(along[mine | (nearest == main)])
+        dip = valley(white @ slope.astype(white.dtype), mine, nearest == main)
         information = classes.information(mine)
-        if valley >= _DIP:
+        if dip >= _DIP:
             blind.append(float(information < _SUSPECT))
-        if information < (classes.most if valley < _GAP else _SUSPECT):
+        if information < (classes.most if dip < GAP else _SUSPECT):
             found[mine] = found.max() + 1
     return found, sum(blind) <= _RARE * len(blind)
 
@@ -212,34 +213,14 @@ def _foreign_kinds(
         mine = now == kind
         if np.count_nonzero(mine) < max(FEWEST, 0.5 * np.count_nonzero(nearest == kind)):
             continue
-        valley = _valley(_along(scores[:, kind] - scores[:, 0], mine, now == 0))
+        dip = valley(scores[:, kind] - scores[:, 0], mine, now == 0)
         information = classes.information(mine)
         if classes.count < _CLASSES:
-            foreign[kind] = valley < _GAP and information < _SUSPECT
+            foreign[kind] = dip < GAP and information < _SUSPECT
         else:
-            allowed = min(_BLIND / max(valley, 1e-9), classes.most)
-            foreign[kind] = information < allowed and (rare or valley < _DIP)
+            allowed = min(_BLIND / max(dip, 1e-9), classes.most)
+            shows = dip < _SLIGHT_DIP or np.count_nonzero(mine) >= _LEAST_SHARE * len(mine)
+            foreign[kind] = information < allowed and (dip < _DIP or (rare and shows))
     if np.count_nonzero(foreign[now]) >= 0.5 * len(now):
         foreign[:] = False
     return foreign
-
-
-def _along(odds: Vector, mine: Mask, rest: Mask) -> Vector:
-    """Return the odds of the rows of the rest and of a kind, on a scale that has their means at 0 and 1."""
-    low, high = float(odds[rest].mean()), float(odds[mine].mean())
-    found: Vector = (odds[rest | mine] - low) / max(high - low, 1e-12)
-    return found
-
-
-def _valley(along: Vector) -> float:
-    """Return the least density between the centres at 0 and 1, as a share of that around 1.
-
-    Examples
-    --------
-    >>> _valley(np.concatenate([np.zeros(50), np.ones(20)])) < 0.01
-    True
-    """
-    places = np.linspace(0.0, 1.2, 49)
-    density = np.array([np.exp(-0.5 * ((along - place) / 0.06) ** 2).sum() for place in places])
-    top = 36 + int(np.argmax(density[36:]))
-    return float(density[: top + 1].min() / max(float(density[top]), 1e-300))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.sampling import spread_sample
-from gmmatch.types import Vector
+from gmmatch.types import Mask, Vector
 
 Array = NDArray[Any]
 
@@ -30,6 +30,10 @@ _GAIN = 1e-3
 # How far from the rest a group starts, in standard deviations, and which share of the rows it has.
 _APART, _SHARE = 4.0, 0.03
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.3
+# Large groups are not far from the middle of all rows and are sought on their own.
+_LARGE_STARTS, _LARGE_SHARE = 32, 0.1
+# Density between two centres, as a share of that around the second, that is a gap.
+GAP = 0.03
 # Two directions with a larger cosine are the same group.
 _SAME = 0.7
 
@@ -71,8 +75,10 @@ def find_groups(white: Array) -> Groups:
     True
     """
     share = max(2, len(white) // _ROWS_PER_GROUP)
-    starts, weights = _climb(white, np.zeros(len(white), dtype=white.dtype), _CLIMBS, min(_FIRST, share))
-    scores = np.column_stack([_whole(white, weights), _scores(white, starts, weights)])
+    beside = np.zeros(len(white), dtype=white.dtype)
+    starts, weights = _climb(white, beside, _CLIMBS, min(_FIRST, share))
+    large = [np.where(mine, 30.0, -30.0).astype(white.dtype) for mine in _large_groups(white)]
+    scores = np.column_stack([_whole(white, weights), _scores(white, starts, weights), *large])
     groups, within = _fit_together(white, _shares(scores))
     scores = groups.scores(white)
     # Where the common scatter is a sphere, a group's direction is that of its centre.
@@ -113,6 +119,47 @@ def _climb(points: Array, beside: Vector, steps: int, most: int) -> tuple[Array,
         if not kept or float((directions[:, kept].T @ directions[:, number]).max()) < _SAME:
             kept.append(int(number))
     return centers[:, kept], weights[kept]
+
+
+def _large_groups(white: Array) -> list[Mask]:
+    """Return the smaller sides of gaps that part large groups from the rest.
+
+    A gap in the middle makes for the smallest fourth moment, along the direction across it.
+    """
+    directions = white[spread_sample(len(white), _LARGE_STARTS)].T.copy()
+    for _ in range(_CLIMBS):
+        directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
+        directions = white.T @ (white @ directions) ** 3 / len(white) - 3.0 * directions
+    directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
+    found: list[Mask] = []
+    for places in (white @ directions).T:
+        mine = places > 0.0
+        for _ in range(_CLIMBS):
+            if mine.all() or not mine.any():
+                break
+            mine = places > 0.5 * (places[mine].mean() + places[~mine].mean())
+        mine = ~mine if mine.mean() > 0.5 else mine
+        known = any(float(np.mean(mine == other)) > 0.9 for other in found)
+        if mine.mean() > _LARGE_SHARE and not known and valley(places, mine, ~mine) < GAP:
+            found.append(mine)
+    return found
+
+
+def valley(places: Vector, mine: Mask, rest: Mask) -> float:
+    """Return the least density between the means of the rest and of a group, as a share of the group's own.
+
+    Examples
+    --------
+    >>> places = np.concatenate([np.random.default_rng(0).standard_normal(900), np.full(100, 8.0)])
+    >>> valley(places, places > 7.0, places < 7.0) < 0.01
+    True
+    """
+    low, high = float(places[rest].mean()), float(places[mine].mean())
+    along = (places[rest | mine] - low) / (high - low if high != low else 1.0)
+    grid = np.linspace(0.0, 1.2, 49)
+    density = np.array([np.exp(-0.5 * ((along - place) / 0.06) ** 2).sum() for place in grid])
+    top = 36 + int(np.argmax(density[36:]))
+    return float(density[: top + 1].min() / max(float(density[top]), 1e-300))
 
 
 def _fit_together(white: Array, shares: Array) -> tuple[Groups, Array]:
