@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 
 import gmmatch as gm
 from gmmatch.screening.channel import first_channel, noisy_channel
@@ -147,3 +150,117 @@ def test_the_threshold_bounds_the_expected_share_of_wrong_labels():
     assert threshold(np.ones(4), 0.02) == 1.0
     # Where everything is doubtful, most of what may be right stays.
     assert (np.linspace(0.5, 0.8, 100) >= threshold(np.linspace(0.5, 0.8, 100), 0.01)).mean() >= 0.7
+
+
+def pieces(kind, n=900, seed=0):
+    """Return classes that no plane separates, and their labels."""
+    from sklearn.datasets import make_circles, make_moons
+
+    random = np.random.default_rng(seed)
+    if kind == "moons":
+        return make_moons(n, noise=0.15, random_state=seed)
+    if kind == "circles":
+        return make_circles(n, noise=0.08, factor=0.5, random_state=seed)
+    if kind == "opposite corners":
+        corners = random.integers(0, 2, (n, 2))
+        return random.normal(size=(n, 4)) + 8.0 * np.pad(corners, ((0, 0), (0, 2))), corners.sum(axis=1) % 2
+    centers = random.normal(size=(4, 3, 16)) * 7.0 / np.sqrt(32.0)
+    labels = np.arange(n) % 4
+    return random.normal(size=(n, 16)) + centers[labels, random.integers(0, 3, n)], labels
+
+
+@pytest.mark.parametrize("kind", ["moons", "circles", "opposite corners", "three clusters each"])
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_classes_may_be_bent_or_in_pieces(kind, share):
+    rows, truth = pieces(kind)
+    given, wrong = flipped(truth, share)
+    screening = gm.screen(rows, given)
+    assert wrong[screening.kept].mean() < 0.03
+    assert screening.kept[~wrong].mean() > (0.95 if share else 0.99)
+
+
+def two_clusters():
+    rows = np.random.default_rng(0).normal(size=(300, 4))
+    rows[:150] += 16.0
+    return rows, np.repeat([0, 1], 150)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.2])
+def test_wrong_labels_among_tight_classes_are_no_weakness_of_the_discriminant(share):
+    rows, truth = two_clusters()
+    given, wrong = flipped(truth, share)
+    kept = gm.screen(rows, given).kept
+    assert kept[wrong].mean() < 0.2
+    assert kept[~wrong].all()
+
+
+def test_a_hundred_and_fifty_rows_with_two_fifths_wrong():
+    from sklearn.datasets import load_iris
+
+    rows, truth = load_iris(return_X_y=True)
+    given, wrong = flipped(truth, 0.4)
+    kept = gm.screen(rows, given).kept
+    assert wrong[kept].mean() < 0.15
+    assert kept[~wrong].mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["load_wine", "load_breast_cancer"])
+def test_columns_of_very_different_scales(name):
+    from sklearn import datasets
+
+    rows, truth = getattr(datasets, name)(return_X_y=True)
+    given, wrong = flipped(truth, 0.1)
+    kept = gm.screen(rows, given).kept
+    assert wrong[kept].mean() < 0.04
+    assert kept[~wrong].mean() > 0.95
+    assert gm.screen(rows, truth).kept.mean() > 0.98
+
+
+@pytest.mark.parametrize("kind", ["next class", "one class"])
+def test_mistakes_that_are_not_spread_evenly(kind):
+    rows, truth = classes(1200)
+    random = np.random.default_rng(0)
+    wrong = random.random(1200) < 0.3
+    if kind == "one class":
+        wrong &= truth == 0
+    given = np.where(wrong, (truth + 1) % 4, truth)
+    kept = gm.screen(rows, given).kept
+    assert wrong[kept].mean() < 0.03
+    assert kept[~wrong].mean() > 0.95
+
+
+def test_rows_that_tell_little_about_their_class_judge_no_label():
+    random = np.random.default_rng(0)
+    truth = np.arange(1000) % 5
+    rows = random.normal(size=(1000, 20)) + 0.7 * np.eye(20)[truth]
+    given, _ = flipped(truth, 0.2)
+    for labels in (given, random.permutation(truth)):
+        screening = gm.screen(rows, labels, method="contrast")
+        assert screening.kept.all()
+        assert "too little about their class" in screening.note
+        assert "too little about their class" in repr(screening)
+
+
+def test_rows_of_equal_value_in_each_class():
+    truth = np.arange(300) % 3
+    given, wrong = flipped(truth, 0.1)
+    kept = gm.screen(np.eye(3)[truth], given).kept
+    assert np.array_equal(kept, ~wrong)
+
+
+@settings(max_examples=6)
+@drawn(
+    names=st.permutations(["ant", "bee", "cat", "dog"]),
+    shift=st.floats(-1e3, 1e3),
+    scale=st.sampled_from([1e-6, 0.3, 1e6]),
+    seed=st.integers(0, 99),
+)
+def test_names_origin_scale_and_axes_hardly_matter(names, shift, scale, seed):
+    """Rounding, and the directions that a kernel is drawn along, may move a few rows at the threshold."""
+    rows, truth = classes(360, width=6)
+    labels, _ = flipped(truth, 0.2)
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(6, 6)))[0]
+    first = gm.screen(rows, labels)
+    second = gm.screen(scale * (rows @ turn + shift), np.array(names)[labels])
+    assert np.mean(first.kept == second.kept) > 0.97
+    assert np.mean(np.array(names)[first.looks_like] == second.looks_like.astype(str)) > 0.97

@@ -49,12 +49,15 @@ class Channel:
         Mean log probability of the given labels.
     evidence : float
         The same, less the price of the fitted numbers.
+    clearness : float
+        How much the rows alone tell of their class: 0 for nothing, 1 for everything.
     """
 
     joint: Joint
     trust: float
     likelihood: float = -np.inf
     evidence: float = -np.inf
+    clearness: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -67,12 +70,23 @@ class Channel:
         logs += np.log(self.joint.T + _TINY).astype(np.float32)[given]
         return _softmax(logs)
 
-    def clearness(self, scores: Scores) -> float:
-        """Return how much the rows alone tell of their class: 0 for nothing, 1 for everything."""
-        shares = self.joint.sum(axis=1)
-        logs = np.float32(self.trust) * scores + np.log(shares + _TINY).astype(np.float32)
-        sure, chance = float(_softmax(logs).max(axis=1).mean()), float(shares.max())
-        return (sure - chance) / max(1.0 - chance, _TINY)
+
+def explains_better(channel: Channel, other: Channel, n: int) -> bool:
+    """Return whether the labels of n rows speak for one channel rather than for the other.
+
+    Where the evidence differs by less than a single number is worth, the rows' classes decide: tight classes far
+    apart do not come about by chance, and a model that cannot tell them apart is the worse one.
+
+    Examples
+    --------
+    >>> vague, clear = (Channel(np.eye(2) / 2, 1.0, -0.5, -0.5, clearness) for clearness in (0.2, 0.9))
+    >>> explains_better(clear, vague, 100), explains_better(vague, clear, 100)
+    (True, False)
+    """
+    gain = channel.evidence - other.evidence
+    if abs(gain) <= _price(n):
+        return channel.clearness >= other.clearness
+    return gain > 0.0
 
 
 def first_channel(given: Indices, n_classes: int) -> Channel:
@@ -121,7 +135,8 @@ def noisy_channel(scores: Scores, given: Indices, start: Channel) -> Channel:
     even = _fit(scores, given, start, even=True)
     free = replace(free, evidence=free.likelihood - (len(start.joint) + 1) * price)
     even = replace(even, evidence=even.likelihood - 2 * price)
-    return free if free.evidence > even.evidence else even
+    found = free if free.evidence > even.evidence else even
+    return replace(found, clearness=_clearness(scores, found.joint, found.trust))
 
 
 def clean_channel(scores: Scores, given: Indices, n_classes: int) -> Channel:
@@ -152,7 +167,8 @@ def clean_channel(scores: Scores, given: Indices, n_classes: int) -> Channel:
     evidence = max(plain - 3 * price, scaled - (2 * n_classes - 1) * price)
     if nothing >= evidence:
         return Channel(joint, 0.0, nothing, nothing)
-    return Channel(joint, float(tried[int(np.argmax(found))]), max(plain, scaled), evidence)
+    trust = float(tried[int(np.argmax(found))])
+    return Channel(joint, trust, max(plain, scaled), evidence, _clearness(scores, joint, trust))
 
 
 def quick_likelihood(scores: Scores, given: Indices, start: Channel) -> float:
@@ -253,6 +269,14 @@ def _scaled_likelihood(scores: Scores, given: Indices, shares: Vector) -> float:
     start = np.concatenate([usual, np.full(n_classes, np.log(0.5))])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": 40})
     return -float(found.fun)
+
+
+def _clearness(scores: Scores, joint: Joint, trust: float) -> float:
+    """Return how much surer the rows are of their class than the share of the largest class is, 1 at most."""
+    shares = joint.sum(axis=1)
+    logs = np.float32(trust) * scores + np.log(shares + _TINY).astype(np.float32)
+    sure, chance = float(_softmax(logs).max(axis=1).mean()), float(shares.max())
+    return (sure - chance) / max(1.0 - chance, _TINY)
 
 
 def _likelihood(scores: Scores, given: Indices, joint: Joint, trust: float) -> float:

@@ -13,6 +13,7 @@ from gmmatch.screening.channel import (
     Channel,
     Scores,
     clean_channel,
+    explains_better,
     first_channel,
     noisy_channel,
     quick_likelihood,
@@ -27,6 +28,7 @@ _SHRINKAGES = (0.01, 0.1, 0.5)
 # Columns of very different scales need less of it; where there are few directions, little is enough.
 _LITTLE_SHRINKAGE = 1e-4
 _FEW_DIRECTIONS = 64
+_ROUNDING = 3e-7
 _FEW_ROUNDS, _ROUNDS, _MORE_ROUNDS = 2, 3, 5
 _FITTED_ROWS = 25_000
 # A class with fewer rows cannot be told from the others.
@@ -56,8 +58,6 @@ class Contrast:
         The mean of each true class, from the origin that the rows were moved to.
     scatter : (s, s)
         The scatter within the classes.
-    clearness : float
-        How much the rows alone tell of their class: 0 for nothing, 1 for everything.
     linear : bool
         Whether the discriminant was linear.
     """
@@ -67,7 +67,6 @@ class Contrast:
     channel: Channel
     centers: NDArray[np.float64]
     scatter: NDArray[np.float64]
-    clearness: float = 1.0
     linear: bool = True
 
     def trust(self, given: Indices) -> Vector:
@@ -89,7 +88,7 @@ def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) 
         linear = contrast_rows(points, given, used, n_classes)
         lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
         kernel = contrast_rows(lifted, given, used, n_classes)
-        bent = kernel.channel.evidence > linear.channel.evidence
+        bent = explains_better(kernel.channel, linear.channel, len(inside))
     else:
         linear = contrast_rows(points, given, used, n_classes)
         bent = _is_bent(points.gather(compared), given[compared], n_classes, frequencies)
@@ -109,10 +108,10 @@ def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> 
     lifted = Points(Rows(block), np.zeros(block.shape[1])).lifted(sample, frequencies)
     folds = _spread_folds(given)
     flat, bent = (
-        _fit(_Sample.of(one, given, folds, n_classes), _FEW_ROUNDS).channel.evidence
+        _fit(_Sample.of(one, given, folds, n_classes), _FEW_ROUNDS).channel
         for one in (block, lifted.gather(np.arange(len(block))))
     )
-    return bent > flat
+    return explains_better(bent, flat, len(block))
 
 
 def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
@@ -136,9 +135,8 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
         scores[positions] = found[np.arange(len(positions)), folds[positions]]
     scores -= scores.max(axis=1, keepdims=True)
     looks_like: Indices = scores.argmax(axis=1)
-    clearness = fitted.channel.clearness(scores[sample])
     shares = fitted.channel.responsibilities(scores, given)
-    return Contrast(shares, looks_like, fitted.channel, fitted.centers, fitted.scatter, clearness)
+    return Contrast(shares, looks_like, fitted.channel, fitted.centers, fitted.scatter)
 
 
 def threshold(trust: Vector, tolerance: float = TOLERANCE) -> float:
@@ -236,11 +234,11 @@ def _fit(sample: _Sample, rounds: int) -> _Fitted:
         classes = _class_model(sums, sample.whole)[:2]
         if best is None:  # the models of labels that are all right
             best = _Fitted(picked, clean_channel(scores, given, n_classes), *classes)
+            if best.channel.trust == 0.0:  # later rounds know the labels that they are to judge, a little
+                return best
         channel = noisy_channel(scores, given, channel)
         shares = channel.responsibilities(scores, given)
-        # Among channels that do alike the later is the better: its models know more of the wrong labels.
-        tie = 0.5 * np.log(len(given)) / len(given) if best.channel.noise > 0.0 else 0.0
-        if channel.evidence > best.channel.evidence - tie:
+        if explains_better(channel, best.channel, len(given)):
             best = _Fitted(picked, channel, *classes)
     assert best is not None
     return best
@@ -307,13 +305,16 @@ def _discriminants(
         [sums[other] for other in others], [sample.whole[other] for other in others]
     )
     width = len(scatter)
-    sphere = max(float(np.trace(scatter)) / width, 1e-30)
+    sphere = max(float(np.trace(scatter)) / width, 0.0)
+    # Where the rows of a class are all but equal, its scatter is what rounding left of that of all rows.
+    rounding = _ROUNDING * max(sum(float(np.trace(sample.whole[other])) for other in others), 1e-30)
+    rounding /= max(sum(float(sums[other].all_weights.sum()) for other in others), 1.0)
     if width > _FEW_DIRECTIONS:  # shrunk by a hundredth, single precision is enough
         scatter = scatter.astype(np.float32)
     found = []
     for shrinkage in shrinkages:
         shrunk = (1.0 - shrinkage) * scatter
-        shrunk[np.diag_indices(width)] += shrinkage * sphere
+        shrunk[np.diag_indices(width)] += shrinkage * sphere + rounding
         slopes = cho_solve(cho_factor(shrunk, overwrite_a=True), centers.T.astype(shrunk.dtype))
         # A class without rows in these folds is no candidate.
         level = -0.5 * np.einsum("cs,sc->c", centers, slopes)

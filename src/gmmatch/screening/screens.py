@@ -30,7 +30,7 @@ from gmmatch.validation import check_rows
 _WIDTH = 1024
 _LEAST_WIDTH = 32
 _ROWS_PER_DIRECTION = 10
-# Rows that tell less about their class than this (see `Contrast.clearness`) cannot tell right labels from wrong ones.
+# Rows that tell less about their class than this (see `Channel.clearness`) cannot tell right labels from wrong ones.
 _CLEAR = 0.45
 _UNCLEAR = "labels not judged: the rows tell too little about their class"
 
@@ -162,7 +162,7 @@ def _contrast(
     for _ in range(2):
         used = ~gross & (foreign <= 0.0)
         contrast = contrast_labels(points, codes, used, len(judged))
-        clear = contrast.clearness >= _CLEAR
+        clear = contrast.channel.clearness >= _CLEAR
         trust = np.where(gross, 0.0, contrast.trust(codes)) if clear else np.where(gross, 0.0, 1.0)
         least = threshold(trust[used], tolerance) if used.any() else 0.5
         if method != "auto":
@@ -191,7 +191,7 @@ def _contrast(
         "dropped": screening.counts,
         "estimated_label_noise": contrast.channel.noise,
         "least_trust": least,
-        "clearness": contrast.clearness,
+        "clearness": contrast.channel.clearness,
         "discriminant": "linear" if contrast.linear else "kernel",
     }
     if not clear:
