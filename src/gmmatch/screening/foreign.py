@@ -34,8 +34,10 @@ _FEWEST_ROWS = 600
 # A group this many standard deviations from the rest at least.
 _APART = 3.5
 # What a group may tell about the class, in nats, if no dip parts it from the rest; more with a deeper one, up
-# to this share of all there is to tell.
-_BLIND, _MOST = 0.01, 0.5
+# to these shares of all there is to tell, the second for groups so many standard deviations away: those of
+# their rows that are trusted are trusted for the labels that they happen to have.
+_BLIND, _MOST = 0.01, (0.5, 0.75)
+_FAR = 15.0
 _SUSPECT = 0.05
 # A dip below the first share of the group's own density is one that natural groups seldom have; without one below
 # the second, a group must hold so many of the rows: small groups of a data set's own oddities are many.
@@ -119,10 +121,9 @@ class Classes:
     count: int
     noise: float
 
-    @property
-    def most(self) -> float:
-        """What the most telling group may tell that is taken for foreign."""
-        return _MOST * float(np.log(self.count))
+    def most(self, square: float) -> float:
+        """Return what a group with a gap around it may tell, given its squared distance from the rest."""
+        return _MOST[int(square > _FAR**2)] * float(np.log(self.count))
 
     def information(self, group: Mask) -> float:
         """Return how much a group tells about the class, in nats, less what so few rows tell by chance.
@@ -164,7 +165,7 @@ def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
         information = classes.information(mine)
         if dip >= _DIP:
             blind.append(float(information < _SUSPECT))
-        if information < (classes.most if dip < GAP else _SUSPECT):
+        if information < (classes.most(apart @ slope) if dip < GAP else _SUSPECT):
             found[mine] = found.max() + 1
     return found, sum(blind) <= _RARE * len(blind)
 
@@ -213,12 +214,15 @@ def _foreign_kinds(
         mine = now == kind
         if np.count_nonzero(mine) < max(FEWEST, 0.5 * np.count_nonzero(nearest == kind)):
             continue
-        dip = valley(scores[:, kind] - scores[:, 0], mine, now == 0)
+        odds = scores[:, kind] - scores[:, 0]
+        dip = valley(odds, mine, now == 0)
+        # The odds of two Gaussians of one scatter differ by the squared distance between their centres.
+        square = float(odds[mine].mean() - odds[now == 0].mean())
         information = classes.information(mine)
         if classes.count < _CLASSES:
             foreign[kind] = dip < GAP and information < _SUSPECT
         else:
-            allowed = min(_BLIND / max(dip, 1e-9), classes.most)
+            allowed = min(_BLIND / max(dip, 1e-9), classes.most(square))
             shows = dip < _SLIGHT_DIP or np.count_nonzero(mine) >= _LEAST_SHARE * len(mine)
             foreign[kind] = information < allowed and (dip < _DIP or (rare and shows))
     if np.count_nonzero(foreign[now]) >= 0.5 * len(now):
