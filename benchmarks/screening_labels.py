@@ -173,7 +173,7 @@ def _write(
     ]
     content = {
         "command": "python -m benchmarks.screening_labels --train TRAIN.npy --test TEST.npy --labels LABELS.npz "
-        "--people PEOPLE.npz --json benchmarks/results/screening-labels.json",
+        f"--people PEOPLE.npz --seeds {options.seeds} --json benchmarks/results/screening-labels.json",
         "settings": {
             "rows": list(data["rows"].shape), "probe_strength": STRENGTH,
             "embeddings": "ResNet-50 (ImageNet), the mean of its third stage, CIFAR-10 at 96 pixels",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,24 @@ def labels(content: dict[str, Any]) -> str:
     ])  # fmt: skip
 
 
+def small(content: dict[str, Any]) -> str:
+    """Return what is left of wrong labels, and lost of right ones, in every small data set."""
+    noises = list(dict.fromkeys(case["noise"] for case in content["cases"]))
+    parts = []
+    for method, words in (("screen", "`gm.screen`"), ("cleanlab", "cleanlab")):
+        rows = []
+        for name in dict.fromkeys(case["data"] for case in content["cases"]):
+            mine = {case["noise"]: case[method] for case in content["cases"] if case["data"] == name}
+            cells = (
+                f"{100 * mine[noise]['wrong_kept']:.1f} / {100 * mine[noise]['right_dropped']:.1f}"
+                for noise in noises
+            )
+            rows.append([name, *cells])
+        parts.append(f"Wrong among the kept / right ones dropped, in percent, by {words}:")
+        parts.append(_table(["data", *noises], rows))
+    return "\n\n".join(parts)
+
+
 def cost(content: dict[str, Any]) -> str:
     """Return the processor time of robust beside that of gm-matching in the same run."""
     rows = []
@@ -127,16 +147,20 @@ def images(content: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def main() -> None:
-    """Fill in what results there are."""
-    page = _PAGE.read_text(encoding="utf-8")
+def main(names: Sequence[str] | None = None) -> None:
+    """Fill in what results there are, or those that are named."""
     tables = {
         "gaussian": ("screening-gaussian", gaussian), "labels": ("screening-labels", labels),
-        "images": ("screening-images", images), "other-images": ("screening-images-generation", images),
+        "small": ("screening-small", small), "images": ("screening-images", images),
+        "other-images": ("screening-images-generation", images),
     }  # fmt: skip
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screening_table", description=__doc__)
+    parser.add_argument("tables", nargs="*", help=f"which of {', '.join(tables)}; all by default")
+    wanted = parser.parse_args(names).tables or list(tables)
+    page = _PAGE.read_text(encoding="utf-8")
     for name, (file, table) in tables.items():
         path = _RESULTS / f"{file}.json"
-        if not path.exists():
+        if name not in wanted or not path.exists():
             continue
         content = json.loads(path.read_text(encoding="utf-8"))
         text = f"<!-- {name}: begin -->\n\n{table(content)}\n\n<!-- {name}: end -->"
