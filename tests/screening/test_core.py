@@ -72,6 +72,46 @@ def test_a_small_clean_cluster_stays_when_two_are_expected():
     assert one[70:].all() and two[70:].all()
 
 
+@pytest.mark.parametrize("share", [0.2, 0.45])
+def test_an_overlapping_cluster_shows_in_many_columns_too(share):
+    """Of 1,000 rows in 512 columns; the rule that knows both clusters looks along the first column alone."""
+    random = np.random.default_rng(3)
+    rows = random.normal(size=(1000, 512))
+    bad = np.arange(1000) < 1000 * share
+    rows[bad, 0] += 3.0
+    kept = gm.screen(rows).kept
+    likely = np.log1p(-share) - 0.5 * rows[:, 0] ** 2 > np.log(share) - 0.5 * (rows[:, 0] - 3.0) ** 2
+    assert kept[bad].sum() <= 1.3 * likely[bad].sum()
+    assert kept[~bad].mean() > 0.85
+
+
+@pytest.mark.parametrize(("n", "width"), [(1000, 512), (400, 128), (300, 300)])
+@pytest.mark.parametrize(
+    "shape",
+    ["round", "one wide direction", "falling widths", "exponential", "t with 5 degrees", "ReLU", "one norm"],
+)
+def test_clean_rows_of_many_columns_stay_whatever_their_shape(shape, n, width):
+    random = np.random.default_rng(100)
+    normal = random.normal(size=(n, width))
+    order = np.arange(width)
+    rows = {
+        "round": normal,
+        "one wide direction": normal * np.where(order == 0, 2.0, 1.0),
+        "falling widths": normal / np.sqrt(order + 1.0),
+        "exponential": random.exponential(size=(n, width)),
+        "t with 5 degrees": random.standard_t(5, size=(n, width)),
+        "ReLU": np.maximum(normal, 0.0),
+        "one norm": normal / np.linalg.norm(normal, axis=1, keepdims=True),
+    }[shape]
+    # Of the t's tails a few rows are lost.
+    assert gm.screen(rows).kept.mean() > 0.95
+
+
+@pytest.mark.parametrize("n", [500, 2000])
+def test_uniform_rows_stay(n):
+    assert gm.screen(np.random.default_rng(1).random((n, 2))).kept.all()
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 def test_scale_and_origin_do_not_matter(scale):
     rows, bad = clean_and_far(300, 0.3, 3)

@@ -18,17 +18,18 @@ from gmmatch.types import Indices, Vector
 Array = NDArray[Any]
 
 # With more rows per column the widest directions are known well enough for a mixture in them.
-_ROWS_PER_COLUMN = 10
+_ROWS_PER_COLUMN = 5
 _FEWEST = 200
 # Round: almost all rows have about the same norm, and the scatter is a sphere but for one direction.
 _NORMS, _ALMOST_ALL = 1.25, 0.95
 _ROUND = 0.75
-_STANDS_OUT = 1.04
+# By chance alone the widest direction exceeds the next by about n to the power of -2/3.
+_STANDS_OUT = 4.0
 _STEPS, _LATER_STEPS, _FINAL_STEPS = 20, 8, 60
 _FOLDS = 10
 # How much better two Gaussians explain what is seen along the direction than one, in nats, beside the Bayesian
 # information criterion: the direction was sought among many.
-_EVIDENCE = 3.0
+_EVIDENCE = 5.0
 _LEAST_SHARE = 0.02
 
 
@@ -99,7 +100,7 @@ def _direction_that_stands_out(sample: Array) -> Vector | None:
     squares = float(np.sum(products**2))
     apart = squares - float(np.trace(products)) ** 2 / width
     chance = float(np.sum(np.diag(products) ** 2)) - squares / n
-    if values[1] < _STANDS_OUT * values[0] or chance < _ROUND * apart:
+    if values[1] < (1.0 + _STANDS_OUT * n ** (-2 / 3)) * values[0] or chance < _ROUND * apart:
         return None
     found: Vector = np.sqrt(n) * vectors[:, 1]
     return found
