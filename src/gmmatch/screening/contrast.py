@@ -78,25 +78,24 @@ class Contrast:
 def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) -> Contrast:
     """Contrast the classes by linear discriminants, or by those in a kernel's space where they do better.
 
-    Better means more evidence. With many rows, a sample decides, of which few coordinates are looked at: classes
-    that are no Gaussians, but bent, or in several pieces, show in a few thousand rows.
+    Better means more evidence. With many rows, the kernel is only tried if it does better on a sample, of which few
+    coordinates are looked at: classes that are no Gaussians, but bent, or in several pieces, show in a few
+    thousand rows.
     """
     inside = np.flatnonzero(used)
     compared = inside[spread_sample(len(inside), _COMPARED_ROWS)]
     frequencies = int(np.clip(len(compared) // _ROWS_PER_FREQUENCY, _LEAST_FREQUENCIES, _MOST_FREQUENCIES))
-    if len(inside) <= _COMPARED_ROWS:
-        linear = contrast_rows(points, given, used, n_classes)
-        lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
-        kernel = contrast_rows(lifted, given, used, n_classes)
-        bent = explains_better(kernel.channel, linear.channel, len(inside))
-    else:
-        linear = contrast_rows(points, given, used, n_classes)
-        bent = _is_bent(points.gather(compared), given[compared], n_classes, frequencies)
-        if bent:
-            lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
-            kernel = contrast_rows(lifted, given, used, n_classes)
+    linear = contrast_rows(points, given, used, n_classes)
+    if len(inside) > _COMPARED_ROWS and not _is_bent(
+        points.gather(compared), given[compared], n_classes, frequencies
+    ):
+        return linear
+    lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
+    kernel = contrast_rows(lifted, given, used, n_classes)
+    if not explains_better(kernel.channel, linear.channel, len(inside)):
+        return linear
     # What is foreign is sought in the rows' own space, from the centres there.
-    return replace(kernel, centers=linear.centers, scatter=linear.scatter, linear=False) if bent else linear
+    return replace(kernel, centers=linear.centers, scatter=linear.scatter, linear=False)
 
 
 def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> bool:
