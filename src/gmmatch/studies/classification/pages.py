@@ -1,12 +1,11 @@
 """The pages of the studies on images, written from the committed results.
 
-``python -m gmmatch.studies.classification.pages`` writes them anew; with ``--take FOLDER`` it first copies
-what ``gmmatch reproduce`` wrote there and draws the figures. No number on a page is written by hand.
+``python -m gmmatch.studies.classification.pages`` writes them anew; with ``--take FOLDER`` it first adds
+what ``gmmatch reproduce`` wrote there to the results, and draws the figures. No number on a page is written by hand.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,9 @@ from gmmatch.studies.classification.agreement import (
 from gmmatch.studies.classification.image_study import ImageStudy
 from gmmatch.studies.classification.running import draw_pictures, has_numbers, pictures_of
 from gmmatch.studies.classification.tables import study_tables
+from gmmatch.studies.joining import joined_records
 from gmmatch.studies.pages import figure, markdown_table, write_from_command_line
-from gmmatch.studies.records import as_results, load_results, read_record
+from gmmatch.studies.records import as_results, load_results, read_record, write_results
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Table
 
@@ -59,13 +59,15 @@ def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
 
 
 def take_results(source: Path, docs: Path) -> None:
-    """Copy the results that ``source`` has into the documentation, and draw their figures there."""
+    """Add the results that ``source`` has to those of the documentation, and draw their figures there."""
     for name in image_study_names():
         found = source / f"{name}.json"
         if found.exists():
             target = docs / "results" / "studies" / found.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(found, target)
+            record = read_record(found)
+            if target.exists():
+                record = joined_records(read_record(target), record)
+            write_results(target, record)
             draw_pictures(load_image_study(name), load_results(target), docs / "images" / "studies")
 
 
