@@ -78,6 +78,21 @@ def test_cells_of_other_code_do_not_stay(tmp_path: Path) -> None:
     assert len(run_study(newer, output=tmp_path, long_run=LONG)["values"]) == 1
 
 
+def test_a_run_that_was_killed_is_listed_by_the_one_that_goes_on(tmp_path: Path) -> None:
+    def stops(*, x: int, seed: int) -> dict[str, object]:
+        if x == 3:
+            raise KeyboardInterrupt
+        return {"value": 10 * x, "device": "a GPU"}
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study_of(stops, 1, 2, 3), output=tmp_path, long_run=LONG)
+    results = run_study(study_of(Counting(), 1, 2, 3), output=tmp_path, long_run=LONG)
+    assert results["values"].values("value").tolist() == [10, 20, 30]
+    killed, last = read_record(tmp_path / "small.json")["provenance"]["runs"]
+    assert killed["interrupted"] and killed["cells"] == 2 and killed["device"] == "a GPU"
+    assert "seconds" not in killed and last["cells"] == 1
+
+
 def test_no_cell_begins_after_the_time_is_up_and_the_results_hold_what_is_done(tmp_path: Path) -> None:
     run_study(study_of(Counting(), 1), output=tmp_path, long_run=LONG)
     late = Counting()

@@ -100,10 +100,13 @@ def run_study(
     journal = Journal(folder / f"{study.name}.partial.jsonl")
     tasks = _tasks(study, size, seeds)
     found: dict[str, Measured] = {}
+    interrupted: dict[str, Measured] = {}
     if fresh:
         journal.remove()
     else:
-        found = {**_finished_cells(target), **journal.read()}
+        finished, noted = _finished_cells(target), journal.read()
+        interrupted = {key: measured for key, measured in noted.items() if key not in finished}
+        found = {**finished, **noted}
     done = {task.key: found[task.key] for task in tasks if task.key in found}
     missing = [task for task in tasks if task.key not in done]
     began = time.monotonic()
@@ -125,6 +128,8 @@ def run_study(
             **long_run.notes,
         }
         record["provenance"]["command"] = long_run.command
+        if interrupted:
+            earlier = [*earlier, _interrupted_run(long_run.command, interrupted)]
         record["provenance"]["runs"] = [*earlier, run] if run["cells"] else earlier
     write_results(target, record)
     journal.remove()
@@ -166,6 +171,13 @@ def _earlier_runs(target: Path) -> list[dict[str, Any]]:
     except GMMatchError:
         return []
     return runs
+
+
+def _interrupted_run(command: str, cells: Mapping[str, Measured]) -> dict[str, Any]:
+    """Return what is known of a run that was killed: what it measured, and on which device, not how long it took."""
+    devices = dict.fromkeys(str(cell["device"]) for cell in cells.values() if "device" in cell)
+    named = {"device": ", ".join(devices)} if devices else {}
+    return {"command": command, "cells": len(cells), "failed": 0, "interrupted": True, **named}
 
 
 def _measure(

@@ -138,7 +138,9 @@ gmmatch reproduce domain-transfer --dataset cifar10.npz --encoder features.npz -
 `y_test` and perhaps `labels_NAME`. `--encoder` is the proxy: `in-domain` trains a network on the noisy data, `pixels`
 takes the images as they are, a folder or hub name is a frozen model, and a `.npz` file with `train` and `test` holds
 features that were computed before. Embeddings, proxies and picks that cells share are kept in `--cache`. A cell that
-fails is recorded with its error; the next run measures it again and nothing else.
+fails is recorded with its error; the next run measures it again and nothing else. `--jobs` is how many cells share a
+GPU; they run side by side if NVIDIA's MPS was started beforehand, and in turn if not. Results of several machines are
+joined by `python -m gmmatch.studies.classification.pages --take FOLDER`.
 
 {table}
 
@@ -185,16 +187,27 @@ def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
     made = record["provenance"]
     commands = "\n".join(dict.fromkeys(run["command"] for run in made["runs"]))
     libraries = ", ".join(f"{name} {version}" for name, version in made["libraries"].items() if version)
-    cells = sum(run["cells"] for run in made["runs"])
-    seconds = sum(run["seconds"] for run in made["runs"])
-    devices = ", ".join(dict.fromkeys(str(run["device"]) for run in made["runs"]))
     name = record["study"]
     return (
         f"```\n{commands}\n```\n\n"
-        f"{cells:,} cells in {seconds:,.0f} seconds ({60 * cells / max(seconds, 1e-9):.1f} per minute) on {devices}, "
-        f"with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
+        f"{_speeds(made['runs'])}, with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
         f"All cells are in {{download}}`{name}.json <../../results/studies/{name}.json>`."
     )
+
+
+def _speeds(runs: list[dict[str, Any]]) -> str:
+    """Return how many cells were measured on which device, and how fast where that is known."""
+    found = []
+    for device in dict.fromkeys(str(run.get("device", "an unknown device")) for run in runs):
+        mine = [run for run in runs if run.get("device", "an unknown device") == device]
+        timed = [run for run in mine if "seconds" in run]  # of a run that was killed it is not known
+        seconds, in_time = sum(run["seconds"] for run in timed), sum(run["cells"] for run in timed)
+        text = f"{sum(run['cells'] for run in mine):,} cells on {device}"
+        if seconds:
+            some = "" if len(timed) == len(mine) else f"{in_time:,} of them "
+            text += f" ({some}in {seconds:,.0f} seconds, {60 * in_time / seconds:.1f} per minute)"
+        found.append(text)
+    return ", ".join(found)
 
 
 def _record(docs: Path, name: str) -> dict[str, Any] | None:
