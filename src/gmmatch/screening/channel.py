@@ -199,11 +199,13 @@ def _sampled(scores: Scores, given: Indices, most: int) -> tuple[Scores, Indices
 
 def _fit(scores: Scores, given: Indices, start: Channel, *, even: bool, steps: int = _ITERATIONS) -> Channel:
     joint, trust = start.joint, start.trust
-    members = [np.flatnonzero(given == label) for label in range(len(joint))]
+    labels = np.zeros((len(joint), len(given)), dtype=np.float32)
+    labels[given, np.arange(len(given))] = 1.0
     for step in range(steps):
-        shares = Channel(joint, trust).responsibilities(scores, given)
-        counted = np.column_stack([shares[rows].sum(axis=0, dtype=np.float64) for rows in members])
-        counted /= len(given)
+        weights = np.exp(np.float32(trust) * scores)
+        weights *= (joint.T + _TINY).astype(np.float32)[given]
+        weights /= np.einsum("ij->i", weights)[:, None]
+        counted = (labels @ weights).T.astype(np.float64) / len(given)
         moved = _evenly_wrong(joint, counted) if even else _freely_wrong(joint, counted)
         change = float(np.abs(moved - joint).max())
         joint = moved
@@ -283,8 +285,8 @@ def _likelihood(scores: Scores, given: Indices, joint: Joint, trust: float) -> f
     """Return the mean log probability of the given labels."""
     weights = np.exp(np.float32(trust) * scores)  # at most 1: the best class of each row scores 0
     together = np.einsum("ij,ij->i", weights, (joint.T + _TINY).astype(np.float32)[given])
-    alone = weights @ (joint.sum(axis=1) + _TINY).astype(np.float32)
-    return float(np.mean(np.log(together, dtype=np.float64) - np.log(alone, dtype=np.float64)))
+    together /= weights @ (joint.sum(axis=1) + _TINY).astype(np.float32)
+    return float(np.mean(np.log(together), dtype=np.float64))
 
 
 def _softmax(logs: Scores) -> Scores:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class Contrast:
     looks_like: Indices
     channel: Channel
     centers: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    scatter: NDArray[Any]
     linear: bool = True
 
     def trust(self, given: Indices) -> Vector:
@@ -182,7 +182,7 @@ class _Fitted(NamedTuple):
     models: list[_Model]
     channel: Channel
     centers: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    scatter: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class _Sample:
     block: Block
     given: Indices
     parts: list[slice]
-    whole: list[NDArray[np.float64]]
+    whole: list[NDArray[Any]]
     n_classes: int
 
     @classmethod
@@ -202,7 +202,9 @@ class _Sample:
             block, given = block[order], given[order]
         ends = np.cumsum(np.bincount(folds, minlength=FOLDS)).tolist()
         parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
-        whole = [(block[part].T @ block[part]).astype(np.float64) for part in parts]
+        # Shrunk by a hundredth, as wide ones are, single precision is enough.
+        dtype = np.float64 if block.shape[1] <= _FEW_DIRECTIONS else np.float32
+        whole = [(block[part].T @ block[part]).astype(dtype, copy=False) for part in parts]
         return cls(block, given, parts, whole, n_classes)
 
 
@@ -218,29 +220,34 @@ class _Sums(NamedTuple):
 def _fit(sample: _Sample, rounds: int) -> _Fitted:
     """Fit discriminants and channel in turn; the first discriminants believe all labels."""
     few = sample.block.shape[1] <= _FEW_DIRECTIONS
-    shrinkages = (_LITTLE_SHRINKAGE, *_SHRINKAGES) if few else _SHRINKAGES
+    shrinkages: tuple[float, ...] = (_LITTLE_SHRINKAGE, *_SHRINKAGES) if few else _SHRINKAGES
     given, n_classes = sample.given, sample.n_classes
     shares = np.zeros((len(given), n_classes), dtype=np.float32)
     shares[np.arange(len(given)), given] = 1.0
     channel = first_channel(given, n_classes)
-    best: _Fitted | None = None
-    for _ in range(rounds):
+    best: tuple[list[_Model], Channel, list[_Sums]] | None = None
+    for number in range(rounds):
         sums = _class_sums(sample, shares)
         models = [_discriminants(sample, sums, fold, shrinkages) for fold in range(FOLDS)]
         judged = _judge(sample, models, len(shrinkages))
-        chosen = int(np.argmax([quick_likelihood(one, given, channel) for one in judged]))
+        chosen = 0
+        if len(shrinkages) > 1:
+            chosen = int(np.argmax([quick_likelihood(one, given, channel) for one in judged]))
         scores, picked = judged[chosen], [model[chosen] for model in models]
-        classes = _class_model(sums, sample.whole)[:2]
+        # Labels that are believed less need no more shrinkage than before, and by then it is settled.
+        if len(given) > _COMPARED_ROWS:
+            shrinkages = shrinkages[: chosen + 1] if number == 0 else shrinkages[chosen : chosen + 1]
         if best is None:  # the models of labels that are all right
-            best = _Fitted(picked, clean_channel(scores, given, n_classes), *classes)
-            if best.channel.trust == 0.0:  # later rounds know the labels that they are to judge, a little
-                return best
+            best = picked, clean_channel(scores, given, n_classes), sums
+            if best[1].trust == 0.0:  # later rounds know the labels that they are to judge, a little
+                break
         channel = noisy_channel(scores, given, channel)
         shares = channel.responsibilities(scores, given)
-        if explains_better(channel, best.channel, len(given)):
-            best = _Fitted(picked, channel, *classes)
+        if explains_better(channel, best[1], len(given)):
+            best = picked, channel, sums
     assert best is not None
-    return best
+    centers, scatter, _ = _class_model(best[2], sample.whole)
+    return _Fitted(best[0], best[1], centers, scatter)
 
 
 def _class_sums(sample: _Sample, shares: Scores) -> list[_Sums]:
@@ -263,19 +270,21 @@ def _class_sums(sample: _Sample, shares: Scores) -> list[_Sums]:
 
 
 def _class_model(
-    sums: list[_Sums], whole: list[NDArray[np.float64]]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Vector]:
+    sums: list[_Sums], whole: list[NDArray[Any]]
+) -> tuple[NDArray[np.float64], NDArray[Any], Vector]:
     """Return the classes' centres, their common scatter and their weights, from some of the folds."""
     weights = np.sum([part.own_weights for part in sums], axis=0)
     centers = np.sum([part.own for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
     totals = np.sum([part.all for part in sums], axis=0)
     counts = np.sum([part.all_weights for part in sums], axis=0)
     # Σ Σ share (x − centre)(x − centre)ᵀ multiplied out: the scatter of all rows is computed only once.
-    half = (0.5 * centers.T * counts) @ centers - centers.T @ totals
-    scatter = whole[0] + half
-    for part in whole[1:]:
+    dtype = whole[0].dtype
+    turned = (0.5 * centers * counts[:, None] - totals).astype(dtype)
+    narrow = centers.astype(dtype)
+    # (½ C n − T)ᵀ C and its transpose in one product.
+    scatter = np.concatenate([turned, narrow]).T @ np.concatenate([narrow, turned])
+    for part in whole:
         scatter += part
-    scatter += half.T
     scatter /= max(float(counts.sum()), 1e-9)
     return centers, scatter, weights
 
@@ -308,8 +317,6 @@ def _discriminants(
     # Where the rows of a class are all but equal, its scatter is what rounding left of that of all rows.
     rounding = _ROUNDING * max(sum(float(np.trace(sample.whole[other])) for other in others), 1e-30)
     rounding /= max(sum(float(sums[other].all_weights.sum()) for other in others), 1.0)
-    if width > _FEW_DIRECTIONS:  # shrunk by a hundredth, single precision is enough
-        scatter = scatter.astype(np.float32)
     found = []
     for shrinkage in shrinkages:
         shrunk = (1.0 - shrinkage) * scatter

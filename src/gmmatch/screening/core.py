@@ -146,6 +146,9 @@ def leading_directions(scatter: NDArray[np.float64], width: int) -> NDArray[np.f
     from scipy.linalg import eigh
 
     s = len(scatter)
+    if 4 * width >= s:  # all of them take no longer
+        every: NDArray[np.float64] = eigh(scatter, driver="evd", check_finite=False)[1]
+        return every[:, : s - width - 1 if s > width else None : -1]
     found: NDArray[np.float64] = eigh(scatter, subset_by_index=(s - width, s - 1))[1]
     return found[:, ::-1]
 

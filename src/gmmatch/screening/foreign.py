@@ -49,7 +49,8 @@ _RARE = 0.25
 _CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
-_ROUNDS = 8
+# So many rounds at most, and none after one that moves no more than this share of the rows.
+_ROUNDS, _SETTLED = 8, 5e-4
 # A row stays if it is this many times as likely to be of the rest.
 _ODDS = np.log(4.0)
 
@@ -90,14 +91,15 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     fitted = fitted[spread_sample(len(fitted), _FITTED_ROWS)]
     residuals = points.from_centers(contrast.centers, given)
     width = min(max(len(fitted) // _ROWS_PER_DIRECTION, _LEAST_WIDTH), _SOUGHT_IN, points.width)
-    axes = leading_directions(contrast.scatter, min(_WIDER * width, points.width)).astype(np.float32)
+    # The directions need not be exact, only orthogonal.
+    axes = leading_directions(contrast.scatter.astype(np.float32), min(_WIDER * width, points.width))
     sample = residuals.gather(fitted) @ axes
     distinct = _distinct(sample)
     if len(distinct) < _FEWEST_ROWS:
         return nothing
     fitted, sample = fitted[distinct], sample[distinct]
     classes = Classes(given[fitted], len(contrast.centers), contrast.channel.noise)
-    nearest, rare = _suspects(sample[:, :width].astype(np.float64), classes)
+    nearest, rare = _suspects(sample[:, :width], classes)
     if not nearest.any():
         return nothing
     folds = np.random.default_rng(0).integers(0, _FOLDS, len(points))
@@ -149,7 +151,8 @@ def _distinct(sample: Array) -> Indices:
 
 def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
     """Return each row's group, counted from 1, if that may be foreign, else 0; and whether few groups are blind."""
-    white = ((sample - sample.mean(axis=0)) @ _whitening(sample)).astype(np.float32)
+    apart = sample - sample.mean(axis=0, dtype=np.float64).astype(sample.dtype)
+    white = apart @ _whitening(apart).astype(np.float32)
     groups = find_groups(white)
     nearest = groups.scores(white).argmax(axis=1)
     main = int(np.argmax(groups.weights))
@@ -157,33 +160,36 @@ def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
     blind: list[float] = []
     for group in range(len(groups.weights)):
         mine = nearest == group
-        apart = groups.centers[group] - groups.centers[main]
+        way = groups.centers[group] - groups.centers[main]
         slope = groups.slopes[:, group] - groups.slopes[:, main]
-        if group == main or np.count_nonzero(mine) < FEWEST or apart @ slope < _APART**2:
+        if group == main or np.count_nonzero(mine) < FEWEST or way @ slope < _APART**2:
             continue
         dip = valley(white @ slope.astype(white.dtype), mine, nearest == main)
         information = classes.information(mine)
         if dip >= _DIP:
             blind.append(float(information < _SUSPECT))
-        if information < (classes.most(apart @ slope) if dip < GAP else _SUSPECT):
+        if information < (classes.most(way @ slope) if dip < GAP else _SUSPECT):
             found[mine] = found.max() + 1
     return found, sum(blind) <= _RARE * len(blind)
 
 
-def _whitening(points: Array) -> Array:
-    """Return the map that makes the scatter of the rows a sphere."""
-    values, vectors = np.linalg.eigh(np.cov(points.T).reshape(points.shape[1], -1))
+def _whitening(apart: Array) -> Array:
+    """Return the map that makes the scatter of rows whose mean is 0 a sphere."""
+    values, vectors = np.linalg.eigh((apart.T @ apart).astype(np.float64) / (len(apart) - 1))
     found: Array = vectors / np.sqrt(np.maximum(values, 1e-8 * max(float(values[-1]), 1e-300)))
     return found
 
 
 def _told_apart(sample: Array, nearest: Indices, folds: Indices) -> Kinds:
     """Return models of the rest and the kinds, each fitted to the rows of the other folds, in a few rounds."""
+    from scipy.linalg import cho_factor, cho_solve
+
     count, width = int(nearest.max()) + 1, sample.shape[1]
     shares = np.zeros((len(sample), count), dtype=np.float32)
     shares[np.arange(len(sample)), nearest] = 1.0
+    before = nearest
     parts = [np.flatnonzero(folds == fold) for fold in range(_FOLDS)]
-    squares = [(sample[part].T @ sample[part]).astype(np.float64) for part in parts]
+    squares = [sample[part].T @ sample[part] for part in parts]
     for _ in range(_ROUNDS):
         sums = [(shares[part].T @ sample[part]).astype(np.float64) for part in parts]
         sizes = [shares[part].sum(axis=0, dtype=np.float64) for part in parts]
@@ -192,13 +198,21 @@ def _told_apart(sample: Array, nearest: Indices, folds: Indices) -> Kinds:
             others = [other for other in range(_FOLDS) if other != fold]
             weights = np.sum([sizes[other] for other in others], axis=0) + 1e-6
             centers = np.sum([sums[other] for other in others], axis=0) / weights[:, None]
-            scatter = np.sum([squares[other] for other in others], axis=0)
-            scatter = (scatter - (centers.T * weights) @ centers) / weights.sum()
-            scatter += _SHRINKAGE * float(np.trace(scatter)) / width * np.eye(width)
-            slopes.append(np.linalg.solve(scatter, centers.T))
+            # Shrunk as it is, the scatter needs no more than single precision.
+            scatter = ((centers.T * -weights) @ centers).astype(sample.dtype)
+            for other in others:
+                scatter += squares[other]
+            scatter /= sample.dtype.type(weights.sum())
+            scatter[np.diag_indices(width)] += _SHRINKAGE * float(np.trace(scatter)) / width
+            factor = cho_factor(scatter, overwrite_a=True, check_finite=False)
+            slopes.append(cho_solve(factor, centers.T.astype(sample.dtype), check_finite=False))
             offsets.append(np.log(weights) - 0.5 * np.einsum("kp,pk->k", centers, slopes[-1]))
         kinds = Kinds(slopes, offsets)
         scores = kinds.scores(sample, folds)
+        now = scores.argmax(axis=1)
+        if np.count_nonzero(now != before) <= _SETTLED * len(now):
+            break
+        before = now
         shares = np.exp(scores - log_sum(scores)[:, None])
     return kinds
 

@@ -15,27 +15,37 @@ from numpy.typing import NDArray
 
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.sampling import spread_sample
-from gmmatch.types import Mask, Vector
+from gmmatch.types import Indices, Mask, Vector
 
 Array = NDArray[Any]
 
 _STARTS = 256
 _CLIMBS = 12
 _LATER_CLIMBS = 16
+# All starts take so many steps, then the best go on.
+_FIRST_STEPS = 5
+_CLIMBERS = 96
+_PART_ELEMENTS = 1 << 18
 # Groups that join the mixture in the first search, and in the second; of few rows, one for so many.
 _FIRST, _SECOND = 30, 40
 _ROWS_PER_GROUP = 250
-_ITERATIONS = 20
+_FEW_ITERATIONS, _ITERATIONS = 8, 14
 _GAIN = 1e-3
 # How far from the rest a group starts, in standard deviations, and which share of the rows it has.
 _APART, _SHARE = 4.0, 0.03
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.3
 # Large groups are not far from the middle of all rows and are sought on their own.
-_LARGE_STARTS, _LARGE_SHARE = 32, 0.1
+_LARGE_STARTS, _LARGE_SHARE, _FEWEST_LARGE = 32, 0.1, 3000
 # Density between two centres, as a share of that around the second, that is a gap.
 GAP = 0.03
 # Two directions with a larger cosine are the same group.
-_SAME = 0.7
+_SAME, _NEARLY_SAME = 0.7, 0.95
+# Bins along the way from one centre (0) to the other (1), and Gaussian windows of them at 49 places.
+_BINS = 900
+_WINDOW = np.exp(
+    -0.5
+    * ((np.linspace(0.0, 1.2, 49)[:, None] - (-0.3 + 1.8 / _BINS * (np.arange(_BINS) + 0.5))) / 0.06) ** 2
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ def find_groups(white: Array) -> Groups:
     starts, weights = _climb(white, beside, _CLIMBS, min(_FIRST, share))
     large = [np.where(mine, 30.0, -30.0).astype(white.dtype) for mine in _large_groups(white)]
     scores = np.column_stack([_whole(white, weights), _scores(white, starts, weights), *large])
-    groups, within = _fit_together(white, _shares(scores))
+    groups, within = _fit_together(white, _shares(scores), _FEW_ITERATIONS)
     scores = groups.scores(white)
     # Where the common scatter is a sphere, a group's direction is that of its centre.
     root = np.linalg.inv(np.linalg.cholesky(within)).T
@@ -88,37 +98,86 @@ def find_groups(white: Array) -> Groups:
     if not len(weights):
         return groups
     scores = np.column_stack([scores, _scores(round_white, starts, weights)])
-    return _fit_together(white, _shares(scores))[0]
+    return _fit_together(white, _shares(scores), _ITERATIONS)[0]
 
 
 def _climb(points: Array, beside: Vector, steps: int, most: int) -> tuple[Array, Vector]:
     """Return centres and weights of single Gaussians beside a fixed density, the best first.
 
     ``beside`` is the log of a unit Gaussian's density at 0 over the fixed density, without the factor that the
-    row's own norm gives both.
+    row's own norm gives both. All starts take the first steps; those that then head for the same place, or
+    for nothing, go no farther.
     """
     begin = spread_sample(len(points), _STARTS)
     centers = points[begin].T.copy()
     centers *= _APART / np.maximum(np.linalg.norm(centers, axis=0), 1e-12)
     weights = np.full(len(begin), _SHARE)
-    shares = np.empty((0, 0), dtype=points.dtype)
-    for step in range(steps):
-        shares = _sigmoid(_scores(points, centers, weights / (1.0 - weights)) + beside[:, None])
-        if step == 0:  # a row would vouch for itself
-            shares[begin, np.arange(len(begin))] = 0.0
-        sizes = shares.sum(axis=0, dtype=np.float64)
-        centers = (points.T @ shares) / np.maximum(sizes, 1.0).astype(points.dtype)
-        weights = np.clip(sizes / len(points), _LEAST_SHARE, _MOST_SHARE)
-    odds = _scores(points, centers, weights / (1.0 - weights)) + beside[:, None]
-    gains = np.log1p(-weights) + np.logaddexp(0.0, odds).mean(axis=0, dtype=np.float64)
+    for step in range(_FIRST_STEPS):
+        # A row would vouch for itself in the first step.
+        centers, weights, _, _ = _step(points, beside, centers, weights, begin if step == 0 else None)
+    _, _, sizes, gains = _step(points, beside, centers, weights, gained=True)
+    kept = _best(centers, gains, sizes >= 0.5 * _LEAST_SHARE * len(points), _NEARLY_SAME, _CLIMBERS)
+    centers, weights = centers[:, kept], weights[kept]
+    for _ in range(_FIRST_STEPS, steps):
+        centers, weights, sizes, _ = _step(points, beside, centers, weights)
+    gains = _step(points, beside, centers, weights, gained=True)[3]
+    kept = _best(centers, gains, (sizes >= _LEAST_SHARE * len(points)) & (gains > 0.0), _SAME, most)
+    return centers[:, kept], weights[kept]
+
+
+def _step(
+    points: Array,
+    beside: Vector,
+    centers: Array,
+    weights: Vector,
+    without: Indices | None = None,
+    *,
+    gained: bool = False,
+) -> tuple[Array, Vector, Vector, Vector]:
+    """Return the next centres, weights and sizes of Gaussians that climb, and what they gain where asked for.
+
+    The rows come in parts that stay in the cache; row ``without[j]`` does not count for Gaussian j.
+    """
+    count = len(weights)
+    offsets = np.log(weights / (1.0 - weights)) - 0.5 * np.einsum("pg,pg->g", centers, centers)
+    offsets = offsets.astype(points.dtype)
+    totals = np.zeros((len(centers), count), dtype=points.dtype)
+    sizes, gains = np.zeros(count), np.zeros(count)
+    length = max(1, _PART_ELEMENTS // max(count, 1))
+    for first in range(0, len(points), length):
+        part = points[first : first + length]
+        shares = part @ centers
+        shares += offsets
+        shares += beside[first : first + length, None]
+        if gained:
+            gains += np.logaddexp(0.0, shares).sum(axis=0, dtype=np.float64)
+        np.clip(shares, -30.0, 30.0, out=shares)
+        np.negative(shares, out=shares)
+        np.exp(shares, out=shares)
+        shares += 1.0
+        np.reciprocal(shares, out=shares)
+        if without is not None:
+            mine = np.flatnonzero((without >= first) & (without < first + length))
+            shares[without[mine] - first, mine] = 0.0
+        sizes += shares.sum(axis=0, dtype=np.float64)
+        if not gained:
+            totals += part.T @ shares
+    centers = totals / np.maximum(sizes, 1.0).astype(points.dtype)
+    gains = np.log1p(-weights) + gains / len(points)
+    return centers, np.clip(sizes / len(points), _LEAST_SHARE, _MOST_SHARE), sizes, gains
+
+
+def _best(centers: Array, gains: Vector, allowed: Mask, same: float, most: int) -> list[int]:
+    """Return the Gaussians that gain most, without those in the direction of a better one."""
     directions = centers / np.maximum(np.linalg.norm(centers, axis=0), 1e-12)
+    alike = directions.T @ directions >= same
+    left = allowed.copy()
     kept: list[int] = []
     for number in np.argsort(-gains):
-        if sizes[number] < _LEAST_SHARE * len(points) or gains[number] <= 0.0 or len(kept) == most:
-            continue
-        if not kept or float((directions[:, kept].T @ directions[:, number]).max()) < _SAME:
+        if left[number] and len(kept) < most:
             kept.append(int(number))
-    return centers[:, kept], weights[kept]
+            left &= ~alike[number]
+    return kept
 
 
 def _large_groups(white: Array) -> list[Mask]:
@@ -127,9 +186,13 @@ def _large_groups(white: Array) -> list[Mask]:
     A gap in the middle makes for the smallest fourth moment, along the direction across it.
     """
     directions = white[spread_sample(len(white), _LARGE_STARTS)].T.copy()
+    some = white[spread_sample(len(white), max(len(white) // 3, _FEWEST_LARGE))]
     for _ in range(_CLIMBS):
         directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
-        directions = white.T @ (white @ directions) ** 3 / len(white) - 3.0 * directions
+        along = some @ directions
+        cubes = along * along
+        cubes *= along
+        directions = some.T @ cubes / len(some) - 3.0 * directions
     directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
     found: list[Mask] = []
     for places in (white @ directions).T:
@@ -156,33 +219,51 @@ def valley(places: Vector, mine: Mask, rest: Mask) -> float:
     """
     low, high = float(places[rest].mean()), float(places[mine].mean())
     along = (places[rest | mine] - low) / (high - low if high != low else 1.0)
-    grid = np.linspace(0.0, 1.2, 49)
-    density = np.array([np.exp(-0.5 * ((along - place) / 0.06) ** 2).sum() for place in grid])
+    # Counted in narrow bins, and these seen through a wide window.
+    counts = np.histogram(along, bins=_BINS, range=(-0.3, 1.5))[0]
+    density = _WINDOW @ counts
     top = 36 + int(np.argmax(density[36:]))
     return float(density[: top + 1].min() / max(float(density[top]), 1e-300))
 
 
-def _fit_together(white: Array, shares: Array) -> tuple[Groups, Array]:
+def _fit_together(white: Array, shares: Array, steps: int) -> tuple[Groups, Array]:
     """Return the groups that expectation-maximisation leads to, and their common scatter."""
     width = white.shape[1]
     last = -np.inf
-    for step in range(_ITERATIONS):
+    for step in range(steps):
         weights = (shares.sum(axis=0, dtype=np.float64) + 1e-6) / len(white)
         centers = (shares.T @ white).astype(np.float64) / (weights[:, None] * len(white))
-        # The whole scatter is a unit sphere, so what the centres leave of it lies within the groups.
-        values, vectors = np.linalg.eigh(np.eye(width) - (centers.T * weights) @ centers)
-        values = np.maximum(values, 1e-3)
-        within = (vectors * values) @ vectors.T
-        groups = Groups(centers, weights, (vectors / values) @ (vectors.T @ centers.T))
+        values, vectors = _within(centers, weights)
+        inverse = (vectors * (1.0 / values - 1.0)) @ (vectors.T @ centers.T)
+        groups = Groups(centers, weights, centers.T + inverse)
         scores = groups.scores(white)
         top = log_sum(scores)
         # The mean of x' S⁻¹ x over rows whose scatter is the unit sphere is the trace of S⁻¹.
-        likelihood = float(top.mean(dtype=np.float64) - 0.5 * np.sum(np.log(values) + 1.0 / values))
-        shares = np.exp(scores - top[:, None])
+        others = width - len(values)
+        spread = 0.5 * (np.sum(np.log(values) + 1.0 / values) + others)
+        likelihood = float(top.mean(dtype=np.float64) - spread)
+        scores -= top[:, None]
+        shares = np.exp(scores, out=scores)
         if step > 3 and likelihood - last < _GAIN:
             break
         last = likelihood
-    return groups, within
+    return groups, np.eye(width) + (vectors * (values - 1.0)) @ vectors.T
+
+
+def _within(centers: Array, weights: Vector) -> tuple[Vector, Array]:
+    """Return variances within the groups, and their directions; in all others the variance is 1.
+
+    The whole scatter is a unit sphere, so what the centres leave of it lies within the groups.
+    """
+    roots = centers.T * np.sqrt(weights)
+    if len(weights) >= len(roots):
+        values, vectors = np.linalg.eigh(roots @ roots.T)
+    else:  # few groups span few directions
+        values, turned = np.linalg.eigh(roots.T @ roots)
+        kept = values > 1e-10 * max(float(values[-1]), 1e-300)
+        values = values[kept]
+        vectors = roots @ (turned[:, kept] / np.sqrt(values))
+    return np.maximum(1.0 - values, 1e-3), vectors
 
 
 def _whole(points: Array, weights: Vector) -> Vector:
@@ -200,9 +281,4 @@ def _scores(points: Array, centers: Array, weights: Vector) -> Array:
 
 def _shares(scores: Array) -> Array:
     found: Array = np.exp(scores - log_sum(scores)[:, None])
-    return found
-
-
-def _sigmoid(odds: Array) -> Array:
-    found: Array = 1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0)))
     return found

@@ -32,6 +32,8 @@ _LEAST_WIDTH = 32
 _ROWS_PER_DIRECTION = 10
 # Rows that tell less about their class than this (see `Channel.clearness`) cannot tell right labels from wrong ones.
 _CLEAR = 0.45
+# A share of foreign rows up to this one does not bend the models of the classes.
+_BENDS = 0.02
 _UNCLEAR = "labels not judged: the rows tell too little about their class"
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
@@ -158,7 +160,7 @@ def _contrast(
     if rows.n_features > width:
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
     foreign = np.full(len(members), -np.inf)
-    # What is foreign bends the classes' models: once it is known, they are fitted again without it.
+    # Much that is foreign bends the classes' models: once it is known, they are fitted again without it.
     for _ in range(2):
         used = ~gross & (foreign <= 0.0)
         contrast = contrast_labels(points, codes, used, len(judged))
@@ -168,9 +170,9 @@ def _contrast(
         if method != "auto":
             break
         odds = foreign_odds(points, codes, used & (trust >= least), contrast)
-        if not (odds > 0.0).any():
-            break
         foreign = np.maximum(foreign, odds)
+        if np.count_nonzero(odds > 0.0) <= _BENDS * len(odds):
+            break
     wrong = _log_odds(1.0 - trust) - _log_odds(np.array([1.0 - least]))[0]
     # Rounding aside, a row at the threshold stays.
     wrong = np.where(trust >= least, np.minimum(wrong, 0.0), np.maximum(wrong, 1e-12))

@@ -17,6 +17,7 @@ from gmmatch.matching.cost import GRAM_LIMIT, working_memory
 from gmmatch.matching.engine import match
 from gmmatch.matching.in_kernel import match_in_kernel
 from gmmatch.matching.kernel_rows import ComputedRows
+from gmmatch.matching.walk import Picks
 from gmmatch.parallel import resolve_jobs
 from gmmatch.preprocessing import preprocess_rows
 from gmmatch.rows import Rows
@@ -32,15 +33,21 @@ from gmmatch.validation import warn_caller
 # Up to so many rows the kernel itself is used, beyond them its random features.
 _EXACT_ROWS = 10_000
 _BANDWIDTH_ROWS = 1000
+# Rows that cannot be picked, but count for the targets: two for each pick are enough, and these in all.
+_OTHERS_PER_PICK, _LEAST_OTHERS = 2, 4000
 
 
 @dataclass(frozen=True)
 class RobustFacts:
-    """What groups are picked by: which rows count, and the features and targets where there are any."""
+    """What groups are picked by: which rows count, and the features and targets where there are any.
+
+    ``values`` holds the features of the rows numbered ``counted``, where memory allows for it.
+    """
 
     rows: Rows
     kept: Mask
     bandwidth: float
+    counted: Indices
     features: FourierFeatures | None = None
     targets: dict[Any, Vector] | None = None
     values: NDArray[np.float32] | None = None
@@ -95,17 +102,22 @@ class Robust(Selector):
         if facts.features is None or facts.targets is None:
             return self._match_exactly(task, facts)
         target = facts.targets[task.label]
+        # Rows that may not be picked need not be looked at either.
+        wanted = task.available.copy()
+        wanted[task.already] = True
+        positions = np.flatnonzero(wanted)
+        mine = task.row_numbers[positions]
         if facts.values is not None:
-            rows = Rows(facts.values, task.row_numbers)
+            rows = Rows(facts.values, np.searchsorted(facts.counted, mine))
         else:
-            rows = Rows(narrow_features(facts.features, facts.rows.subset(task.row_numbers)))
+            rows = Rows(narrow_features(facts.features, facts.rows.subset(mine)))
         limit = working_memory(None, task.input_bytes, on_disk=False) // task.side_by_side
         picks = match(
-            rows, target, task.k, available=task.available, already=task.already,
-            memory_limit=limit, threads=task.threads,
+            rows, target, task.k, available=task.available[positions],
+            already=np.searchsorted(positions, task.already), memory_limit=limit, threads=task.threads,
         )  # fmt: skip
         details = {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_frequencies": self.n_frequencies}
-        return GroupResult(picks, details)
+        return GroupResult(Picks(positions[picks.order], picks.residuals), details)
 
     def _match_exactly(self, task: GroupTask, facts: RobustFacts) -> GroupResult:
         kernel = RBF(facts.bandwidth)
@@ -145,18 +157,21 @@ class Robust(Selector):
         kept = screened.screening.kept
         bandwidth = _bandwidth(rows, [group.rows[kept[group.rows]] for group in request.groups])
         largest = max(len(group.rows) for group in request.groups)
+        open_rows = ~request.outside | request.inside
         if screened.responsibilities is None and largest <= _EXACT_ROWS:
-            return RobustFacts(rows, kept, bandwidth)
+            return RobustFacts(rows, kept, bandwidth, np.flatnonzero(open_rows))
         shares = self._shares_of_groups(request, screened)
+        others = max(_LEAST_OTHERS, _OTHERS_PER_PICK * int(np.sum(request.shares)))
+        counted, shares = _counted_rows(shares, open_rows, others)
         width = 2 * int(self.n_frequencies)
         features = FourierFeatures(RBF(bandwidth), width, random_state=request.seed)
         features.fit(rows.subset(spread_sample(len(rows), _BANDWIDTH_ROWS)))
         values = None
-        if 4 * len(rows) * width <= GRAM_LIMIT:
-            values = np.empty((len(rows), width), dtype=np.float32)
-        means = shared_means(features, rows, shares, values)
+        if 4 * len(counted) * width <= GRAM_LIMIT:
+            values = np.empty((len(counted), width), dtype=np.float32)
+        means = shared_means(features, rows.subset(counted), shares, values)
         targets = {group.label: mean for group, mean in zip(request.groups, means, strict=True)}
-        return RobustFacts(rows, kept, bandwidth, features, targets, values)
+        return RobustFacts(rows, kept, bandwidth, counted, features, targets, values)
 
     def _shares_of_groups(self, request: Request, screened: Screened) -> NDArray[np.float32]:
         """Return how much each row counts for each group's target."""
@@ -205,6 +220,34 @@ def _counted(weights: Vector, kept: Mask) -> Vector:
         counted = weights
     shares: Vector = counted / max(float(counted.sum()), 1e-300)
     return shares
+
+
+def _counted_rows(
+    shares: NDArray[np.float32], open_rows: Mask, most: int
+) -> tuple[Indices, NDArray[np.float32]]:
+    """Return the rows whose features are needed, and how much each counts for every target.
+
+    All that may be picked are needed. Of the others, which count for the targets alone, ``most`` are enough,
+    evenly spread, and count for the rest of them.
+
+    Examples
+    --------
+    >>> shares = np.ones((6, 1), dtype=np.float32)
+    >>> rows, counts = _counted_rows(shares, np.arange(6) < 2, 2)
+    >>> rows.tolist(), counts[:, 0].tolist()
+    ([0, 1, 2, 5], [1.0, 1.0, 2.0, 2.0])
+    """
+    others = np.flatnonzero(~open_rows & (shares > 0.0).any(axis=1))
+    sample = others[spread_sample(len(others), most)] if len(others) > most else others
+    every, found = (shares[some].sum(axis=0, dtype=np.float64) for some in (others, sample))
+    if np.any((found <= 0.0) & (every > 0.0)):  # a class that the sample missed
+        sample, found = others, every
+    needed = open_rows.copy()
+    needed[sample] = True
+    counted = np.flatnonzero(needed)
+    factors = np.where(found > 0.0, every / np.maximum(found, 1e-300), 1.0).astype(np.float32)
+    counts = shares[counted]
+    return counted, np.where(open_rows[counted, None], counts, counts * factors)
 
 
 def _bandwidth(rows: Rows, groups: list[Indices]) -> float:

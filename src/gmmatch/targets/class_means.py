@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from gmmatch.feature_maps import FourierFeatures
 from gmmatch.rows import Rows
 
+_PART_ELEMENTS = 1 << 20
+
 
 def narrow_features(
     features: FourierFeatures, rows: Rows, out: NDArray[np.float32] | None = None
@@ -40,18 +42,22 @@ def narrow_features(
         out = np.empty((len(rows), 2 * half), dtype=np.float32)
     factor = np.float32(1.0 / np.sqrt(half))
     # Rows of a chunk in parts that stay in the cache.
-    step = max(1, (1 << 19) // half)
+    step = max(1, _PART_ELEMENTS // max(half, rows.n_features))
+    phases = np.empty((step, half), dtype=np.float32)
     for number in range(rows.n_chunks):
         first, last = rows.bounds(number)
-        apart = rows.block(number)
-        apart = apart - features.centre_.astype(apart.dtype)
-        apart *= 1.0 / length
-        block = apart.astype(np.float32, copy=False)
+        block = rows.block(number)
+        centre, narrow = features.centre_.astype(block.dtype), block.dtype == np.float32
         for start in range(0, last - first, step):
-            phases = block[start : start + step] @ frequencies
-            part = out[first + start : first + start + len(phases)]
-            np.multiply(np.cos(phases), factor, out=part[:, :half])
-            np.multiply(np.sin(phases), factor, out=part[:, half:])
+            apart = block[start : start + step] - centre
+            apart *= 1.0 / length
+            turned = np.matmul(
+                apart if narrow else apart.astype(np.float32), frequencies, out=phases[: len(apart)]
+            )
+            part = out[first + start : first + start + len(apart)]
+            np.cos(turned, out=part[:, :half])
+            np.sin(turned, out=part[:, half:])
+            part *= factor
     return out
 
 

@@ -1,0 +1,130 @@
+"""``python -m benchmarks.screening_cost``: what ``robust`` costs beside ``gm-matching`` on the same rows.
+
+Processor seconds of both, the least of several runs, and where ``robust``'s go; with ``--device cuda`` wall seconds
+on a tensor of the GPU. Give BLAS one thread (``OPENBLAS_NUM_THREADS=1``) and nothing else to do: another process on
+the same core makes both slower, and not by the same factor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gmmatch as gm
+from benchmarks import machine
+from benchmarks.screening_labels import noisy_labels
+
+METHODS = ("gm-matching", "robust")
+# Parts of robust, each a function in the module that calls it.
+PARTS = {
+    "geometric median": ("gmmatch.screening.screens", "robust_center"),
+    "labels": ("gmmatch.screening.screens", "contrast_labels"),
+    "foreign rows": ("gmmatch.screening.screens", "foreign_odds"),
+    "features of the kernel": ("gmmatch.selectors._robust", "shared_means"),
+    "picks": ("gmmatch.selectors._robust", "match"),
+}
+
+
+@contextmanager
+def timed_parts(clock: Callable[[], float]) -> Iterator[dict[str, float]]:
+    """Yield the seconds of every part, which grow while the parts run."""
+    from importlib import import_module
+
+    seconds = dict.fromkeys(PARTS, 0.0)
+    originals = {name: getattr(import_module(module), function) for name, (module, function) in PARTS.items()}
+
+    def timed(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            start = clock()
+            try:
+                return originals[name](*arguments, **options)
+            finally:
+                seconds[name] += clock() - start
+
+        return call
+
+    try:
+        for name, (module, function) in PARTS.items():
+            setattr(import_module(module), function, timed(name))
+        yield seconds
+    finally:
+        for name, (module, function) in PARTS.items():
+            setattr(import_module(module), function, originals[name])
+
+
+def seconds_of(method: str, rows: Any, labels: Any, k: int, clock: Callable[[], float]) -> float:
+    """Return what one selection takes, in one thread."""
+    start = clock()
+    gm.select(rows, y=labels, k=k, method=method, random_state=0, n_jobs=1)
+    return clock() - start
+
+
+def measure(rows: Any, labels: Any, share: float, repeats: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """Return the least seconds of both methods, run in turn, and the parts of robust's fastest run."""
+    k = round(share * len(rows))
+    best: dict[str, float] = {}
+    parts: dict[str, float] = {}
+    for _ in range(repeats):
+        for method in METHODS:
+            with timed_parts(clock) as found:
+                seconds = seconds_of(method, rows, labels, k, clock)
+            if seconds < best.get(method, np.inf):
+                best[method] = seconds
+                parts = found if method == "robust" else parts
+    parts["everything else"] = best["robust"] - sum(parts.values())
+    return {"share": share, "seconds": best, "ratio": best["robust"] / best["gm-matching"], "robust": parts}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write the JSON file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screening_cost", description=__doc__)
+    parser.add_argument("--train", type=Path, nargs="+", required=True, help=".npy files of embeddings")
+    parser.add_argument("--labels", type=Path, required=True, help=".npz file with labels, train")
+    parser.add_argument("--noise", nargs="+", default=["0.4", "0.2", "0"], help="rates of wrong labels")
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.02, 0.1, 0.2])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--json", type=Path, help="file to write")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
+    surroundings = machine.describe()
+    rows: Any = np.concatenate([np.load(path).astype(np.float32) for path in options.train])
+    clean = np.load(options.labels)["train"].astype(np.int64)[: len(rows)]
+    shape, clock = list(rows.shape), time.process_time
+    few = slice(0, 3000)
+    if options.device == "cuda":
+        import torch
+
+        rows, clock = torch.from_numpy(rows).cuda(), time.perf_counter
+    for method in METHODS:  # compiles what is compiled at first use
+        seconds_of(method, rows[few], clean[few], 60, clock)
+    cases = []
+    for noise in options.noise:
+        labels = noisy_labels(clean, noise, None, 0)
+        for share in options.shares:
+            cases.append({"noise": noise, **measure(rows, labels, share, options.repeats, clock)})
+            print(json.dumps(cases[-1]), flush=True)
+    if options.json is not None:
+        content = {
+            "command": "OPENBLAS_NUM_THREADS=1 python -m benchmarks.screening_cost --train TRAIN.npy --labels "
+            f"LABELS.npz --device {options.device} --json {options.json.as_posix()}",
+            "settings": {
+                "rows": shape, "device": options.device, "repeats": options.repeats,
+                "clock": "wall" if options.device == "cuda" else "processor",
+                "embeddings": "ResNet-50 (ImageNet), the mean of its third stage, CIFAR-10 at 96 pixels",
+            },
+            "cases": cases, "machine": surroundings,
+        }  # fmt: skip
+        options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
