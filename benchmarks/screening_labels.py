@@ -12,6 +12,7 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,11 @@ class Trial:
         self.data, self.seed = data, seed
         self.labels = noisy_labels(data["labels"], noise, data["people"], seed)
         self.wrong = self.labels != data["labels"]
-        self.kept = np.flatnonzero(cleanlab_keeps(data["rows"], self.labels, seed))
+
+    @cached_property
+    def kept(self) -> NDArray[np.int64]:
+        """The rows that cleanlab keeps."""
+        return np.flatnonzero(cleanlab_keeps(self.data["rows"], self.labels, self.seed))
 
     def picks(self, name: str, k: int) -> tuple[NDArray[np.int64], float]:
         """Return the rows that a method picks, and the processor seconds it took."""
@@ -138,9 +143,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--rows", type=int, help="use the first rows only")
     parser.add_argument("--json", type=Path, help="file to write")
+    parser.add_argument(
+        "--renew", metavar="METHOD", help="run this method again, and keep what --json has of the others"
+    )
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
     surroundings, data = machine.describe(), load(options)
+    if options.renew is not None:
+        renew(options, data, surroundings)
+        return
     runs: list[dict[str, Any]] = []
     kept: list[dict[str, Any]] = []
     for seed in range(options.seeds):
@@ -159,6 +170,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     print(json.dumps(runs[-1]), flush=True)
             if options.json is not None:
                 _write(options, data, surroundings, runs, kept)
+
+
+def renew(options: argparse.Namespace, data: dict[str, Any], surroundings: Any) -> None:
+    """Measure one method again in every case of the file; the others pick what they picked."""
+    content = json.loads(options.json.read_text(encoding="utf-8"))
+    trials: dict[tuple[str, int], Trial] = {}
+    for run in content["runs"]:
+        if run["method"] != options.renew:
+            continue
+        case = run["noise"], run["seed"]
+        if case not in trials:
+            trials = {case: Trial(data, *case)}
+        run.update(trials[case].measure(options.renew, run["share"]))
+        print(json.dumps(run), flush=True)
+    renewed(content, options.renew, surroundings)
+    options.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def renewed(content: dict[str, Any], method: str, surroundings: Any) -> None:
+    """Bring the comparisons up to date with the runs, and say which method's are newer than the rest."""
+    for gain in content["gains"]:
+        gain.update(paired(content["runs"], gain["noise"], gain["share"], gain["peer"]) or {})
+    content["renewed"] = {
+        "method": method, "machine": surroundings,
+        "command": "python -m benchmarks.screening_labels --train TRAIN.npy --test TEST.npy --labels LABELS.npz "
+        f"--people PEOPLE.npz --json benchmarks/results/screening-labels.json --renew {method}",
+    }  # fmt: skip
 
 
 def _write(
