@@ -126,3 +126,26 @@ def test_a_group_hidden_by_larger_ones_is_found_beside_them():
     group = np.bincount(nearest[:300]).argmax()
     assert np.mean(nearest[:300] == group) > 0.8
     assert np.mean(nearest[300:] == group) < 0.02
+
+
+def test_few_groups_leave_the_variances_that_all_directions_would():
+    from gmmatch.screening.groups import _within
+
+    random = np.random.default_rng(0)
+    centers, weights = 0.3 * random.standard_normal((4, 20)), np.full(4, 0.25)
+    values, vectors = _within(centers, weights)
+    within = np.eye(20) + (vectors * (values - 1.0)) @ vectors.T
+    assert np.allclose(within, np.eye(20) - (centers.T * weights) @ centers)
+    assert np.allclose(vectors.T @ vectors, np.eye(len(values)))
+
+
+def test_a_climb_in_parts_is_a_climb_of_all_rows_at_once(monkeypatch):
+    from gmmatch.screening import groups
+
+    random = np.random.default_rng(0)
+    points = random.standard_normal((500, 6))
+    arguments = points, np.zeros(500), points[:5].T.copy(), np.full(5, 0.03), np.arange(5)
+    whole = groups._step(*arguments, gained=True)[3], *groups._step(*arguments)[:3]
+    monkeypatch.setattr(groups, "_PART_ELEMENTS", 35)
+    parts = groups._step(*arguments, gained=True)[3], *groups._step(*arguments)[:3]
+    assert all(np.allclose(one, other) for one, other in zip(whole, parts, strict=True))

@@ -120,3 +120,27 @@ def test_one_row_and_a_class_of_one_row():
 def test_bad_parameters_are_named(options, words):
     with pytest.raises(InvalidInputError, match=words):
         gm.Robust(k=1, **options).select([[1.0]])
+
+
+def test_rows_that_only_count_for_the_targets_are_sampled_without_bias():
+    from gmmatch.selectors._robust import _counted_rows
+
+    random = np.random.default_rng(0)
+    shares = random.random((5000, 3)).astype(np.float32)
+    open_rows = random.random(5000) < 0.4
+    counted, counts = _counted_rows(shares, open_rows, 500)
+    assert np.isin(np.flatnonzero(open_rows), counted).all()
+    assert len(counted) == open_rows.sum() + 500
+    assert np.array_equal(counts[open_rows[counted]], shares[open_rows])
+    assert np.allclose(counts.sum(axis=0), shares.sum(axis=0), rtol=1e-4)
+
+
+def test_a_class_that_a_sample_would_miss_is_counted_in_full():
+    from gmmatch.selectors._robust import _counted_rows
+
+    shares = np.zeros((1000, 2), dtype=np.float32)
+    shares[:, 0] = 1.0
+    shares[77] = [0.0, 1.0]
+    counted, counts = _counted_rows(shares, np.zeros(1000, dtype=np.bool_), 10)
+    assert np.array_equal(counted, np.arange(1000))
+    assert np.array_equal(counts, shares)
