@@ -74,7 +74,7 @@ class Groups:
         return found
 
 
-def find_groups(white: Array) -> Groups:
+def find_groups(white: Array, rows_per_group: int = _ROWS_PER_GROUP) -> Groups:
     """Return the groups of rows whose mean is 0 and whose scatter is a unit sphere; all the rest is one of them.
 
     Examples
@@ -86,13 +86,13 @@ def find_groups(white: Array) -> Groups:
     >>> bool((groups.scores(white).argmax(axis=1)[:100] != groups.weights.argmax()).all())
     True
     """
-    share = max(2, len(white) // _ROWS_PER_GROUP)
+    share = max(2, len(white) // rows_per_group)
     many = len(white) > _MANY_ROWS
     beside = np.zeros(len(white), dtype=white.dtype)
     starts, weights = _climb(white, beside, _CLIMBS, min(_FIRST, share))
     large = [np.where(mine, 30.0, -30.0).astype(white.dtype) for mine in _large_groups(white)]
     scores = np.column_stack([_whole(white, weights), _scores(white, starts, weights), *large])
-    groups, within = _fit_together(white, _shares(scores), _FIRST_ITERATIONS if many else _ITERATIONS)
+    groups, within = fit_together(white, _shares(scores), _FIRST_ITERATIONS if many else _ITERATIONS)
     scores = groups.scores(white)
     # Where the common scatter is a sphere, a group's direction is that of its centre.
     root = np.linalg.inv(np.linalg.cholesky(within)).T
@@ -101,7 +101,7 @@ def find_groups(white: Array) -> Groups:
     if not len(weights):
         return groups
     scores = np.column_stack([scores, _scores(round_white, starts, weights)])
-    return _fit_together(white, _shares(scores), _LAST_ITERATIONS if many else _ITERATIONS)[0]
+    return fit_together(white, _shares(scores), _LAST_ITERATIONS if many else _ITERATIONS)[0]
 
 
 def _climb(points: Array, beside: Vector, steps: int, most: int) -> tuple[Array, Vector]:
@@ -229,7 +229,7 @@ def valley(places: Vector, mine: Mask, rest: Mask) -> float:
     return float(density[: top + 1].min() / max(float(density[top]), 1e-300))
 
 
-def _fit_together(white: Array, shares: Array, steps: int) -> tuple[Groups, Array]:
+def fit_together(white: Array, shares: Array, steps: int) -> tuple[Groups, Array]:
     """Return the groups that expectation-maximisation leads to, and their common scatter."""
     width = white.shape[1]
     last = -np.inf

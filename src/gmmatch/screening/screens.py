@@ -21,6 +21,7 @@ from gmmatch.screening.contrast import (
 )
 from gmmatch.screening.core import core_screening, leading_axes, robust_center
 from gmmatch.screening.foreign import foreign_odds
+from gmmatch.screening.heaps import heap_odds
 from gmmatch.screening.points import Points
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.types import Indices, Mask, Vector
@@ -161,7 +162,8 @@ def _contrast(
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
     foreign = np.full(len(members), -np.inf)
     # Much that is foreign bends the classes' models: once it is known, they are fitted again without it.
-    for _ in range(2):
+    rounds, heap_searches = 2, 3
+    while rounds:
         used = ~gross & (foreign <= 0.0)
         contrast = contrast_labels(points, codes, used, len(judged))
         clear = contrast.channel.clearness >= _CLEAR
@@ -169,7 +171,15 @@ def _contrast(
         least = threshold(trust[used], tolerance) if used.any() else 0.5
         if method != "auto":
             break
+        if heap_searches:  # first, as they bend the models most; a large one may be found piece by piece
+            heap_searches -= 1
+            odds = heap_odds(points, codes, used, contrast)
+            if (odds > 0.0).any():
+                foreign = np.maximum(foreign, odds)
+                continue
+            heap_searches = 0
         odds = foreign_odds(points, codes, used & (trust >= least), contrast)
+        rounds -= 1
         foreign = np.maximum(foreign, odds)
         if np.count_nonzero(odds > 0.0) <= _BENDS * len(odds):
             break
