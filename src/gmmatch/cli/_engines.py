@@ -43,7 +43,8 @@ AddressOption: TypeAlias = Annotated[
     ),
 ]
 WorkersOption: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Workers of the engine; by default one per CPU, or per GPU of a cluster.")
+    int | None,
+    typer.Option(min=1, help="Workers of the engine; by default one per CPU, or per GPU of a cluster."),
 ]
 SkipOption: TypeAlias = Annotated[
     bool, typer.Option("--skip-unreadable", help="With --engine: go on without shards that cannot be read.")
