@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gmmatch.screening.contrast import FEWEST, Contrast
 from gmmatch.screening.core import leading_directions
+from gmmatch.screening.foreign import Classes
 from gmmatch.screening.groups import GAP, Groups, find_groups, fit_together, valley
 from gmmatch.screening.points import Points
 from gmmatch.screening.sampling import spread_sample
@@ -77,6 +78,7 @@ def _heaps(groups: Groups, white: White, given: Indices, looks_like: Indices) ->
 
 
 def _odds(points: Points, middle: Vector, axes: NDArray[np.float64], groups: Groups, heaps: Mask) -> Vector:
+    """Return how much more likely each row's best heap is than its best other group."""
     odds = np.empty(len(points))
     for positions, block in points.blocks():
         scores = groups.scores((block - middle.astype(block.dtype)) @ axes.astype(block.dtype))
@@ -87,6 +89,8 @@ def _odds(points: Points, middle: Vector, axes: NDArray[np.float64], groups: Gro
 
 def agreement(given: Indices, looks_like: Indices) -> float:
     """Return how much oftener labels agree with what rows look like than by chance: Cohen's kappa.
+
+    0 where there is but one label, for which scikit-learn's has no number.
 
     Examples
     --------
@@ -104,17 +108,12 @@ def agreement(given: Indices, looks_like: Indices) -> float:
 def _blind_groups(nearest: Indices, count: int, given: Indices, looks_like: Indices) -> Mask:
     """Return which groups have labels as mixed as in all rows, that have nothing to do with what rows look like."""
     found = np.zeros(count, dtype=np.bool_)
-    usual = np.bincount(given) / len(given)
+    classes = Classes(given, int(given.max()) + 1, noise=0.0)
     for group in range(count):
         mine = nearest == group
-        size = int(np.count_nonzero(mine))
-        if size < FEWEST:
-            continue
-        shares = np.bincount(given[mine], minlength=len(usual)) / size
-        present = shares > 0
-        told = float(np.sum(shares[present] * np.log(shares[present] / usual[present])))
-        chance = (np.count_nonzero(usual) - 1) / (2.0 * size)
-        found[group] = told - chance < _TOLD and agreement(given[mine], looks_like[mine]) < _IN_HEAP
+        if np.count_nonzero(mine) >= FEWEST:
+            blind = classes.information(mine) < _TOLD
+            found[group] = blind and agreement(given[mine], looks_like[mine]) < _IN_HEAP
     if np.count_nonzero(found[nearest]) < max(FEWEST, _LEAST_SHARE * len(nearest)):
         found[:] = False
     return found
