@@ -58,6 +58,21 @@ def test_bfloat16_stays_bfloat16_between_layers(network):
     assert (low.float() - full).abs().max() < 0.05 * full.abs().max()
 
 
+def test_predictions_and_gradients_do_not_depend_on_the_layout(network):
+    image, times = torch.randn(3, 1, 20, 20), torch.tensor([0, 400, 999])
+    found = []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        network = network.to(memory_format=layout)
+        network.zero_grad()
+        predicted = network(image.contiguous(memory_format=layout), times)
+        predicted.square().mean().backward()
+        found.append([predicted.detach(), *(each.grad for each in network.parameters())])
+    # Some gradients are zero, but for rounding: what is the same for all keys, say, changes no attention.
+    largest = max(float(plain.abs().max()) for plain in found[0])
+    for plain, last in zip(*found, strict=True):
+        assert torch.allclose(plain, last, rtol=1e-3, atol=1e-6 * largest)
+
+
 def test_attention_treats_pixels_as_a_set():
     layer = Attention(16)
     torch.nn.init.normal_(layer.gather.weight)

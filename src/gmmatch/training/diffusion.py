@@ -15,6 +15,7 @@ from torch import nn
 
 from gmmatch.encoders.devices import choose_device, devices_present
 from gmmatch.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch.training.diffusion_execution import Execution, execution_on
 from gmmatch.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch.training.diffusion_sampling import Progress, as_bytes, sample_images
 from gmmatch.training.diffusion_step import DiffusionStep
@@ -92,6 +93,7 @@ def train_diffusion(
     device: str = "auto",
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
+    execution: Execution | None = None,
     progress: Progress | None = None,
 ) -> TrainedDiffusion:
     """Train a network to predict the noise in images, as Ho et al. (2020) do.
@@ -117,6 +119,9 @@ def train_diffusion(
     checkpoint, checkpoint_seconds
         A file to save to from time to time and to go on from if it is there; it is refused if it belongs to
         another run.
+    execution
+        How the network lies in memory and is run, which leaves the numbers as they are but for rounding; by default
+        as :func:`~gmmatch.training.diffusion_execution.execution_on` its device.
     progress
         Called every 100 updates with how many are done and how many there are.
 
@@ -135,7 +140,7 @@ def train_diffusion(
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
-        run = _Run(model.to(place, memory_format=torch.channels_last), recipe, data, seed)
+        run = _Run(model, recipe, data, seed, execution or execution_on(place))
         if checkpoint is not None:
             run.keep_in(Path(checkpoint), checkpoint_seconds)
         run.train(progress)
@@ -149,11 +154,14 @@ def train_diffusion(
 class _Run:
     """One training: what changes from stretch to stretch."""
 
-    def __init__(self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int) -> None:
-        self.model, self.recipe, self.data, self.seed = model.train(), recipe, data, seed
+    def __init__(
+        self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int, execution: Execution
+    ) -> None:
+        model = model.to(data.device, memory_format=execution.memory_format).train()
+        self.model, self.recipe, self.data, self.seed = model, recipe, data, seed
         self.average = copy.deepcopy(model).requires_grad_(False)
         self.optimizer = make_optimizer(model, recipe.updates, data.device)
-        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels)
+        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels, execution=execution)
         self.history: list[tuple[float, float, float]] = []
         self._path: Path | None = None
         self._fingerprint, self._wait = "", 0.0

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.training.diffusion_execution import execution_on
 from gmmatch.training.diffusion_schedule import NoiseSchedule
 from gmmatch.training.modes import evaluating
 
@@ -89,13 +90,17 @@ def sample_images(
     # Drawn at once and on the CPU: the same images whatever the batches, and nearly so whatever the device.
     start = torch.randn(count, *shape, generator=torch.Generator().manual_seed(seed))
     random = torch.Generator(place).manual_seed(seed + 1)
+    execution = execution_on(place)
     on_cuda, total = place.type == "cuda", -(-count // batch_size) * len(times)
     found, done = [], 0
-    with torch.inference_mode(), evaluating(network), torch.autocast("cuda", torch.bfloat16, enabled=on_cuda):
+    with (
+        torch.inference_mode(),
+        evaluating(network),
+        torch.autocast("cuda", torch.bfloat16, enabled=on_cuda),
+        execution.choosing_kernels(),
+    ):
         for first in range(0, count, batch_size):
-            x = start[first : first + batch_size].to(place)
-            if on_cuda and x.dim() == 4:
-                x = x.contiguous(memory_format=torch.channels_last)
+            x = execution.laid_out(start[first : first + batch_size].to(place))
             for time, numbers in zip(times.tolist(), coefficients, strict=True):
                 predicted = network(x, torch.full((len(x),), time, device=place)).float()
                 x = _moved(x, predicted, numbers, clip, random)
