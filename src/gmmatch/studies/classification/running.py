@@ -136,8 +136,12 @@ def typed_command(name: str, size: SizeName, choices: Choices) -> str:
     """
     words = [f"gmmatch reproduce {name} --{size}"]
     for option, value in choices.given().items():
-        if option in ("dataset", "encoder") and (Path(value).exists() or Path(value).suffix == ".npz"):
-            value = Path(value).name
-        text = ",".join(value) if isinstance(value, tuple) else str(value)
-        words.append(f"--{option.replace('_', '-')} {text}")
+        values = value if isinstance(value, tuple) else (str(value),)
+        words.append(f"--{option.replace('_', '-')} {','.join(map(_without_folder, values))}")
     return " ".join(words)
+
+
+def _without_folder(word: str) -> str:
+    """Return the name of a file or folder of this machine, and any other word as it is: a hub's has a slash too."""
+    path = Path(word)
+    return path.name if path.is_absolute() or path.exists() else word
