@@ -199,13 +199,13 @@ def _sampled(scores: Scores, given: Indices, most: int) -> tuple[Scores, Indices
 
 def _fit(scores: Scores, given: Indices, start: Channel, *, even: bool, steps: int = _ITERATIONS) -> Channel:
     joint, trust = start.joint, start.trust
+    rows = np.arange(len(given))
     labels = np.zeros((len(joint), len(given)), dtype=np.float32)
-    labels[given, np.arange(len(given))] = 1.0
+    densities = np.exp(np.float32(trust) * scores)
     for step in range(steps):
-        weights = np.exp(np.float32(trust) * scores)
-        weights *= (joint.T + _TINY).astype(np.float32)[given]
-        weights /= np.einsum("ij->i", weights)[:, None]
-        counted = (labels @ weights).T.astype(np.float64) / len(given)
+        mixed = (joint.T + _TINY).astype(np.float32)
+        labels[given, rows] = 1.0 / (densities @ mixed.T)[rows, given]
+        counted = ((labels @ densities) * mixed).T.astype(np.float64) / len(given)
         moved = _evenly_wrong(joint, counted) if even else _freely_wrong(joint, counted)
         change = float(np.abs(moved - joint).max())
         joint = moved
@@ -214,6 +214,7 @@ def _fit(scores: Scores, given: Indices, start: Channel, *, even: bool, steps: i
             tried = np.maximum(trust * np.exp(np.linspace(-reach, reach, 5)), _LEAST_TRUST)
             found = [_likelihood(scores, given, joint, float(factor)) for factor in tried]
             trust = float(tried[int(np.argmax(found))])
+            densities = np.exp(np.float32(trust) * scores)
         if change < 2e-4 and step > 8:
             break
     return Channel(joint, trust, _likelihood(scores, given, joint, trust))
@@ -255,15 +256,20 @@ def _scaled_likelihood(scores: Scores, given: Indices, shares: Vector) -> float:
 
     def loss(numbers: Vector) -> tuple[float, Vector]:
         trusts = np.exp(numbers[n_classes:])
-        logs = bounded * trusts.astype(np.float32) + numbers[:n_classes].astype(np.float32)
-        logs -= logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs)
-        total = weights.sum(axis=1)
-        value = float(np.mean(logs[rows, given] - np.log(total), dtype=np.float64))
-        apart = weights / -total[:, None]
+        logs = bounded * trusts.astype(np.float32)
+        logs += numbers[:n_classes].astype(np.float32)
+        own = logs[rows, given]
+        weights = np.exp(
+            logs, out=logs
+        )  # the best class of each row scores 0: neither too large nor all too small
+        total = weights @ np.ones(n_classes, dtype=np.float32)
+        value = float(np.mean(own - np.log(total), dtype=np.float64))
+        apart = weights
+        apart *= (-1.0 / total)[:, None]
         apart[rows, given] += 1.0
         slopes = np.einsum("ij,ij->j", apart, bounded).astype(np.float64) * trusts
-        return -value, -np.concatenate([apart.sum(axis=0, dtype=np.float64), slopes]) / n
+        offsets = (np.ones(n, dtype=np.float32) @ apart).astype(np.float64)
+        return -value, -np.concatenate([offsets, slopes]) / n
 
     usual = np.log(shares + 1e-6)
     limits = [(one - _MOST_OFFSET, one + _MOST_OFFSET) for one in usual.tolist()]
@@ -283,9 +289,10 @@ def _clearness(scores: Scores, joint: Joint, trust: float) -> float:
 
 def _likelihood(scores: Scores, given: Indices, joint: Joint, trust: float) -> float:
     """Return the mean log probability of the given labels."""
-    weights = np.exp(np.float32(trust) * scores)  # at most 1: the best class of each row scores 0
-    together = np.einsum("ij,ij->i", weights, (joint.T + _TINY).astype(np.float32)[given])
-    together /= weights @ (joint.sum(axis=1) + _TINY).astype(np.float32)
+    densities = np.exp(np.float32(trust) * scores)  # at most 1: the best class of each row scores 0
+    mixed = np.column_stack([joint + _TINY, joint.sum(axis=1) + _TINY]).astype(np.float32)
+    found = densities @ mixed  # of each label and the row, and of the row alone
+    together = found[np.arange(len(given)), given] / found[:, -1]
     return float(np.mean(np.log(together), dtype=np.float64))
 
 

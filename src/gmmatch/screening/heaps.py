@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.screening.contrast import FEWEST, Contrast
-from gmmatch.screening.core import leading_directions
+from gmmatch.screening.core import roughly_leading
 from gmmatch.screening.foreign import Classes
 from gmmatch.screening.groups import GAP, Groups, find_groups, fit_together, valley
 from gmmatch.screening.points import Points
@@ -43,9 +43,9 @@ def heap_odds(points: Points, given: Indices, used: Mask, contrast: Contrast) ->
     sample = points.gather(fitted)
     middle = sample.mean(axis=0, dtype=np.float64)
     sample -= middle.astype(sample.dtype)
-    scatter = (sample.T @ sample).astype(np.float64) / len(sample)
-    axes = leading_directions(scatter, min(max(len(fitted) // _ROWS_PER_DIRECTION, 2), _WIDTH, points.width))
-    deviations = np.sqrt(np.maximum(np.diag(axes.T @ scatter @ axes), 1e-300))
+    scatter = (sample.T @ sample) / np.float32(len(sample))
+    axes = roughly_leading(scatter, min(max(len(fitted) // _ROWS_PER_DIRECTION, 2), _WIDTH, points.width))
+    deviations = np.sqrt(np.maximum(np.einsum("sp,sp->p", axes, scatter @ axes), 1e-30))
     axes = axes / np.where(deviations > 1e-4 * deviations.max(), deviations, np.inf)
     white = sample @ axes.astype(sample.dtype)
     labels, looks_like = given[fitted], contrast.looks_like[fitted]

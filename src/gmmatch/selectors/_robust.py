@@ -35,6 +35,8 @@ _EXACT_ROWS = 10_000
 _BANDWIDTH_ROWS = 1000
 # Rows that cannot be picked, but count for the targets: two for each pick are enough, and these in all.
 _OTHERS_PER_PICK, _LEAST_OTHERS = 2, 4000
+# Rows that each pick is chosen from: more of them bring it no closer to the target, and each costs its features.
+_CANDIDATES_PER_PICK, _LEAST_CANDIDATES = 16, 500
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class Robust(Selector):
             added = self._readmit(request, group, int(share), open_rows, screened.screening.suspicion)
             short += [(group, int(share), added)] if added else []
         _warn_of_shortage(short)
+        _thin_out(open_rows, request)
         request = replace(request, outside=request.outside | (~open_rows & ~request.inside))
         facts = self._facts(rows, request, screened)
         return Prepared(request, facts, {"screening": screened.details}, screened.screening)
@@ -196,6 +199,16 @@ class Robust(Selector):
         count = self.n_frequencies
         if isinstance(count, bool) or not hasattr(count, "__index__") or count < 1:
             raise InvalidInputError(f"n_frequencies={count!r}: expected a whole number of at least 1.")
+
+
+def _thin_out(open_rows: Mask, request: Request) -> None:
+    """Close rows, evenly spread, of groups that have far more of them than picks to make."""
+    for group, share in zip(request.groups, request.shares, strict=True):
+        mine = group.rows[open_rows[group.rows] & ~request.inside[group.rows] & ~request.outside[group.rows]]
+        most = max(_CANDIDATES_PER_PICK * int(share), _LEAST_CANDIDATES)
+        if len(mine) > most:
+            open_rows[mine] = False
+            open_rows[mine[spread_sample(len(mine), most)]] = True
 
 
 def _warn_of_shortage(short: list[tuple[Group, int, int]]) -> None:
