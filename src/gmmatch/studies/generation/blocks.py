@@ -125,13 +125,14 @@ def only(cells: Cells, name: str) -> str:
 
 
 def seeds_of(cells: Cells) -> str:
-    """Return over how many seeds a mean is taken: ``2``, or ``1 to 2`` where cells differ."""
+    """Return over how many seeds a mean is taken: ``2 seeds``, or ``1 to 2 seeds`` where cells differ."""
     counts: dict[tuple[str, str, str], int] = {}
     for cell in cells:
         key = _place(cell)
         counts[key] = counts.get(key, 0) + 1
     least, most = min(counts.values()), max(counts.values())
-    return str(most) if least == most else f"{least} to {most}"
+    count = str(most) if least == most else f"{least} to {most}"
+    return f"{count} seed" if most == 1 else f"{count} seeds"
 
 
 def _place(cell: Mapping[str, Any]) -> tuple[str, str, str]:

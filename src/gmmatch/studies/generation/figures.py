@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gmmatch.studies import style
 from gmmatch.studies.classification.maps import unpacked
-from gmmatch.studies.classification.tables import METHOD_NAMES
+from gmmatch.studies.classification.tables import METHOD_NAMES, NOT_RUN
 from gmmatch.studies.generation.blocks import Block, blocks_of, words_of
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Picture
@@ -71,7 +71,7 @@ def draw_digits(results: Results) -> Any:
     methods = [method for method in block.methods if any(method in column for column in shown.values())]
     figure = style.new_figure(0.55 + 0.42 * len(methods))
     panels = figure.subplots(len(methods), len(shown), squeeze=False)
-    for column, (corruption, pictures) in zip(panels.T, shown.items(), strict=True):
+    for column, ((corruption, amount), pictures) in zip(panels.T, shown.items(), strict=True):
         for panel, method in zip(column, methods, strict=True):
             panel.set(xticks=(), yticks=())
             for side in panel.spines.values():
@@ -79,20 +79,22 @@ def draw_digits(results: Results) -> Any:
             if method in pictures:
                 strip = pictures[method]
                 panel.imshow(strip[..., 0] if strip.shape[2] == 1 else strip, cmap="gray", vmin=0, vmax=255)
-        column[0].set_title(words_of(corruption), fontsize=10)
+            else:
+                panel.text(0.5, 0.5, NOT_RUN, ha="center", va="center", fontsize=9, transform=panel.transAxes)
+        column[0].set_title(f"{words_of(corruption)}, {amount} kept", fontsize=10)
     for panel, method in zip(panels[:, 0], methods, strict=True):
         panel.set_ylabel(METHOD_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9)
     return figure
 
 
-def _shown(block: Block) -> dict[str, dict[str, NDArray[np.uint8]]]:
-    """Return strips of images by corruption and method, at the amount at which most methods were measured."""
-    found: dict[str, dict[str, NDArray[np.uint8]]] = {}
+def _shown(block: Block) -> dict[tuple[str, str], dict[str, NDArray[np.uint8]]]:
+    """Return strips of images by method, for two corruptions at the amounts at which most methods were measured."""
+    found: dict[tuple[str, str], dict[str, NDArray[np.uint8]]] = {}
     for corruption in dict.fromkeys((block.corruptions[0], block.corruptions[-1])):
         cells = block.cells.where(corruption=corruption, seed=0)
         sizes = {amount: len(cells.where(amount=amount)) for amount in block.amounts}
         chosen = max(sizes, key=lambda amount: (sizes[amount], amount == "40%"))
-        found[corruption] = {
+        found[corruption, chosen] = {
             cell["method"]: np.concatenate(list(unpacked(cell["shown"], tuple(cell["shown_shape"]))), axis=1)
             for cell in cells.where(amount=chosen)
         }
@@ -118,8 +120,9 @@ PICTURES = (
     ),
     Picture(
         draw_digits,
-        "The first digits that the models draw, not chosen: a row per method, trained on 40% of clean images (left) "
-        "and of images of which 30% are spoilt (right).",
+        "The first digits that the models draw, not chosen: a row per method, and a column for the least and for the "
+        "most corruption that was run. Above it stands how many images were spoilt, and how many were kept to train "
+        "on. All models begin from the same noise, and so draw alike.",
         "-digits",
     ),
 )

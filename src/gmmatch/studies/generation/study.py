@@ -88,7 +88,8 @@ STUDY = ImageStudy(
         "Images are drawn by DDIM from averaged weights. The Fréchet distance is to the clean test images, in the "
         "128 features of a small classifier that was trained on all clean training images with seed 0; the "
         "paper's is in those of Inception, which `--downstream inception-2015-12-05.pt` takes from a file. "
-        "Distances in different features cannot be compared with each other. Its figures print no numbers."
+        "Distances in different features cannot be compared with each other, and the paper's figures print no "
+        "numbers: what is compared is who is below whom."
     ),
     full=GenerationPlan(
         "ylecun/mnist",

@@ -27,10 +27,10 @@ def claims_table(block: Block) -> Table:
     """Return the statements with what the numbers say to them."""
     rows = []
     for claim in CLAIMS:
-        verdict = claim.check(block)
-        word = NOT_RUN if verdict is None else ("agrees" if verdict.agrees else "disagrees")
+        found = claim.check(block)
         source = "ours" if claim.source == "ours" else f"`{claim.source}`"
-        rows.append([claim.statement, source, word, "" if verdict is None else verdict.measured])
+        answer = [NOT_RUN, ""] if found is None else [found.word, found.measured]
+        rows.append([claim.statement, source, *answer])
     return Table(
         f"What the paper says, and what we add, held against the distances below ({_setting(block)}).",
         ("statement", "where", "our numbers", "measured"),
@@ -39,9 +39,14 @@ def claims_table(block: Block) -> Table:
 
 
 def distance_table(study: ImageStudy, block: Block, corruption: str) -> Table:
-    """Return the distances under one corruption: method by share kept."""
+    """Return the distances under one corruption: method by share kept, in one line where there are none."""
     amounts = sorted({*block.amounts, *study.full.ratios}, key=amount_size)
     methods = dict.fromkeys((*block.methods, *study.full.methods))
+    cells = block.cells.where(corruption=corruption)
+    caption = f"{words_of(corruption)}: Fréchet distance to real digits, less is better."
+    heads = ("method", *(f"{amount} kept" for amount in amounts))
+    if not len(cells):
+        return Table(caption, heads, [["all of them", *(NOT_RUN for _ in amounts)]])
     rows = []
     for method in sorted(methods, key=list(METHOD_NAMES).index):
         row = [METHOD_NAMES[method]]
@@ -54,13 +59,11 @@ def distance_table(study: ImageStudy, block: Block, corruption: str) -> Table:
             best = min(block.column(corruption, amount).values())
             row.append(f"**{text}**" if found.mean <= best and amount != "100%" else text)
         rows.append(row)
-    cells = block.cells.where(corruption=corruption)
-    caption = f"{words_of(corruption)}: Fréchet distance to real digits, less is better."
-    if len(cells):
-        real = cells.mean("frechet_real")
-        caption += f" Mean ± standard deviation over {seeds_of(cells)} seeds."
-        caption += f" As many real training images have {real:.2f}."
-    return Table(caption, ("method", *(f"{amount} kept" for amount in amounts)), rows)
+    caption += (
+        f" Mean ± standard deviation over {seeds_of(cells)}; as many real training images have "
+        f"{cells.mean('frechet_real'):.2f}."
+    )
+    return Table(caption, heads, rows)
 
 
 def contamination_table(block: Block) -> list[Table]:
