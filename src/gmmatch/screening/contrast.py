@@ -18,7 +18,7 @@ from gmmatch.screening.channel import (
     noisy_channel,
     quick_likelihood,
 )
-from gmmatch.screening.points import Block, Points
+from gmmatch.screening.points import Block, HostSample, Points, Sample
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
@@ -107,7 +107,7 @@ def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> 
     lifted = Points(Rows(block), np.zeros(block.shape[1])).lifted(sample, frequencies)
     folds = _spread_folds(given)
     flat, bent = (
-        _fit(_Sample.of(one, given, folds, n_classes), _FEW_ROUNDS).channel
+        _fit(_Folded.of(HostSample(one), given, folds, n_classes), _FEW_ROUNDS).channel
         for one in (block, lifted.gather(np.arange(len(block))))
     )
     return explains_better(bent, flat, len(block))
@@ -125,13 +125,11 @@ def contrast_rows(points: Points, given: Indices, used: Mask, n_classes: int) ->
     chosen = [np.flatnonzero(used & (folds == fold)) for fold in range(FOLDS)]
     sample = np.concatenate([mine[spread_sample(len(mine), _FITTED_ROWS // FOLDS)] for mine in chosen])
     rounds = _ROUNDS if len(sample) > _COMPARED_ROWS else _MORE_ROUNDS
-    fitted = _fit(_Sample.of(points.gather(sample), given[sample], folds[sample], n_classes), rounds)
+    fitted = _fit(_Folded.of(points.sample(sample), given[sample], folds[sample], n_classes), rounds)
     slopes = np.column_stack([model.slopes for model in fitted.models])
     offsets = np.concatenate([model.offsets for model in fitted.models])
-    scores = np.empty((len(points), n_classes), dtype=np.float32)
-    for positions, block in points.blocks():
-        found = (block @ slopes + offsets).reshape(len(positions), FOLDS, n_classes)
-        scores[positions] = found[np.arange(len(positions)), folds[positions]]
+    every = points.scored(slopes, offsets).reshape(len(points), FOLDS, n_classes)
+    scores: Scores = every[np.arange(len(points)), folds]
     scores -= scores.max(axis=1, keepdims=True)
     looks_like: Indices = scores.argmax(axis=1)
     shares = fitted.channel.responsibilities(scores, given)
@@ -186,26 +184,26 @@ class _Fitted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Folded:
     """Rows that models are fitted to, fold by fold, and Σ x xᵀ of each fold."""
 
-    block: Block
+    points: Sample
     given: Indices
     parts: list[slice]
     whole: list[NDArray[Any]]
     n_classes: int
 
     @classmethod
-    def of(cls, block: Block, given: Indices, folds: Indices, n_classes: int) -> _Sample:
+    def of(cls, points: Sample, given: Indices, folds: Indices, n_classes: int) -> _Folded:
         order = np.argsort(folds, kind="stable")
         if not np.array_equal(order, np.arange(len(order))):
-            block, given = block[order], given[order]
+            points, given = points.ordered(order), given[order]
         ends = np.cumsum(np.bincount(folds, minlength=FOLDS)).tolist()
         parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
         # Shrunk by a hundredth, as wide ones are, single precision is enough.
-        dtype = np.float64 if block.shape[1] <= _FEW_DIRECTIONS else np.float32
-        whole = [(block[part].T @ block[part]).astype(dtype, copy=False) for part in parts]
-        return cls(block, given, parts, whole, n_classes)
+        dtype = np.float64 if points.shape[1] <= _FEW_DIRECTIONS else np.float32
+        whole = [points.gram(part).astype(dtype, copy=False) for part in parts]
+        return cls(points, given, parts, whole, n_classes)
 
 
 class _Sums(NamedTuple):
@@ -217,9 +215,9 @@ class _Sums(NamedTuple):
     all_weights: Vector
 
 
-def _fit(sample: _Sample, rounds: int) -> _Fitted:
+def _fit(sample: _Folded, rounds: int) -> _Fitted:
     """Fit discriminants and channel in turn; the first discriminants believe all labels."""
-    few = sample.block.shape[1] <= _FEW_DIRECTIONS
+    few = sample.points.shape[1] <= _FEW_DIRECTIONS
     shrinkages: tuple[float, ...] = (_LITTLE_SHRINKAGE, *_SHRINKAGES) if few else _SHRINKAGES
     given, n_classes = sample.given, sample.n_classes
     shares = np.zeros((len(given), n_classes), dtype=np.float32)
@@ -250,7 +248,7 @@ def _fit(sample: _Sample, rounds: int) -> _Fitted:
     return _Fitted(best[0], best[1], centers, scatter)
 
 
-def _class_sums(sample: _Sample, shares: Scores) -> list[_Sums]:
+def _class_sums(sample: _Folded, shares: Scores) -> list[_Sums]:
     """Return, for each fold, the classes' sums over the rows that have their label, and over all.
 
     The centre of a class comes from rows with its label alone: rows of no class at all, which look like some
@@ -262,7 +260,7 @@ def _class_sums(sample: _Sample, shares: Scores) -> list[_Sums]:
     both = np.concatenate([own, shares], axis=1)
     found = []
     for part in sample.parts:
-        totals = (both[part].T @ sample.block[part]).astype(np.float64)
+        totals = sample.points.totals(part, both[part]).astype(np.float64)
         weights = both[part].sum(axis=0, dtype=np.float64)
         count = sample.n_classes
         found.append(_Sums(totals[:count], weights[:count], totals[count:], weights[count:]))
@@ -289,11 +287,11 @@ def _class_model(
     return centers, scatter, weights
 
 
-def _judge(sample: _Sample, models: list[list[_Model]], count: int) -> list[Scores]:
+def _judge(sample: _Folded, models: list[list[_Model]], count: int) -> list[Scores]:
     """Return the scores of all rows for each shrinkage, each row's from the other folds; the best is 0."""
-    found = [np.empty((len(sample.block), sample.n_classes), dtype=np.float32) for _ in range(count)]
+    found = [np.empty((len(sample.given), sample.n_classes), dtype=np.float32) for _ in range(count)]
     for part, mine in zip(sample.parts, models, strict=True):
-        scores = sample.block[part] @ np.column_stack([model.slopes for model in mine])
+        scores = sample.points.times(part, np.column_stack([model.slopes for model in mine]))
         scores += np.concatenate([model.offsets for model in mine])
         scores = scores.reshape(len(scores), count, sample.n_classes)
         scores -= scores.max(axis=2, keepdims=True)
@@ -303,7 +301,7 @@ def _judge(sample: _Sample, models: list[list[_Model]], count: int) -> list[Scor
 
 
 def _discriminants(
-    sample: _Sample, sums: list[_Sums], fold: int, shrinkages: tuple[float, ...]
+    sample: _Folded, sums: list[_Sums], fold: int, shrinkages: tuple[float, ...]
 ) -> list[_Model]:
     """Return the linear scores of every class from the other folds, one for each shrinkage."""
     from scipy.linalg import cho_factor, cho_solve

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.gpu.blocks import TensorRows, on_device
 from gmmatch.median.passes import distances_to
 from gmmatch.median.weiszfeld import solve
 from gmmatch.rows import Rows
@@ -62,7 +63,9 @@ def robust_center(rows: Rows, threads: int = 1) -> Center:
     """Return the geometric median of a sample of the rows, and every row's distance to it."""
     sample = rows.subset(spread_sample(len(rows), _FITTED_ROWS))
     point = solve(sample, np.ones(len(sample)), eps=1e-6, max_iter=200, threads=threads).point
-    distances = distances_to(rows, point, threads)
+    distances = (
+        TensorRows(rows).distances_to(point) if on_device(rows) else distances_to(rows, point, threads)
+    )
     return Center(point, distances, float(np.median(distances)))
 
 
@@ -178,6 +181,8 @@ def roughly_leading(scatter: NDArray[Any], width: int) -> NDArray[Any]:
 
 def coordinates(rows: Rows, center: Center, axes: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:
     """Return each row's coordinates along the axes, seen from the centre."""
+    if on_device(rows):
+        return TensorRows(rows).coordinates(center.point, axes.astype(np.float64)).astype(dtype, copy=False)
     points = np.empty((len(rows), axes.shape[1]), dtype=dtype)
     narrow, shift = axes.astype(dtype), (center.point @ axes).astype(dtype)
     for number in range(rows.n_chunks):

@@ -9,7 +9,7 @@ all around it makes up for some preference.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,15 @@ class Kinds:
         # All models on all rows: a copy of each fold's rows would take longer.
         every = points @ np.column_stack(self.slopes).astype(points.dtype)
         every += np.concatenate(self.offsets).astype(points.dtype)
-        found: Array = every.reshape(len(points), len(self.slopes), -1)[np.arange(len(points)), folds]
+        return self._own(every, folds)
+
+    def scores_of_all(self, points: Points, axes: Array, folds: Indices) -> Array:
+        """Return the same of points that are seen along axes, straight from the points."""
+        slopes = axes @ np.column_stack(self.slopes)
+        return self._own(points.scored(slopes, np.concatenate(self.offsets)), folds)
+
+    def _own(self, every: Array, folds: Indices) -> Array:
+        found: Array = every.reshape(len(folds), len(self.slopes), -1)[np.arange(len(folds)), folds]
         return found
 
 
@@ -93,7 +101,7 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     width = min(max(len(fitted) // _ROWS_PER_DIRECTION, _LEAST_WIDTH), _SOUGHT_IN, points.width)
     # The directions need not be exact, only orthogonal.
     axes = leading_directions(contrast.scatter.astype(np.float32), min(_WIDER * width, points.width))
-    sample = residuals.gather(fitted) @ axes
+    sample = residuals.projected(fitted, axes)
     distinct = _distinct(sample)
     if len(distinct) < _FEWEST_ROWS:
         return nothing
@@ -107,12 +115,8 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     foreign = _foreign_kinds(kinds, sample, folds[fitted], nearest, classes, rare)
     if not foreign.any():
         return nothing
-    odds = np.empty(len(points))
-    # The scores straight from the rows: their coordinates along so many axes would take far longer.
-    kinds = replace(kinds, slopes=[axes @ slopes for slopes in kinds.slopes])
-    for positions, block in residuals.blocks():
-        scores = kinds.scores(block, folds[positions])
-        odds[positions] = log_sum(scores[:, foreign]) - log_sum(scores[:, ~foreign])
+    scores = kinds.scores_of_all(residuals, axes, folds).astype(np.float64)
+    odds: Vector = log_sum(scores[:, foreign]) - log_sum(scores[:, ~foreign])
     odds += _ODDS
     return odds
 

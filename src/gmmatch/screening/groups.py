@@ -66,11 +66,16 @@ class Groups:
     weights: Vector
     slopes: Array
 
+    @property
+    def offsets(self) -> Vector:
+        """What is added to ``points @ slopes`` for the scores."""
+        found: Vector = np.log(self.weights) - 0.5 * np.einsum("gp,pg->g", self.centers, self.slopes)
+        return found
+
     def scores(self, points: Array) -> Array:
         """Return log(weight · density) of each row in each group, but for a number per row."""
-        offsets = np.log(self.weights) - 0.5 * np.einsum("gp,pg->g", self.centers, self.slopes)
         found: Array = points @ self.slopes.astype(points.dtype)
-        found += offsets.astype(points.dtype)
+        found += self.offsets.astype(points.dtype)
         return found
 
 

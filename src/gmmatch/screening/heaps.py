@@ -79,11 +79,12 @@ def _heaps(groups: Groups, white: White, given: Indices, looks_like: Indices) ->
 
 def _odds(points: Points, middle: Vector, axes: NDArray[np.float64], groups: Groups, heaps: Mask) -> Vector:
     """Return how much more likely each row's best heap is than its best other group."""
-    odds = np.empty(len(points))
-    for positions, block in points.blocks():
-        scores = groups.scores((block - middle.astype(block.dtype)) @ axes.astype(block.dtype))
-        # Not sums: groups too small to be judged may lie in a heap, and each would vouch for its rows.
-        odds[positions] = scores[:, heaps].max(axis=1) - scores[:, ~heaps].max(axis=1, initial=-np.inf)
+    # Straight from the rows: their coordinates along the axes are not needed for anything else.
+    slopes = axes @ groups.slopes
+    scores = points.scored(slopes, groups.offsets - middle @ slopes)
+    # Not sums: groups too small to be judged may lie in a heap, and each would vouch for its rows.
+    odds: Vector = scores[:, heaps].max(axis=1).astype(np.float64)
+    odds -= scores[:, ~heaps].max(axis=1, initial=-np.inf)
     return odds
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,48 @@ Block = NDArray[np.float32]
 
 _BLOCK_ELEMENTS = 1 << 21
 _DISTANCES = (0.02, 0.5)
+
+
+class Sample(Protocol):
+    """Some points, wherever they are, and their products with small matrices, which come as NumPy arrays."""
+
+    shape: tuple[int, int]
+
+    def ordered(self, order: Indices) -> Sample:
+        """Return the points in another order."""
+
+    def gram(self, part: slice) -> NDArray[np.float32]:
+        """Return Σ x xᵀ over a part of the points."""
+
+    def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return Σ wᵢ xᵢ over a part of the points, for each column of their weights."""
+
+    def times(self, part: slice, slopes: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the products of a part of the points with the columns of ``slopes``."""
+
+
+class HostSample:
+    """Points in memory."""
+
+    def __init__(self, values: Block) -> None:
+        self.values = values
+        self.shape = (int(values.shape[0]), int(values.shape[1]))
+
+    def ordered(self, order: Indices) -> HostSample:
+        """Return the points in another order."""
+        return HostSample(self.values[order])
+
+    def gram(self, part: slice) -> NDArray[np.float32]:
+        """Return Σ x xᵀ."""
+        return self.values[part].T @ self.values[part]
+
+    def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return Σ wᵢ xᵢ for each column of weights."""
+        return weights.T @ self.values[part]
+
+    def times(self, part: slice, slopes: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the points' products with the columns of ``slopes``."""
+        return self.values[part] @ slopes.astype(np.float32, copy=False)
 
 
 @dataclass(frozen=True)
@@ -110,9 +152,36 @@ class Points:
             block -= self.centers[self.given[positions]]
         return block
 
-    def blocks(self) -> Iterator[tuple[Indices, Block]]:
-        """Yield runs of positions and their points."""
+    def sample(self, positions: Indices) -> Sample:
+        """Return the points at these positions, to be multiplied."""
+        return HostSample(self.gather(positions))
+
+    def projected(self, positions: Indices, axes: NDArray[Any]) -> Block:
+        """Return the coordinates of the points at these positions along ``axes``.
+
+        Examples
+        --------
+        >>> points = Points(Rows(np.array([[1.0, 2.0]])), np.zeros(2))
+        >>> points.projected(np.array([0]), np.array([[1.0], [1.0]]))
+        array([[3.]], dtype=float32)
+        """
+        return self.gather(positions) @ axes.astype(np.float32)
+
+    def scored(self, slopes: NDArray[Any], offsets: NDArray[Any]) -> Block:
+        """Return ``points @ slopes + offsets`` of all points, read block by block.
+
+        Examples
+        --------
+        >>> points = Points(Rows(np.array([[1.0], [2.0]])), np.zeros(1))
+        >>> points.scored(np.array([[2.0, 0.0]]), np.array([1.0, 5.0]))
+        array([[3., 5.],
+               [5., 5.]], dtype=float32)
+        """
+        found = np.empty((len(self), slopes.shape[1]), dtype=np.float32)
+        narrow = slopes.astype(np.float32)
         step = max(1, _BLOCK_ELEMENTS // self.rows.n_features)
         for first in range(0, len(self), step):
             positions = np.arange(first, min(first + step, len(self)))
-            yield positions, self.gather(positions)
+            np.matmul(self.gather(positions), narrow, out=found[first : first + step])
+        found += offsets.astype(np.float32)
+        return found

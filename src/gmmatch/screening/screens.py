@@ -20,9 +20,9 @@ from gmmatch.screening.contrast import (
     threshold,
 )
 from gmmatch.screening.core import core_screening, leading_axes, robust_center
+from gmmatch.screening.device_points import points_of
 from gmmatch.screening.foreign import foreign_odds
 from gmmatch.screening.heaps import heap_odds
-from gmmatch.screening.points import Points
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import check_rows
@@ -156,7 +156,7 @@ def _contrast(
     members, codes = members[order], codes[order]
     center = robust_center(rows, threads)
     gross = center.gross[members]
-    points = Points(rows.subset(members), center.point, center.typical or 1.0)
+    points = points_of(rows.subset(members), center.point, center.typical or 1.0)
     width = int(np.clip(len(members) // _ROWS_PER_DIRECTION, _LEAST_WIDTH, _WIDTH))
     if rows.n_features > width:
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.feature_maps import FourierFeatures
+from gmmatch.gpu.blocks import on_device
+from gmmatch.gpu.features import features_on_device, fits_on_device, match_on_device, means_on_device
+from gmmatch.gpu.tensor_source import TensorSource
 from gmmatch.kernel_means import row_means
 from gmmatch.kernels import RBF
 from gmmatch.labels import Group
@@ -43,7 +46,8 @@ _CANDIDATES_PER_PICK, _LEAST_CANDIDATES = 16, 500
 class RobustFacts:
     """What groups are picked by: which rows count, and the features and targets where there are any.
 
-    ``values`` holds the features of the rows numbered ``counted``, where memory allows for it.
+    ``values`` holds the features of the rows numbered ``counted``, where memory allows for it: an array, or a
+    tensor on the device that holds the rows.
     """
 
     rows: Rows
@@ -52,7 +56,12 @@ class RobustFacts:
     counted: Indices
     features: FourierFeatures | None = None
     targets: dict[Any, Vector] | None = None
-    values: NDArray[np.float32] | None = None
+    values: Any = None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the features are on a device."""
+        return self.values is not None and not isinstance(self.values, np.ndarray)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -109,7 +118,9 @@ class Robust(Selector):
         wanted[task.already] = True
         positions = np.flatnonzero(wanted)
         mine = task.row_numbers[positions]
-        if facts.values is not None:
+        if facts.on_device:
+            rows = Rows(TensorSource(facts.values), np.searchsorted(facts.counted, mine))
+        elif facts.values is not None:
             rows = Rows(facts.values, np.searchsorted(facts.counted, mine))
         else:
             rows = Rows(narrow_features(facts.features, facts.rows.subset(mine)))
@@ -118,8 +129,29 @@ class Robust(Selector):
             rows, target, task.k, available=task.available[positions],
             already=np.searchsorted(positions, task.already), memory_limit=limit, threads=task.threads,
         )  # fmt: skip
-        details = {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_frequencies": self.n_frequencies}
-        return GroupResult(Picks(positions[picks.order], picks.residuals), details)
+        return GroupResult(Picks(positions[picks.order], picks.residuals), self._kernel_details(facts))
+
+    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+        facts: RobustFacts = tasks[0].facts
+        # The walks on a device begin at the target; one that goes on from earlier picks is made here.
+        if not facts.on_device or facts.targets is None or any(len(task.already) for task in tasks):
+            return super()._run(tasks)
+        found = [GroupResult(Picks.join([]), {}) for _ in tasks]
+        asked = [number for number, task in enumerate(tasks) if task.k]
+        positions = [np.flatnonzero(tasks[number].available) for number in asked]
+        members = [
+            np.searchsorted(facts.counted, tasks[number].row_numbers[mine])
+            for number, mine in zip(asked, positions, strict=True)
+        ]
+        targets = [facts.targets[tasks[number].label] for number in asked]
+        every = match_on_device(facts.values, members, targets, [tasks[number].k for number in asked])
+        for number, mine, picks in zip(asked, positions, every, strict=True):
+            details = {**self._kernel_details(facts), "device": str(facts.values.device)}
+            found[number] = GroupResult(Picks(mine[picks.order], picks.residuals), details)
+        return found
+
+    def _kernel_details(self, facts: RobustFacts) -> dict[str, Any]:
+        return {"kernel": "rbf", "bandwidth": facts.bandwidth, "n_frequencies": self.n_frequencies}
 
     def _match_exactly(self, task: GroupTask, facts: RobustFacts) -> GroupResult:
         kernel = RBF(facts.bandwidth)
@@ -142,7 +174,8 @@ class Robust(Selector):
             added = self._readmit(request, group, int(share), open_rows, screened.screening.suspicion)
             short += [(group, int(share), added)] if added else []
         _warn_of_shortage(short)
-        _thin_out(open_rows, request)
+        if not _in_the_kernel_itself(request, screened):
+            _thin_out(open_rows, request)
         request = replace(request, outside=request.outside | (~open_rows & ~request.inside))
         facts = self._facts(rows, request, screened)
         return Prepared(request, facts, {"screening": screened.details}, screened.screening)
@@ -159,9 +192,8 @@ class Robust(Selector):
     def _facts(self, rows: Rows, request: Request, screened: Screened) -> RobustFacts:
         kept = screened.screening.kept
         bandwidth = _bandwidth(rows, [group.rows[kept[group.rows]] for group in request.groups])
-        largest = max(len(group.rows) for group in request.groups)
         open_rows = ~request.outside | request.inside
-        if screened.responsibilities is None and largest <= _EXACT_ROWS:
+        if _in_the_kernel_itself(request, screened):
             return RobustFacts(rows, kept, bandwidth, np.flatnonzero(open_rows))
         shares = self._shares_of_groups(request, screened)
         others = max(_LEAST_OTHERS, _OTHERS_PER_PICK * int(np.sum(request.shares)))
@@ -169,10 +201,14 @@ class Robust(Selector):
         width = 2 * int(self.n_frequencies)
         features = FourierFeatures(RBF(bandwidth), width, random_state=request.seed)
         features.fit(rows.subset(spread_sample(len(rows), _BANDWIDTH_ROWS)))
-        values = None
-        if 4 * len(counted) * width <= GRAM_LIMIT:
-            values = np.empty((len(counted), width), dtype=np.float32)
-        means = shared_means(features, rows.subset(counted), shares, values)
+        among = rows.subset(counted)
+        if on_device(rows) and fits_on_device(among, width):
+            values = features_on_device(features, among)
+            means = means_on_device(values, shares)
+        else:
+            fits = 4 * len(counted) * width <= GRAM_LIMIT
+            values = np.empty((len(counted), width), dtype=np.float32) if fits else None
+            means = shared_means(features, among, shares, values)
         targets = {group.label: mean for group, mean in zip(request.groups, means, strict=True)}
         return RobustFacts(rows, kept, bandwidth, counted, features, targets, values)
 
@@ -199,6 +235,13 @@ class Robust(Selector):
         count = self.n_frequencies
         if isinstance(count, bool) or not hasattr(count, "__index__") or count < 1:
             raise InvalidInputError(f"n_frequencies={count!r}: expected a whole number of at least 1.")
+
+
+def _in_the_kernel_itself(request: Request, screened: Screened) -> bool:
+    """Return whether the rows are few enough for the kernel, and belong to one group each."""
+    return (
+        screened.responsibilities is None and max(len(group.rows) for group in request.groups) <= _EXACT_ROWS
+    )
 
 
 def _thin_out(open_rows: Mask, request: Request) -> None:
