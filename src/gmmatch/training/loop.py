@@ -52,8 +52,6 @@ class Trained:
         Time in the loop, without setting up and testing; on CUDA the capture of the step is counted in.
     n_rows
         Images trained on.
-    compiled
-        Whether the network's call was compiled.
     """
 
     model: nn.Module
@@ -61,7 +59,6 @@ class Trained:
     history: tuple[Epoch, ...]
     seconds: float
     n_rows: int
-    compiled: bool = False
 
     @property
     def accuracy(self) -> float:
@@ -85,7 +82,6 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
     progress: Progress | None = None,
-    compiled: bool | str = False,
 ) -> Trained:
     """Train a network from scratch.
 
@@ -122,11 +118,6 @@ def train(
         How long to train before saving again.
     progress
         Called after every epoch with the epochs done and their number.
-    compiled
-        Compile the network's call with ``torch.compile`` in the first step, on CUDA and if Triton is there;
-        with the name of a backend, on any device. That takes a while, but once for all networks of the kind
-        that a process trains on batches of this size; after eight kinds and sizes, torch compiles no more.
-        Weights, checkpoints and ``model`` are as without it; where it fails, there is a warning.
 
     Examples
     --------
@@ -149,7 +140,7 @@ def train(
     with torch.random.fork_rng(devices=[data.device] if data.device.type == "cuda" else []):
         torch.manual_seed(seed)
         model = _make_model(network, classes, data, network_options or {})
-        run = _Run(model, plan, data, seed, on_batch, compiled)
+        run = _Run(model, plan, data, seed, on_batch)
         if checkpoint is not None:
             run.keep_in(Path(checkpoint), checkpoint_seconds, network, network_options or {})
         run.train(progress)
@@ -162,25 +153,20 @@ def train(
                 test_images, test_labels, device=data.device, mean=data.mean, deviation=data.deviation
             )
         accuracies = accuracy(model, tested, plan.top)
-    seconds = sum(each.seconds for each in run.history)
-    return Trained(model, accuracies, tuple(run.history), seconds, len(data), run.step.compiled)
+    return Trained(
+        model, accuracies, tuple(run.history), sum(each.seconds for each in run.history), len(data)
+    )
 
 
 class _Run:
     """One training: what changes from epoch to epoch."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        recipe: Recipe,
-        data: Images,
-        seed: int,
-        on_batch: OnBatch | None,
-        compiled: bool | str,
+        self, model: nn.Module, recipe: Recipe, data: Images, seed: int, on_batch: OnBatch | None
     ) -> None:
         self.model, self.recipe, self.data, self.seed, self.on_batch = model, recipe, data, seed, on_batch
         self.optimizer = make_optimizer(model, recipe, data.device)
-        self.step = TrainingStep(model, self.optimizer, recipe, compiled=compiled)
+        self.step = TrainingStep(model, self.optimizer, recipe)
         self.history: list[Epoch] = []
         self._path: Path | None = None
         self._fingerprint, self._wait = "", 0.0

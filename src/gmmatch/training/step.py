@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gmmatch.training.compiling import choose_backend, compiled_call, warn_not_compiled
 from gmmatch.training.recipes import Recipe
 
 
@@ -50,39 +49,20 @@ class TrainingStep:
     On CUDA the first call captures forward, backward and update in a graph: launching hundreds of small
     kernels takes longer than running them. The model and the optimizer are left as they were before the
     capture. ``loss_sum`` and ``correct`` add up over calls until :meth:`totals` reads them.
-
-    ``compiled`` is as in :func:`~gmmatch.training.compiling.choose_backend`: the model's call is compiled in
-    the first step. Where that fails, there is a warning, and the steps are made without it.
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        recipe: Recipe,
-        *,
-        compiled: bool | str = False,
-    ) -> None:
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, recipe: Recipe) -> None:
         self.model, self.optimizer, self.recipe = model, optimizer, recipe
         self.device = next(model.parameters()).device
         # Apple's GPUs have no float64.
         precise = torch.float32 if self.device.type == "mps" else torch.float64
         self.loss_sum = torch.zeros((), dtype=precise, device=self.device)
         self.correct = torch.zeros((), dtype=torch.int64, device=self.device)
-        self._predict: Callable[..., Any] = model
-        self._backend = choose_backend(compiled, self.device)  # None as well once it was tried
         self._graph: torch.cuda.CUDAGraph | None = None
         self._inputs = self._codes = self._logits = torch.empty(0)
 
-    @property
-    def compiled(self) -> bool:
-        """Whether the model's call is compiled: known after the first step."""
-        return self._predict is not self.model
-
     def __call__(self, inputs: Tensor, codes: Tensor, rate: float) -> Tensor:
         """Make one step and return the logits; they are overwritten by the next step."""
-        if self._backend is not None:
-            self._compile(inputs, codes, self._backend)
         if self.device.type != "cuda":
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
@@ -107,7 +87,7 @@ class TrainingStep:
     def _work(self, inputs: Tensor, codes: Tensor) -> Tensor:
         self.optimizer.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            logits: Tensor = self._predict(inputs)
+            logits: Tensor = self.model(inputs)
         logits = logits.float()
         smoothing = self.recipe.label_smoothing
         loss = nn.functional.cross_entropy(logits, codes, label_smoothing=smoothing)
@@ -118,44 +98,21 @@ class TrainingStep:
             self.correct += (logits.argmax(dim=1) == codes).sum()
         return logits.detach()
 
-    def _compile(self, inputs: Tensor, codes: Tensor, backend: str) -> None:
-        """Compile the model's call and make sure of it by a step that is undone; leave it as it is if that fails."""
-        self._backend = None
-        try:
-            self._predict = compiled_call(self.model, backend)
-            if self.device.type == "cuda":
-                self._capture(inputs, codes)
-            else:
-                self._rehearse(inputs, codes)
-        except Exception as error:  # a compiler fails in ways of its own
-            self._predict, self._graph = self.model, None
-            warn_not_compiled(error)
-
-    def _rehearse(self, inputs: Tensor, codes: Tensor) -> None:
-        restore = _remember(self.model, self.optimizer, [self.loss_sum, self.correct])
-        try:
-            with torch.random.fork_rng(devices=[]):
-                self._work(inputs, codes)
-        finally:
-            restore()
-
     def _capture(self, inputs: Tensor, codes: Tensor) -> None:
         self._inputs, self._codes = inputs.clone(), codes.clone()
         restore = _remember(self.model, self.optimizer, [self.loss_sum, self.correct])
-        try:
-            # A few steps on a stream of their own let libraries choose kernels and allocate before the capture.
-            stream = torch.cuda.Stream(self.device)
-            stream.wait_stream(torch.cuda.current_stream(self.device))
-            with torch.cuda.stream(stream):
-                for _ in range(3):
-                    self._work(self._inputs, self._codes)
-            torch.cuda.current_stream(self.device).wait_stream(stream)
-            self.optimizer.zero_grad(set_to_none=True)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._logits = self._work(self._inputs, self._codes)
-        finally:
-            restore()
+        # A few steps on a stream of their own let libraries choose kernels and allocate before the capture.
+        stream = torch.cuda.Stream(self.device)
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                self._work(self._inputs, self._codes)
+        torch.cuda.current_stream(self.device).wait_stream(stream)
+        self.optimizer.zero_grad(set_to_none=True)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._logits = self._work(self._inputs, self._codes)
+        restore()
 
 
 def _remember(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import InvalidInputError, MissingDependencyError
@@ -98,24 +97,7 @@ def train_network(
         seed=seed,
         device=device,
         on_batch=on_batch,
-        compiled=compile_networks(),
     )
-
-
-def compile_networks() -> bool | str:
-    """Return whether to compile what is trained, or by which backend: as ``GMMATCH_COMPILE`` says, else not.
-
-    A variable, as it decides how fast a cell is measured and not what is measured: cells are kept either way.
-
-    Examples
-    --------
-    >>> from unittest.mock import patch
-    >>> with patch.dict(os.environ, {"GMMATCH_COMPILE": "1"}):
-    ...     compile_networks()
-    True
-    """
-    chosen = os.environ.get("GMMATCH_COMPILE", "")
-    return {"": False, "0": False, "1": True}.get(chosen, chosen)
 
 
 def probe_accuracy(
