@@ -227,10 +227,14 @@ def test_a_step_in_bfloat16_moves_weights_in_float32(squares):
     assert ends[torch.bfloat16] == pytest.approx(ends[torch.float32], rel=0.02)
 
 
-def test_gradients_arrive_whatever_their_layout(squares):
+@pytest.mark.parametrize("filled_up", [False, True])
+def test_gradients_arrive_whatever_their_layout(squares, filled_up, monkeypatch):
     from gmmatch.training.diffusion_step import DiffusionStep
-    from gmmatch.training.networks.unet import UNet
+    from gmmatch.training.networks.unet import EdgeConvolution, UNet
     from gmmatch.training.step import make_optimizer
+
+    if filled_up:  # as on CUDA
+        monkeypatch.setattr(EdgeConvolution, "forward", EdgeConvolution.filled_up)
 
     model = UNet(1, width=8, levels=2).to(memory_format=torch.channels_last)
     pixels, rows = torch.from_numpy(squares[..., None]), torch.arange(8)
@@ -289,6 +293,22 @@ def test_weights_and_images_lie_as_the_execution_says(squares):
             step(torch.arange(8), torch.arange(8), 1e-3)
     assert seen == [(108, 1, 18, 3), (108, 36, 6, 1)]
     assert execution_on("cpu") == ELSEWHERE
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_on_cuda_fused_norms_leave_the_training_as_it_is(squares, monkeypatch):
+    from gmmatch.training.networks import fused_norm
+
+    recipe = DiffusionRecipe("short", steps=300, batch_size=32, learning_rate=1e-3, width=16, levels=2)
+    runs = [train_diffusion(squares, recipe=recipe, device="cuda")]
+    monkeypatch.setattr(fused_norm, "uses_kernels", lambda x: False)
+    runs.append(train_diffusion(squares, recipe=recipe, device="cuda"))
+    fused, plain = runs
+    assert plain.losses[-1] < 0.5 * plain.losses[0]
+    assert fused.losses == pytest.approx(plain.losses, rel=0.03)
+    for name, value in plain.model.state_dict().items():
+        other = fused.model.state_dict()[name]
+        assert (value - other).norm() < 0.1 * value.norm() + 1e-3
 
 
 def test_the_average_follows_the_weights_and_is_not_the_initial_ones(squares):

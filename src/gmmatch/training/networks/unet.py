@@ -9,8 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.training.networks.fused_norm import FusedNorm
 
 _GROUPS = 8
+
+# Tensor cores take eight channels at a time.
+_LEAST_CHANNELS = 8
 
 
 class UNet(nn.Module):
@@ -57,7 +61,7 @@ class UNet(nn.Module):
             nn.Linear(width, embedded), nn.SiLU(), nn.Linear(embedded, embedded), nn.SiLU()
         )
         widths = [width * 2**level for level in range(levels)]
-        self.first = nn.Conv2d(channels, width, 3, padding=1)
+        self.first = EdgeConvolution(channels, width, 3, padding=1)
         self.down, self.shrink = nn.ModuleList(), nn.ModuleList()
         before = width
         for level, wide in enumerate(widths):
@@ -71,7 +75,7 @@ class UNet(nn.Module):
         for wide in reversed(widths):
             self.up.append(_blocks(before + wide, wide, embedded, blocks))
             before = wide
-        self.last = nn.Sequential(_Norm(width), nn.SiLU(), nn.Conv2d(width, channels, 3, padding=1))
+        self.last = _normed(width, EdgeConvolution(width, channels, 3, padding=1))
         # The best constant guess at noise of mean zero: training starts from a loss of one.
         _start_at_zero(self.last[2])
 
@@ -117,19 +121,18 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, embedded: int) -> None:
         super().__init__()
-        self.before = nn.Sequential(_Norm(inputs), nn.SiLU(), nn.Conv2d(inputs, outputs, 3, padding=1))
+        self.before = _normed(inputs, nn.Conv2d(inputs, outputs, 3, padding=1))
         self.time = nn.Linear(embedded, 2 * outputs)
-        self.norm = _Norm(outputs)
-        self.after = nn.Sequential(nn.SiLU(), nn.Conv2d(outputs, outputs, 3, padding=1))
+        self.norm = FusedNorm(_GROUPS, outputs, silu=True)
+        # As in _normed, the norm has done what stands first.
+        self.after = nn.Sequential(nn.Identity(), nn.Conv2d(outputs, outputs, 3, padding=1))
         self.skip = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
         # A block that starts as its short cut lets the gradient through from the first step on.
         _start_at_zero(self.after[1])
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
         """Return maps of the same size with other channels."""
-        scale, shift = self.time(embedding)[:, :, None, None].chunk(2, dim=1)
-        inner = torch.addcmul(shift, self.norm(self.before(x)), scale + 1.0)
-        found: Tensor = self.skip(x) + self.after(inner)
+        found: Tensor = self.skip(x) + self.after(self.norm(self.before(x), self.time(embedding)))
         return found
 
 
@@ -150,7 +153,7 @@ class Attention(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.heads = channels // 32 if channels % 32 == 0 else 1
-        self.norm = _Norm(channels)
+        self.norm = FusedNorm(_GROUPS, channels)
         self.project = nn.Conv2d(channels, 3 * channels, 1)
         self.gather = nn.Conv2d(channels, channels, 1)
         _start_at_zero(self.gather)
@@ -168,21 +171,28 @@ class Attention(nn.Module):
         return x + gathered
 
 
-class _Norm(nn.GroupNorm):
-    """Group normalisation in the type of its input.
+class EdgeConvolution(nn.Conv2d):
+    """A convolution from or to the few channels of an image; on CUDA they are filled up with zeros to eight.
 
-    Automatic casting would return float32, which the convolution after it casts back: two more passes over
-    memory. The sums inside are in float32 either way.
+    Examples
+    --------
+    >>> EdgeConvolution(1, 16, 3, padding=1)(torch.zeros(2, 1, 7, 7)).shape
+    torch.Size([2, 16, 7, 7])
     """
 
-    def __init__(self, channels: int) -> None:
-        super().__init__(_GROUPS, channels)
-
     def forward(self, x: Tensor) -> Tensor:
-        with torch.autocast(x.device.type, enabled=False):
-            return functional.group_norm(
-                x, self.num_groups, self.weight.to(x.dtype), self.bias.to(x.dtype), self.eps
-            )
+        """Return what a convolution returns."""
+        return self.filled_up(x) if x.is_cuda else super().forward(x)
+
+    def filled_up(self, x: Tensor) -> Tensor:
+        """Return the same from more channels: those of x and of the result that are missing are zero."""
+        outputs, inputs = self.weight.shape[:2]
+        into, out = max(0, _LEAST_CHANNELS - inputs), max(0, _LEAST_CHANNELS - outputs)
+        last = torch.channels_last
+        x = functional.pad(x, (0, 0, 0, 0, 0, into)).contiguous(memory_format=last)
+        weight = functional.pad(self.weight, (0, 0, 0, 0, 0, into, 0, out)).contiguous(memory_format=last)
+        bias = None if self.bias is None else functional.pad(self.bias, (0, out))
+        return functional.conv2d(x, weight, bias, self.stride, self.padding)[:, :outputs]
 
 
 def embed_times(times: Tensor, width: int) -> Tensor:
@@ -203,6 +213,11 @@ def _blocks(inputs: int, outputs: int, embedded: int, count: int) -> nn.ModuleLi
     return nn.ModuleList(
         ResidualBlock(inputs if number == 0 else outputs, outputs, embedded) for number in range(count)
     )
+
+
+def _normed(inputs: int, convolution: nn.Conv2d) -> nn.Sequential:
+    # Something stands where SiLU stood before the norm did both: weights that were saved keep their names.
+    return nn.Sequential(FusedNorm(_GROUPS, inputs, silu=True), nn.Identity(), convolution)
 
 
 def _start_at_zero(layer: nn.Module) -> None:
