@@ -2,7 +2,8 @@
 
 python -m benchmarks.diffusion --output benchmarks/results/diffusion.json
 
-Runs on random images of MNIST's size; on a GPU the bare network's work is captured in a graph, on ready tensors.
+Runs on random images of MNIST's size. The bare network is the same one, lies in memory and has its kernels chosen in
+the same way; on a GPU its work is captured in a graph, on ready tensors.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import torch
 
 from benchmarks import machine
 from gmmatch.training.diffusion import FAST, DiffusionRecipe, train_diffusion
+from gmmatch.training.diffusion_execution import execution_on
 from gmmatch.training.diffusion_sampling import sample_images
 from gmmatch.training.networks.unet import UNet
 
 
 def seconds_of(work: Callable[[], object], repeats: int, device: str) -> float:
     """Seconds of one call: replayed from a graph on CUDA, as it is elsewhere."""
-    call = captured(work) if device == "cuda" else work
-    for _ in range(max(2, repeats // 10)):
-        call()
+    with execution_on(device).choosing_kernels():
+        call = captured(work) if device == "cuda" else work
+        for _ in range(max(2, repeats // 10)):
+            call()
     wait(device)
     begin = time.perf_counter()
     for _ in range(repeats):
@@ -57,11 +60,11 @@ def wait(device: str) -> None:
 
 def bare_network(recipe: DiffusionRecipe, device: str) -> UNet:
     made = UNet(1, recipe.width, recipe.levels, recipe.blocks)
-    return made.to(device, memory_format=torch.channels_last)
+    return made.to(device, memory_format=execution_on(device).memory_format)
 
 
 def inputs(count: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    images = torch.randn(count, 1, 28, 28, device=device).contiguous(memory_format=torch.channels_last)
+    images = execution_on(device).laid_out(torch.randn(count, 1, 28, 28, device=device))
     return images, torch.randint(1000, (count,), device=device)
 
 
