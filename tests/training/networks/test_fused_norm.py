@@ -58,9 +58,7 @@ def test_the_formula(silu, modulated):
 
 
 @needs_kernels
-@pytest.mark.parametrize(
-    "shape", [(2, 32, 7, 7), (3, 96, 28, 28), (2, 24, 5, 3), (2, 8, 1, 1), (5, 256, 14, 13)]
-)
+@pytest.mark.parametrize("shape", [(3, 96, 28, 28), (2, 64, 14, 13), (2, 24, 5, 3), (2, 8, 1, 1)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("silu", "modulated"), [(True, True), (True, False), (False, False)])
