@@ -8,6 +8,7 @@ import pytest
 
 from gmmatch.studies.classification.agreement import (
     agreement_lines,
+    correlation_lines,
     first_places,
     rank_correlation,
     variant_lines,
@@ -113,3 +114,14 @@ def test_a_method_that_the_paper_does_not_have_takes_no_first_place() -> None:
     measured = results(*(cell(name, value) for name, value in values.items()))
     assert first_places(measured, NOISE) == (1, 1)
     assert "Best of all: at 20% robust" in agreement_lines(measured, NOISE)[0].replace("Robust", "robust")
+
+
+def test_accuracy_is_held_against_the_share_of_bad_rows_over_picks_that_are_mostly_good() -> None:
+    shares = {"random": 0.4, "easy": 0.1, "moderate": 0.3, "gm-matching": 0.2}
+    falling = [cell(name, 0.9 - share, contamination=share) for name, share in shares.items()]
+    # Picks that are mostly bad would decide the correlation alone.
+    [line] = correlation_lines(results(*falling, cell("hard", 0.95, contamination=0.9)))
+    assert line.endswith("resnet50 from scratch (paper-cifar)): -1.00 at 20% (4).")
+    rising = [cell(name, 0.5 + share, contamination=share) for name, share in shares.items()]
+    assert "+1.00 at 20% (4)" in correlation_lines(results(*rising))[0]
+    assert correlation_lines(results(*falling[:3])) == []

@@ -82,11 +82,7 @@ def contamination_lines(results: Results) -> list[str]:
         seen.add(picks)
         told = []
         for amount in block.amounts:
-            shares = {
-                method: float(np.mean([cell["contamination"] for cell in found]))
-                for method in block.cells.distinct("method")
-                if (found := [c for c in block.cells.where(method=method, amount=amount) if "error" not in c])
-            }
+            shares = _bad_shares(block, amount)
             if OWN not in shares or "random" not in shares or amount == "100%":
                 continue
             least = min(shares, key=lambda method: shares[method])
@@ -100,6 +96,47 @@ def contamination_lines(results: Results) -> list[str]:
                 f"**{words}** ({setting.dataset}, picked in `{setting.encoder}`): {'; '.join(told)}."
             )
     return lines
+
+
+def _bad_shares(block: Block, amount: str) -> dict[str, float]:
+    """Return the mean share of bad rows among the picks of every method that was measured."""
+    return {
+        method: float(np.mean([cell["contamination"] for cell in found]))
+        for method in block.cells.distinct("method")
+        if (
+            found := [cell for cell in block.cells.where(method=method, amount=amount) if "error" not in cell]
+        )
+    }
+
+
+def correlation_lines(results: Results) -> list[str]:
+    """Return the correlation of the methods' accuracies with their shares of bad rows, by what is trained."""
+    lines = []
+    for block in measured_blocks(results, ()):
+        if block.setting.corruption == "none":
+            continue
+        told = []
+        for amount in block.amounts:
+            column = block.column(amount)
+            shares = _bad_shares(block, amount)
+            mixed = [(share, column[method]) for method, share in shares.items() if share <= 0.5]
+            if amount != "100%" and len(mixed) >= 4:
+                value, kept = _correlation(mixed), amount.replace("/class", " per class")
+                told.append(f"{value:+.2f} at {kept} ({len(mixed)})")
+        if told:
+            words = CorruptionSpec.parse(block.setting.corruption).words
+            lines.append(
+                f"**{words}** ({block.setting.dataset}, {block.setting.training}): {', '.join(told)}."
+            )
+    return lines
+
+
+def _correlation(points: list[tuple[float, float]]) -> float:
+    """Return Pearson's correlation; 0 where one side does not vary."""
+    bad, accuracy = np.array(points).T
+    if np.ptp(bad) == 0.0 or np.ptp(accuracy) == 0.0:
+        return 0.0
+    return float(np.corrcoef(bad, accuracy)[0, 1])
 
 
 def rank_correlation(ours: dict[str, float], theirs: dict[str, float]) -> float | None:

@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gmmatch.studies.classification import image_study_names, load_image_study
+from gmmatch.studies.classification import image_study_names, load_image_study, reason_page
 from gmmatch.studies.classification.agreement import (
     agreement_lines,
     contamination_lines,
+    correlation_lines,
     first_places,
     variant_lines,
 )
 from gmmatch.studies.classification.image_study import ImageStudy
+from gmmatch.studies.classification.reasons import NAME as REASONS
 from gmmatch.studies.classification.running import draw_pictures, has_numbers, pictures_of
 from gmmatch.studies.classification.tables import study_tables
 from gmmatch.studies.joining import joined_records
@@ -29,6 +31,11 @@ from gmmatch.studies.study import Table
 _NOTE = (
     "<!-- Written by `python -m gmmatch.studies.classification.pages` from results/studies; do not edit by "
     "hand. -->"
+)
+_REASONS_MODULE = "gmmatch.studies.classification.reasons"
+_CORRELATION = (
+    "Correlation of a method's accuracy with its share of bad rows, over the methods whose picks are at most half "
+    "bad (how many these are, in brackets); −1 would mean that fewer bad rows are all that matters:"
 )
 
 
@@ -51,8 +58,11 @@ def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     studies = [load_image_study(name) for name in image_study_names()]
     records = {study.name: _record(docs, study.name) for study in studies}
-    pages = {f"{study.name}.md": study_page(study, records[study.name]) for study in studies}
-    pages["index.md"] = index_page(studies, records)
+    tested = _record(docs, REASONS)
+    reasons = as_results(tested) if tested is not None else None
+    pages = {f"{study.name}.md": study_page(study, records[study.name], reasons) for study in studies}
+    pages[f"{REASONS}.md"] = reasons_page(tested)
+    pages["index.md"] = index_page(studies, records, reasons)
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in pages]
@@ -69,6 +79,9 @@ def take_results(source: Path, docs: Path) -> None:
                 record = joined_records(read_record(target), record)
             write_results(target, record)
             draw_pictures(load_image_study(name), load_results(target), docs / "images" / "studies")
+    tested = source / f"{REASONS}.json"
+    if tested.exists():
+        write_results(docs / "results" / "studies" / tested.name, read_record(tested))
 
 
 def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
@@ -78,15 +91,15 @@ def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
     return study_tables(results, study.paper)
 
 
-def study_page(study: ImageStudy, record: dict[str, Any] | None) -> str:
-    """Return the page of one study, in MyST Markdown."""
+def study_page(study: ImageStudy, record: dict[str, Any] | None, reasons: Results | None = None) -> str:
+    """Return the page of one study, in MyST Markdown; ``reasons`` is what was tested where it disagrees."""
     results = as_results(record) if record is not None else None
     paper = f" (The paper's {', '.join(f'`{label}`' for label in study.paper)}.)" if study.paper else ""
     sections = [f"# {study.title}", _NOTE, f"**{study.question}**{paper}", study.method]
     if results is not None and has_numbers(results):
         for name, picture in pictures_of(study).items():
             sections.append(figure(f"../../images/studies/{name}", picture.caption))
-        sections += _verdicts(study, results)
+        sections += _verdicts(study, results, reasons)
     else:
         sections.append("**Not run yet.**")
     tables = result_tables(study, results)
@@ -96,8 +109,29 @@ def study_page(study: ImageStudy, record: dict[str, Any] | None) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def index_page(studies: Sequence[ImageStudy], records: dict[str, dict[str, Any] | None]) -> str:
+def reasons_page(record: dict[str, Any] | None) -> str:
+    """Return the page on the reasons that were tested for another order than the paper's."""
+    sections = [f"# {reason_page.TITLE}", _NOTE]
+    if record is None:
+        sections += ["**Not run yet.**", "## Run it", f"```\npython -m {_REASONS_MODULE}\n```"]
+    else:
+        tables = reason_page.page_tables(as_results(record))
+        sections += [*reason_page.page_sections(record), "## The numbers", *map(markdown_table, tables)]
+        sections += ["## Run it", _made(record, device="cpu")]
+    return "\n\n".join(sections) + "\n"
+
+
+def index_page(
+    studies: Sequence[ImageStudy],
+    records: dict[str, dict[str, Any] | None],
+    reasons: Results | None = None,
+) -> str:
     """Return the page that lists the studies on images and says what was run."""
+    measured_studies = [
+        as_results(record)
+        for study in studies
+        if study.tables is None and (record := records[study.name]) is not None
+    ]
     rows = []
     for study in studies:
         record = records[study.name]
@@ -120,6 +154,7 @@ def index_page(studies: Sequence[ImageStudy], records: dict[str, dict[str, Any] 
         )
     )
     names = "\n".join(study.name for study in studies)
+    counted = reason_page.count_line(measured_studies, reasons)
     return f"""# The paper's tables on images
 
 {_NOTE}
@@ -144,10 +179,13 @@ joined by `python -m gmmatch.studies.classification.pages --take FOLDER`.
 
 {table}
 
+{counted} Each study's page lists its own, and [one page]({REASONS}.md) has all that was tested.
+
 ```{{toctree}}
 :hidden:
 
 {names}
+{REASONS}
 ```
 """
 
@@ -165,41 +203,56 @@ def _ran(cells: list[dict[str, Any]]) -> str:
     return f"{len(cells)} cells on {datasets}: {', '.join(kinds)}"
 
 
-def _verdicts(study: ImageStudy, results: Results) -> list[str]:
+def _verdicts(study: ImageStudy, results: Results, reasons: Results | None) -> list[str]:
     if study.tables is not None:
         return []
     sections = []
     lines = agreement_lines(results, study.paper)
     if lines:
         sections += ["## Who is first, and does the order agree", "\n".join(f"- {line}" for line in lines)]
+        sections += ["## Where it does not, and the reasons that were tested", _reasons(results, reasons)]
     bad = contamination_lines(results)
     if bad:
         sections += ["## Bad rows among the picks", "\n".join(f"- {line}" for line in bad)]
-    reasons = [*variant_lines(results), *(line for note in study.notes for line in note(results))]
-    if reasons:
-        sections += ["## Reasons that were tested", "\n".join(f"- {line}" for line in reasons)]
+    followed = correlation_lines(results)
+    if followed:
+        sections += [_CORRELATION, "\n".join(f"- {line}" for line in followed)]
+    changes = [*variant_lines(results), *(line for note in study.notes for line in note(results))]
+    if changes:
+        sections += ["## What variants of a method change", "\n".join(f"- {line}" for line in changes)]
     return sections
 
 
+def _reasons(results: Results, reasons: Results | None) -> str:
+    lines = reason_page.reason_lines(results, reasons)
+    if not lines:
+        return "Nowhere is our order of two methods another one than the paper has throughout."
+    listed = "\n".join(f"- {line}" for line in lines)
+    return f"What the words in italics stand for is on [the page of reasons]({REASONS}.md).\n\n{listed}"
+
+
 def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
-    if record is None:
-        return f"```\ngmmatch reproduce {study.name} --full\n```"
+    return f"```\ngmmatch reproduce {study.name} --full\n```" if record is None else _made(record)
+
+
+def _made(record: dict[str, Any], device: str = "an unknown device") -> str:
+    """Return the commands, and where they ran: on ``device`` where a run does not say."""
     made = record["provenance"]
     commands = "\n".join(dict.fromkeys(run["command"] for run in made["runs"]))
     libraries = ", ".join(f"{name} {version}" for name, version in made["libraries"].items() if version)
     name = record["study"]
     return (
         f"```\n{commands}\n```\n\n"
-        f"{_speeds(made['runs'])}, with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
+        f"{_speeds(made['runs'], device)}, with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
         f"All cells are in {{download}}`{name}.json <../../results/studies/{name}.json>`."
     )
 
 
-def _speeds(runs: list[dict[str, Any]]) -> str:
+def _speeds(runs: list[dict[str, Any]], unnamed: str) -> str:
     """Return how many cells were measured on which device, and how fast where that is known."""
     found = []
-    for device in dict.fromkeys(str(run.get("device", "an unknown device")) for run in runs):
-        mine = [run for run in runs if run.get("device", "an unknown device") == device]
+    for device in dict.fromkeys(str(run.get("device", unnamed)) for run in runs):
+        mine = [run for run in runs if run.get("device", unnamed) == device]
         timed = [run for run in mine if "seconds" in run]  # of a run that was killed it is not known
         seconds, in_time = sum(run["seconds"] for run in timed), sum(run["cells"] for run in timed)
         text = f"{sum(run['cells'] for run in mine):,} cells on {device}"

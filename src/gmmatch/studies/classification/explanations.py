@@ -1,0 +1,229 @@
+"""Which of the tested reasons turns an order round, as the cells of the study of reasons say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gmmatch.studies.classification.agreement import OWN
+from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.disagreements import Disagreement, Margin, margin_of
+from gmmatch.studies.classification.reason_cells import CONTROL, Setting
+from gmmatch.studies.classification.reasons import BASE, SETTINGS
+from gmmatch.studies.results import Results
+
+AUTHORS = "gm-matching-authors"
+# Nearer to 2% than to 20%, as a ratio.
+_LITTLE = 6.0
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+class Reason(NamedTuple):
+    """A setting, what to call its change, and the method that stands for GM Matching in it.
+
+    ``away`` is set where the change is no step from our studies towards the paper: it trains networks, and has the
+    order of a pair whether little is kept or more.
+    """
+
+    label: str
+    setting: str
+    own: str = OWN
+    away: bool = False
+
+
+class Trial(NamedTuple):
+    """A reason, and the margin of the method that the paper has above, with it."""
+
+    reason: Reason
+    margin: Margin
+
+    def __str__(self) -> str:
+        return f"*{self.reason.label}* ({self.margin})"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was tested for a pair under one corruption, from where."""
+
+    corruption: str
+    start: Margin
+    tested: tuple[Trial, ...]
+
+    @property
+    def turning(self) -> list[Trial]:
+        """The reasons with which the order is clearly the paper's."""
+        return [each for each in self._clearly_papers if not each.reason.away]
+
+    @property
+    def beside(self) -> list[Trial]:
+        """What makes the order the paper's too, but is no step towards the paper."""
+        return [each for each in self._clearly_papers if each.reason.away]
+
+    @property
+    def unclear(self) -> list[Trial]:
+        """The changes with which it is clearly neither."""
+        return [each for each in self.tested if not each.margin.clear]
+
+    @property
+    def failing(self) -> list[Trial]:
+        """Those with which it is clearly not the paper's."""
+        return [each for each in self.tested if each.margin.mean < 0 and each.margin.clear]
+
+    @property
+    def explains(self) -> bool:
+        """Whether the order is not the paper's at the start, and is with a change towards the paper."""
+        return bool(self.turning) and not self._agrees
+
+    @property
+    def _agrees(self) -> bool:
+        return self.start.mean > 0 and self.start.clear
+
+    @property
+    def _clearly_papers(self) -> list[Trial]:
+        return [each for each in self.tested if each.margin.mean > 0 and each.margin.clear]
+
+    @property
+    def sentence(self) -> str:
+        """What turns the order round, what does not, and that nothing does where nothing does."""
+        words = CorruptionSpec.parse(self.corruption).words
+        begin = f"Tested under {words[0].lower()}{words[1:]}, where the margin is {self.start}"
+        if self._agrees:
+            lost = f"; it is lost with {_listed(self.failing)}" if self.failing else ""
+            return f"{begin}, in the paper's order{lost}. **What we found is not explained by that.**"
+        parts = [
+            f"{verb} {listed}"
+            for verb, listed in (
+                ("turned round by", _listed(self.turning)),
+                (
+                    f"{'also' if self.turning else 'turned round only'} by what is no step towards the paper,",
+                    _listed(self.beside),
+                ),
+                ("not turned round by", _listed(self.failing)),
+                ("unclear with", ", ".join(f"*{each.reason.label}*" for each in self.unclear)),
+            )
+            if listed
+        ]
+        text = f"{begin}: {'; '.join(parts)}."
+        return text if self.explains else f"{text} **It stays unexplained.**"
+
+
+def explain(reasons: Results, disagreement: Disagreement) -> Explanation | None:
+    """Return what was tested for a disagreement; None if nothing was under such a corruption."""
+    corruption = nearest_corruption(reasons, disagreement.worst.block.setting.corruption)
+    if corruption is None:
+        return None
+    pair = disagreement.pair
+    start = start_for(disagreement.downstream, disagreement.worst.amount)
+    return explain_pair(reasons, pair.above, pair.below, corruption, start)
+
+
+def start_for(downstream: str, amount: str) -> str:
+    """Return the setting that stands for a study's own, by what is trained and how much is kept.
+
+    Examples
+    --------
+    >>> start_for("probe", "20%"), start_for("probe", "1%"), start_for("scratch", "20%")
+    ('base', '2%', 'network')
+    """
+    if downstream == "scratch":
+        return "network"
+    little = amount.endswith("%") and float(amount.removesuffix("%")) <= _LITTLE
+    return "2%" if little else BASE
+
+
+def explain_pair(
+    reasons: Results, above: str, below: str, corruption: str, start: str = BASE
+) -> Explanation | None:
+    """Return what was tested for a pair of methods under a corruption, from a setting on."""
+    cells = reasons["cells"].where(corruption=corruption)
+    first = margin_of(cells.where(setting=start), above, below)
+    if first is None:
+        return None
+    tested = []
+    for reason in candidate_reasons(start, with_own=above == OWN):
+        margin = margin_of(cells.where(setting=reason.setting), reason.own if above == OWN else above, below)
+        if margin is not None:
+            tested.append(Trial(reason, margin))
+    return Explanation(corruption, first, tuple(tested))
+
+
+def candidate_reasons(start: str, with_own: bool) -> list[Reason]:
+    """Return what can be changed from a setting on; ``with_own`` also what GM Matching itself does.
+
+    Examples
+    --------
+    >>> [reason.setting for reason in candidate_reasons("network", with_own=False)]
+    ['base', 'trained-network']
+    """
+    begin = _BY_NAME[start]
+    changed = [each for each in SETTINGS if _comparable(begin, each)]
+    found = [Reason(_change(begin, each), each.name, away=_leads_away(begin, each)) for each in changed]
+    if with_own:
+        found.append(Reason("median of all rows", start, "gm-matching-all-rows"))
+        found.append(Reason("authors' version", start, AUTHORS))
+        # Its rows have unit length anyway, and with what changes the data alone it stands in the tables.
+        other = [
+            each for each in changed if each.space not in ("frozen", "other") or each.downstream == "network"
+        ]
+        found += [
+            Reason(f"authors' version, {_change(begin, each)}", each.name, AUTHORS, _leads_away(begin, each))
+            for each in other
+        ]
+    return found
+
+
+def _comparable(begin: Setting, other: Setting) -> bool:
+    """Return whether a setting is a change of where one begins: of the base all are, of others few."""
+    if begin.name == BASE or other.name == BASE:
+        return other.name != begin.name
+    same = (other.downstream, other.amount) == (begin.downstream, begin.amount)
+    return same and other.name != begin.name
+
+
+def _leads_away(begin: Setting, other: Setting) -> bool:
+    return other.amount != begin.amount or (begin.downstream == "network" and other.downstream != "network")
+
+
+def _change(begin: Setting, other: Setting) -> str:
+    """Return what to call a change: the setting's own label from the base on, else what differs."""
+    if begin.name == BASE:
+        return other.label
+    if other.name == BASE:
+        return f"{other.amount} kept" if begin.amount != other.amount else "linear probe"
+    return next(each.label for each in SETTINGS if (each.space, each.downstream) == (other.space, "probe"))
+
+
+def nearest_corruption(reasons: Results, text: str) -> str | None:
+    """Return the corruption of the same kind that reasons were tested under, of the nearest rate."""
+    wanted = CorruptionSpec.parse(text)
+    known = [CorruptionSpec.parse(each) for each in reasons["cells"].distinct("corruption")]
+    same = [each for each in known if (each.kind, each.detail) == (wanted.kind, wanted.detail)]
+    return min(same, key=lambda each: abs(each.rate - wanted.rate)).text if same else None
+
+
+def control_curve(reasons: Results, setting: str, corruption: str) -> dict[float, float]:
+    """Return the mean accuracy in percent of random draws, by the percentage of wrong labels in them."""
+    cells = reasons["cells"].where(setting=setting, corruption=corruption)
+    found = {}
+    for method in cells.distinct("method"):
+        if method.startswith(CONTROL):
+            mine = cells.where(method=method)
+            found[100 * mine.mean("contamination")] = 100 * mine.mean("accuracy")
+    return dict(sorted(found.items()))
+
+
+def expected_of_random(curve: dict[float, float], wrong: float) -> float:
+    """Return the accuracy of a random draw with a percentage of wrong labels, along a curve of measured ones.
+
+    Examples
+    --------
+    >>> expected_of_random({0.0: 80.0, 40.0: 70.0}, 10.0)
+    77.5
+    """
+    return float(np.interp(wrong, list(curve), list(curve.values())))
+
+
+def _listed(tested: list[Trial]) -> str:
+    return ", ".join(map(str, tested))
