@@ -12,8 +12,12 @@ from gmmatch.gpu.blocks import TensorRows
 from gmmatch.gpu.tensor_source import TensorSource
 from gmmatch.median.passes import distances_to
 from gmmatch.rows import Rows
+from gmmatch.screening import algebra
+from gmmatch.screening.cloud import HostCloud
 from gmmatch.screening.core import coordinates, robust_center
+from gmmatch.screening.device_cloud import DeviceCloud
 from gmmatch.screening.device_points import DevicePoints, points_of
+from gmmatch.screening.groups import find_groups
 from gmmatch.screening.points import Points
 
 torch = pytest.importorskip("torch")
@@ -59,11 +63,13 @@ def test_products_are_those_of_the_host(device: str, dtype: Any) -> None:
     np.testing.assert_allclose(there.projected(some, slopes), host.projected(some, slopes), **close)
     parts, weights = slice(1, 3), np.array([[1.0], [2.0]], dtype=np.float32)
     one, other = there.sample(some), host.sample(some)
-    np.testing.assert_allclose(one.gram(parts), other.gram(parts), **close)
+    np.testing.assert_allclose(one.gram(parts).cpu(), other.gram(parts), **close)
+    assert one.gram(parts, wide=True).dtype == torch.float64
     np.testing.assert_allclose(one.totals(parts, weights), other.totals(parts, weights), **close)
     np.testing.assert_allclose(one.times(parts, slopes), other.times(parts, slopes), **close)
     turned = np.array([2, 0, 1])
-    np.testing.assert_array_equal(one.ordered(turned).gram(parts), there.sample(some[turned]).gram(parts))
+    expected = there.sample(some[turned]).gram(parts).cpu()
+    np.testing.assert_array_equal(one.ordered(turned).gram(parts).cpu(), expected)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -147,3 +153,67 @@ def test_many_rows_without_labels_go_through_the_features_on_the_device(device: 
     assert "device" in found.provenance["groups"][0]
     assert not found.mask[:4000].any()
     assert np.linalg.norm(X[found.indices].mean(axis=0) - X[4000:].mean(axis=0)) < 0.1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_algebra_on_a_device_is_that_of_the_host(device: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((400, 12))
+    squares = [rows[:200].T @ rows[:200], rows[200:].T @ rows[200:]]
+    left, right, sides = (
+        rng.standard_normal((2, 12)),
+        rng.standard_normal((2, 12)),
+        rng.standard_normal((12, 3)),
+    )
+    host = algebra.combined(squares, left, left, 400.0)
+    there = algebra.combined([torch.from_numpy(one).to(device) for one in squares], left, left, 400.0)
+    np.testing.assert_allclose(there.cpu(), host, rtol=1e-12)
+    uneven = algebra.combined([torch.from_numpy(one).to(device) for one in squares], left, right, 2.0)
+    np.testing.assert_allclose(uneven.cpu(), algebra.combined(squares, left, right, 2.0), rtol=1e-12)
+    assert algebra.trace(there) == pytest.approx(algebra.trace(host))
+    assert algebra.narrowed(there).dtype == torch.float32
+    found = algebra.shrunk_solutions(there, [0.0, 0.3], 2.0, 0.1, sides)
+    for one, other in zip(found, algebra.shrunk_solutions(host, [0.0, 0.3], 2.0, 0.1, sides), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    axes, expected = algebra.leading_directions(there, 4), algebra.leading_directions(host, 4)
+    np.testing.assert_allclose(np.abs(np.sum(axes * expected, axis=0)), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_sums_over_a_cloud_on_a_device_are_those_of_the_host(device: str) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((300, 5)).astype(np.float32)
+    host, there = HostCloud(values), DeviceCloud(torch.from_numpy(values).to(device))
+    centers, offsets = (
+        2.0 * rng.standard_normal((5, 4)).astype(np.float32),
+        rng.standard_normal(4).astype(np.float32),
+    )
+    beside, some = rng.standard_normal(300).astype(np.float32), np.array([1, 30, 7, 299])
+    assert there.shape == host.shape
+    np.testing.assert_array_equal(there.rows(some), host.rows(some))
+    pairs = [
+        (there.times(centers), host.times(centers)),
+        (there.turned(centers).times(np.eye(4)), host.turned(centers).times(np.eye(4))),
+        (there.cubed(centers, some), host.cubed(centers, some)),
+    ]
+    for gained in (False, True):
+        pairs += zip(
+            there.climb(centers, offsets, beside, some, gained),
+            host.climb(centers, offsets, beside, some, gained),
+            strict=True,
+        )
+    pairs += zip(there.expect(centers, offsets), host.expect(centers, offsets), strict=True)
+    pairs += zip(there.totals(values[:, :2]), host.totals(values[:, :2]), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_cloud_on_a_device_has_the_same_groups(device: str) -> None:
+    points = np.random.default_rng(0).standard_normal((3000, 6)).astype(np.float32)
+    points[:200, 0] += 9.0
+    white = (points - points.mean(axis=0)) / points.std(axis=0)
+    clouds = HostCloud(white), DeviceCloud(torch.from_numpy(white).to(device))
+    nearest = [find_groups(cloud).scores(cloud).argmax(axis=1) for cloud in clouds]
+    own = [np.bincount(one[:200]).argmax() for one in nearest]
+    assert np.mean((nearest[0] == own[0]) != (nearest[1] == own[1])) < 0.01

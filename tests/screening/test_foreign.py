@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
+from gmmatch.screening.cloud import HostCloud
 from gmmatch.screening.foreign import Classes
 from gmmatch.screening.groups import find_groups
 
@@ -122,7 +123,8 @@ def test_a_group_hidden_by_larger_ones_is_found_beside_them():
     points -= points.mean(axis=0)
     values, vectors = np.linalg.eigh(np.cov(points.T))
     white = (points @ (vectors / np.sqrt(values))).astype(np.float32)
-    nearest = find_groups(white).scores(white).argmax(axis=1)
+    cloud = HostCloud(white)
+    nearest = find_groups(cloud).scores(cloud).argmax(axis=1)
     group = np.bincount(nearest[:300]).argmax()
     assert np.mean(nearest[:300] == group) > 0.8
     assert np.mean(nearest[300:] == group) < 0.02
@@ -140,12 +142,11 @@ def test_few_groups_leave_the_variances_that_all_directions_would():
 
 
 def test_a_climb_in_parts_is_a_climb_of_all_rows_at_once(monkeypatch):
-    from gmmatch.screening import groups
+    from gmmatch.screening import cloud, groups
 
-    random = np.random.default_rng(0)
-    points = random.standard_normal((500, 6))
-    arguments = points, np.zeros(500), points[:5].T.copy(), np.full(5, 0.03), np.arange(5)
+    points = np.random.default_rng(0).standard_normal((500, 6))
+    arguments = HostCloud(points), np.zeros(500), points[:5].T.copy(), np.full(5, 0.03), np.arange(5)
     whole = groups._step(*arguments, gained=True)[3], *groups._step(*arguments)[:3]
-    monkeypatch.setattr(groups, "_PART_ELEMENTS", 35)
+    monkeypatch.setattr(cloud, "_PART_ELEMENTS", 35)
     parts = groups._step(*arguments, gained=True)[3], *groups._step(*arguments)[:3]
     assert all(np.allclose(one, other) for one, other in zip(whole, parts, strict=True))

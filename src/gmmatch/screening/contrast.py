@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.rows import Rows
+from gmmatch.screening.algebra import Square, combined, shrunk_solutions, trace
 from gmmatch.screening.channel import (
     Channel,
     Scores,
@@ -18,7 +19,7 @@ from gmmatch.screening.channel import (
     noisy_channel,
     quick_likelihood,
 )
-from gmmatch.screening.points import Block, HostSample, Points, Sample
+from gmmatch.screening.points import Points, Sample
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
@@ -66,7 +67,7 @@ class Contrast:
     looks_like: Indices
     channel: Channel
     centers: NDArray[np.float64]
-    scatter: NDArray[Any]
+    scatter: Square
     linear: bool = True
 
     def trust(self, given: Indices) -> Vector:
@@ -86,9 +87,7 @@ def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) 
     compared = inside[spread_sample(len(inside), _COMPARED_ROWS)]
     frequencies = int(np.clip(len(compared) // _ROWS_PER_FREQUENCY, _LEAST_FREQUENCIES, _MOST_FREQUENCIES))
     linear = contrast_rows(points, given, used, n_classes)
-    if len(inside) > _COMPARED_ROWS and not _is_bent(
-        points.gather(compared), given[compared], n_classes, frequencies
-    ):
+    if len(inside) > _COMPARED_ROWS and not _is_bent(points, compared, given, n_classes, frequencies):
         return linear
     lifted = points.lifted(compared[spread_sample(len(compared), _DISTANCE_ROWS)], frequencies)
     kernel = contrast_rows(lifted, given, used, n_classes)
@@ -98,8 +97,9 @@ def contrast_labels(points: Points, given: Indices, used: Mask, n_classes: int) 
     return replace(kernel, centers=linear.centers, scatter=linear.scatter, linear=False)
 
 
-def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> bool:
+def _is_bent(points: Points, compared: Indices, given: Indices, n_classes: int, frequencies: int) -> bool:
     """Return whether a kernel tells more about the labels of these rows than a linear discriminant does."""
+    block, given = points.gather(compared), given[compared]
     if block.shape[1] > _COMPARED_WIDTH:
         mixing = np.random.default_rng(0).standard_normal((block.shape[1], _COMPARED_WIDTH))
         block = block @ mixing.astype(np.float32)
@@ -107,7 +107,7 @@ def _is_bent(block: Block, given: Indices, n_classes: int, frequencies: int) -> 
     lifted = Points(Rows(block), np.zeros(block.shape[1])).lifted(sample, frequencies)
     folds = _spread_folds(given)
     flat, bent = (
-        _fit(_Folded.of(HostSample(one), given, folds, n_classes), _FEW_ROUNDS).channel
+        _fit(_Folded.of(points.held(one), given, folds, n_classes), _FEW_ROUNDS).channel
         for one in (block, lifted.gather(np.arange(len(block))))
     )
     return explains_better(bent, flat, len(block))
@@ -180,7 +180,7 @@ class _Fitted(NamedTuple):
     models: list[_Model]
     channel: Channel
     centers: NDArray[np.float64]
-    scatter: NDArray[Any]
+    scatter: Square
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class _Folded:
     points: Sample
     given: Indices
     parts: list[slice]
-    whole: list[NDArray[Any]]
+    whole: list[Square]
     n_classes: int
 
     @classmethod
@@ -201,8 +201,7 @@ class _Folded:
         ends = np.cumsum(np.bincount(folds, minlength=FOLDS)).tolist()
         parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
         # Shrunk by a hundredth, as wide ones are, single precision is enough.
-        dtype = np.float64 if points.shape[1] <= _FEW_DIRECTIONS else np.float32
-        whole = [points.gram(part).astype(dtype, copy=False) for part in parts]
+        whole = [points.gram(part, wide=points.shape[1] <= _FEW_DIRECTIONS) for part in parts]
         return cls(points, given, parts, whole, n_classes)
 
 
@@ -267,24 +266,17 @@ def _class_sums(sample: _Folded, shares: Scores) -> list[_Sums]:
     return found
 
 
-def _class_model(
-    sums: list[_Sums], whole: list[NDArray[Any]]
-) -> tuple[NDArray[np.float64], NDArray[Any], Vector]:
+def _class_model(sums: list[_Sums], whole: list[Square]) -> tuple[NDArray[np.float64], Square, Vector]:
     """Return the classes' centres, their common scatter and their weights, from some of the folds."""
     weights = np.sum([part.own_weights for part in sums], axis=0)
     centers = np.sum([part.own for part in sums], axis=0) / np.maximum(weights, 1e-9)[:, None]
     totals = np.sum([part.all for part in sums], axis=0)
     counts = np.sum([part.all_weights for part in sums], axis=0)
     # Σ Σ share (x − centre)(x − centre)ᵀ multiplied out: the scatter of all rows is computed only once.
-    dtype = whole[0].dtype
-    turned = (0.5 * centers * counts[:, None] - totals).astype(dtype)
-    narrow = centers.astype(dtype)
+    turned = 0.5 * centers * counts[:, None] - totals
     # (½ C n − T)ᵀ C and its transpose in one product.
-    scatter = np.concatenate([turned, narrow]).T @ np.concatenate([narrow, turned])
-    for part in whole:
-        scatter += part
-    scatter /= max(float(counts.sum()), 1e-9)
-    return centers, scatter, weights
+    left, right = np.concatenate([turned, centers]), np.concatenate([centers, turned])
+    return centers, combined(whole, left, right, max(float(counts.sum()), 1e-9)), weights
 
 
 def _judge(sample: _Folded, models: list[list[_Model]], count: int) -> list[Scores]:
@@ -304,24 +296,18 @@ def _discriminants(
     sample: _Folded, sums: list[_Sums], fold: int, shrinkages: tuple[float, ...]
 ) -> list[_Model]:
     """Return the linear scores of every class from the other folds, one for each shrinkage."""
-    from scipy.linalg import cho_factor, cho_solve
-
     others = [other for other in range(FOLDS) if other != fold]
     centers, scatter, weights = _class_model(
         [sums[other] for other in others], [sample.whole[other] for other in others]
     )
-    width = len(scatter)
-    sphere = max(float(np.trace(scatter)) / width, 0.0)
+    sphere = max(trace(scatter) / len(scatter), 0.0)
     # Where the rows of a class are all but equal, its scatter is what rounding left of that of all rows.
-    rounding = _ROUNDING * max(sum(float(np.trace(sample.whole[other])) for other in others), 1e-30)
+    rounding = _ROUNDING * max(sum(trace(sample.whole[other]) for other in others), 1e-30)
     rounding /= max(sum(float(sums[other].all_weights.sum()) for other in others), 1.0)
     found = []
-    for shrinkage in shrinkages:
-        shrunk = (1.0 - shrinkage) * scatter
-        shrunk[np.diag_indices(width)] += shrinkage * sphere + rounding
-        slopes = cho_solve(cho_factor(shrunk, overwrite_a=True), centers.T.astype(shrunk.dtype))
+    for slopes in shrunk_solutions(scatter, shrinkages, sphere, rounding, centers.T):
         # A class without rows in these folds is no candidate.
         level = -0.5 * np.einsum("cs,sc->c", centers, slopes)
         offsets = np.where(weights > 0.5, level, -1e6)
-        found.append(_Model(slopes.astype(np.float32), offsets.astype(np.float32)))
+        found.append(_Model(slopes, offsets.astype(np.float32)))
     return found

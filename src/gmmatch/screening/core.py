@@ -12,6 +12,7 @@ from gmmatch.gpu.blocks import TensorRows, on_device
 from gmmatch.median.passes import distances_to
 from gmmatch.median.weiszfeld import solve
 from gmmatch.rows import Rows
+from gmmatch.screening.algebra import leading_directions
 from gmmatch.screening.faint import faint_odds
 from gmmatch.screening.mixture import Mixture, connected, fit_mixture, log_sum
 from gmmatch.screening.result import FAR_OUT, REASONS, Screening
@@ -136,47 +137,6 @@ def leading_axes(rows: Rows, center: Center, width: int) -> NDArray[np.float64]:
     kept = values > 1e-10 * max(float(values[-1]), 1e-300)
     axes: NDArray[np.float64] = sample.T @ (vectors[:, kept] / np.sqrt(values[kept]))
     return axes[:, : -width - 1 : -1]
-
-
-def leading_directions(scatter: NDArray[np.float64], width: int) -> NDArray[np.float64]:
-    """Return the eigenvectors of the largest eigenvalues, largest first.
-
-    Examples
-    --------
-    >>> np.abs(leading_directions(np.diag([1.0, 3.0]), 1)).tolist()
-    [[0.0], [1.0]]
-    """
-    from scipy.linalg import eigh
-
-    s = len(scatter)
-    if 4 * width >= s:  # all of them take no longer
-        every: NDArray[np.float64] = eigh(scatter, driver="evd", check_finite=False)[1]
-        return every[:, : s - width - 1 if s > width else None : -1]
-    found: NDArray[np.float64] = eigh(scatter, subset_by_index=(s - width, s - 1))[1]
-    return found[:, ::-1]
-
-
-def roughly_leading(scatter: NDArray[Any], width: int) -> NDArray[Any]:
-    """Return orthogonal directions that hold all but a hundredth of what the leading ones do, far sooner.
-
-    Where all directions are asked for, or there are few, they are exact.
-
-    Examples
-    --------
-    >>> scatter = np.diag(1.0 / np.arange(1.0, 201.0))
-    >>> axes = roughly_leading(scatter, 10)
-    >>> bool(np.trace(axes.T @ scatter @ axes) > 0.99 * np.sum(1.0 / np.arange(1.0, 11.0)))
-    True
-    """
-    s = len(scatter)
-    wider = width + max(width // 4, 8)
-    if 4 * wider >= s:
-        return leading_directions(scatter, width)
-    axes = np.random.default_rng(0).standard_normal((s, wider)).astype(scatter.dtype)
-    for _ in range(4):
-        axes = np.linalg.qr(scatter @ axes)[0]
-    found: NDArray[Any] = axes @ np.linalg.eigh(axes.T @ scatter @ axes)[1][:, : -width - 1 : -1]
-    return found
 
 
 def coordinates(rows: Rows, center: Center, axes: NDArray[Any], dtype: Any = np.float64) -> NDArray[Any]:

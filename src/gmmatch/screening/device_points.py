@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from gmmatch.gpu.blocks import TensorRows, on_device, whole_precision
 from gmmatch.rows import Rows
+from gmmatch.screening.algebra import Square
+from gmmatch.screening.cloud import Cloud
+from gmmatch.screening.device_cloud import DeviceCloud
 from gmmatch.screening.points import Block, Points
 from gmmatch.types import Indices, Vector
 
@@ -24,6 +27,14 @@ class DevicePoints(Points):
     def sample(self, positions: Indices) -> DeviceSample:
         """Return the points at these positions, to be multiplied where they are."""
         return DeviceSample(self._on_device(positions))
+
+    def held(self, values: Block) -> DeviceSample:
+        """Return rows made from these points, on their device."""
+        return DeviceSample(TensorRows(self.rows).to_device(values))
+
+    def cloud(self, values: Block) -> Cloud:
+        """Return rows made from these points as a cloud on their device."""
+        return DeviceCloud(TensorRows(self.rows).to_device(values))
 
     def projected(self, positions: Indices, axes: NDArray[Any]) -> Block:
         """Return the coordinates of the points at these positions along ``axes``."""
@@ -67,11 +78,11 @@ class DeviceSample:
         """Return the points in another order."""
         return DeviceSample(self.values[self._tensor(order)])
 
-    def gram(self, part: slice) -> NDArray[np.float32]:
-        """Return Σ x xᵀ."""
+    def gram(self, part: slice, *, wide: bool = False) -> Square:
+        """Return Σ x xᵀ, which stays on the device."""
         with whole_precision():
-            found: NDArray[np.float32] = (self.values[part].T @ self.values[part]).cpu().numpy()
-        return found
+            found = self.values[part].T @ self.values[part]
+        return found.double() if wide else found
 
     def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return Σ wᵢ xᵢ for each column of weights."""

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.screening.algebra import combined, leading_directions, narrowed, shrunk_solutions, trace
 from gmmatch.screening.contrast import FEWEST, Contrast
-from gmmatch.screening.core import leading_directions
 from gmmatch.screening.groups import GAP, find_groups, valley
 from gmmatch.screening.mixture import log_sum
-from gmmatch.screening.points import Points
+from gmmatch.screening.points import Points, Sample
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
@@ -68,11 +68,11 @@ class Kinds:
     slopes: list[Array]
     offsets: list[Vector]
 
-    def scores(self, points: Array, folds: Indices) -> Array:
+    def scores(self, sample: Sample, folds: Indices) -> Array:
         """Return log(weight · density) of each row in the rest (first) and each kind, but for a number per row."""
         # All models on all rows: a copy of each fold's rows would take longer.
-        every = points @ np.column_stack(self.slopes).astype(points.dtype)
-        every += np.concatenate(self.offsets).astype(points.dtype)
+        every = sample.times(slice(None), np.column_stack(self.slopes))
+        every += np.concatenate(self.offsets).astype(every.dtype)
         return self._own(every, folds)
 
     def scores_of_all(self, points: Points, axes: Array, folds: Indices) -> Array:
@@ -100,19 +100,19 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     residuals = points.from_centers(contrast.centers, given)
     width = min(max(len(fitted) // _ROWS_PER_DIRECTION, _LEAST_WIDTH), _SOUGHT_IN, points.width)
     # The directions need not be exact, only orthogonal.
-    axes = leading_directions(contrast.scatter.astype(np.float32), min(_WIDER * width, points.width))
+    axes = leading_directions(narrowed(contrast.scatter), min(_WIDER * width, points.width))
     sample = residuals.projected(fitted, axes)
     distinct = _distinct(sample)
     if len(distinct) < _FEWEST_ROWS:
         return nothing
     fitted, sample = fitted[distinct], sample[distinct]
     classes = Classes(given[fitted], len(contrast.centers), contrast.channel.noise)
-    nearest, rare = _suspects(sample[:, :width], classes)
+    nearest, rare = _suspects(points, sample[:, :width], classes)
     if not nearest.any():
         return nothing
     folds = np.random.default_rng(0).integers(0, _FOLDS, len(points))
-    kinds = _told_apart(sample, nearest, folds[fitted])
-    foreign = _foreign_kinds(kinds, sample, folds[fitted], nearest, classes, rare)
+    kinds, seen = _told_apart(points, sample, nearest, folds[fitted])
+    foreign = _foreign_kinds(seen, nearest, classes, rare)
     if not foreign.any():
         return nothing
     scores = kinds.scores_of_all(residuals, axes, folds).astype(np.float64)
@@ -155,13 +155,15 @@ def _distinct(sample: Array) -> Indices:
     return found
 
 
-def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
+def _suspects(points: Points, sample: Array, classes: Classes) -> tuple[Indices, bool]:
     """Return each row's group, counted from 1, if that may be foreign, else 0; and whether few groups are blind."""
     apart = sample - sample.mean(axis=0, dtype=np.float64).astype(sample.dtype)
-    white = apart @ _whitening(apart).astype(np.float32)
-    groups = find_groups(white)
-    nearest = groups.scores(white).argmax(axis=1)
+    cloud = points.cloud(apart).turned(_whitening(apart))
+    groups = find_groups(cloud)
+    nearest = groups.scores(cloud).argmax(axis=1)
     main = int(np.argmax(groups.weights))
+    # Along the way from the main group to every other.
+    places = cloud.times(groups.slopes - groups.slopes[:, [main]])
     found = np.zeros(len(sample), dtype=np.int64)
     blind: list[float] = []
     for group in range(len(groups.weights)):
@@ -170,7 +172,7 @@ def _suspects(sample: Array, classes: Classes) -> tuple[Indices, bool]:
         slope = groups.slopes[:, group] - groups.slopes[:, main]
         if group == main or np.count_nonzero(mine) < FEWEST or way @ slope < _APART**2:
             continue
-        dip = valley(white @ slope.astype(white.dtype), mine, nearest == main)
+        dip = valley(places[:, group], mine, nearest == main)
         information = classes.information(mine)
         if dip >= _DIP:
             blind.append(float(information < _SUSPECT))
@@ -186,18 +188,19 @@ def _whitening(apart: Array) -> Array:
     return found
 
 
-def _told_apart(sample: Array, nearest: Indices, folds: Indices) -> Kinds:
-    """Return models of the rest and the kinds, each fitted to the rows of the other folds, in a few rounds."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    count, width = int(nearest.max()) + 1, sample.shape[1]
-    shares = np.zeros((len(sample), count), dtype=np.float32)
+def _told_apart(points: Points, sample: Array, nearest: Indices, folds: Indices) -> tuple[Kinds, Array]:
+    """Return models of the rest and the kinds, each fitted to the other folds' rows in a few rounds, and scores."""
+    # Fold after fold, so that each is a run of rows.
+    order = np.argsort(folds, kind="stable")
+    folds, nearest, held = folds[order], nearest[order], points.held(sample[order])
+    ends = np.cumsum(np.bincount(folds, minlength=_FOLDS)).tolist()
+    parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+    shares = np.zeros((len(sample), int(nearest.max()) + 1), dtype=np.float32)
     shares[np.arange(len(sample)), nearest] = 1.0
     before = nearest
-    parts = [np.flatnonzero(folds == fold) for fold in range(_FOLDS)]
-    squares = [sample[part].T @ sample[part] for part in parts]
+    squares = [held.gram(part) for part in parts]
     for _ in range(_ROUNDS):
-        sums = [(shares[part].T @ sample[part]).astype(np.float64) for part in parts]
+        sums = [held.totals(part, shares[part]).astype(np.float64) for part in parts]
         sizes = [shares[part].sum(axis=0, dtype=np.float64) for part in parts]
         slopes, offsets = [], []
         for fold in range(_FOLDS):
@@ -205,29 +208,29 @@ def _told_apart(sample: Array, nearest: Indices, folds: Indices) -> Kinds:
             weights = np.sum([sizes[other] for other in others], axis=0) + 1e-6
             centers = np.sum([sums[other] for other in others], axis=0) / weights[:, None]
             # Shrunk as it is, the scatter needs no more than single precision.
-            scatter = ((centers.T * -weights) @ centers).astype(sample.dtype)
-            for other in others:
-                scatter += squares[other]
-            scatter /= sample.dtype.type(weights.sum())
-            scatter[np.diag_indices(width)] += _SHRINKAGE * float(np.trace(scatter)) / width
-            factor = cho_factor(scatter, overwrite_a=True, check_finite=False)
-            slopes.append(cho_solve(factor, centers.T.astype(sample.dtype), check_finite=False))
+            scatter = combined(
+                [squares[other] for other in others],
+                centers * -weights[:, None],
+                centers,
+                float(weights.sum()),
+            )
+            ridge = _SHRINKAGE * trace(scatter) / len(scatter)
+            slopes += shrunk_solutions(scatter, [0.0], 0.0, ridge, centers.T)
             offsets.append(np.log(weights) - 0.5 * np.einsum("kp,pk->k", centers, slopes[-1]))
         kinds = Kinds(slopes, offsets)
-        scores = kinds.scores(sample, folds)
+        scores = kinds.scores(held, folds)
         now = scores.argmax(axis=1)
         if np.count_nonzero(now != before) <= _SETTLED * len(now):
             break
         before = now
         shares = np.exp(scores - log_sum(scores)[:, None])
-    return kinds
+    found = np.empty_like(scores)
+    found[order] = scores
+    return kinds, found
 
 
-def _foreign_kinds(
-    kinds: Kinds, sample: Array, folds: Indices, nearest: Indices, classes: Classes, rare: bool
-) -> Mask:
+def _foreign_kinds(scores: Array, nearest: Indices, classes: Classes, rare: bool) -> Mask:
     """Return which kinds are foreign, the rest (first) never; none if they would hold half of the rows."""
-    scores = kinds.scores(sample, folds)
     now = scores.argmax(axis=1)
     foreign = np.zeros(scores.shape[1], dtype=np.bool_)
     for kind in range(1, len(foreign)):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.screening.cloud import Cloud
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
@@ -25,7 +26,6 @@ _LATER_CLIMBS = 16
 # All starts take so many steps, then the best go on.
 _FIRST_STEPS = 5
 _CLIMBERS = 96
-_PART_ELEMENTS = 1 << 18
 # Groups that join the mixture in the first search, and in the second; of few rows, one for so many.
 _FIRST, _SECOND = 30, 40
 _ROWS_PER_GROUP = 250
@@ -72,69 +72,71 @@ class Groups:
         found: Vector = np.log(self.weights) - 0.5 * np.einsum("gp,pg->g", self.centers, self.slopes)
         return found
 
-    def scores(self, points: Array) -> Array:
+    def scores(self, cloud: Cloud) -> Array:
         """Return log(weight · density) of each row in each group, but for a number per row."""
-        found: Array = points @ self.slopes.astype(points.dtype)
-        found += self.offsets.astype(points.dtype)
+        found: Array = cloud.times(self.slopes)
+        found += self.offsets.astype(found.dtype)
         return found
 
 
-def find_groups(white: Array, rows_per_group: int = _ROWS_PER_GROUP) -> Groups:
+def find_groups(cloud: Cloud, rows_per_group: int = _ROWS_PER_GROUP) -> Groups:
     """Return the groups of rows whose mean is 0 and whose scatter is a unit sphere; all the rest is one of them.
 
     Examples
     --------
+    >>> from gmmatch.screening.cloud import HostCloud
     >>> points = np.random.default_rng(0).standard_normal((2000, 3)).astype(np.float32)
     >>> points[:100, 0] += 12.0
-    >>> white = (points - points.mean(axis=0)) / points.std(axis=0)
-    >>> groups = find_groups(white)
-    >>> bool((groups.scores(white).argmax(axis=1)[:100] != groups.weights.argmax()).all())
+    >>> cloud = HostCloud((points - points.mean(axis=0)) / points.std(axis=0))
+    >>> groups = find_groups(cloud)
+    >>> bool((groups.scores(cloud).argmax(axis=1)[:100] != groups.weights.argmax()).all())
     True
     """
-    share = max(2, len(white) // rows_per_group)
-    many = len(white) > _MANY_ROWS
-    beside = np.zeros(len(white), dtype=white.dtype)
-    starts, weights = _climb(white, beside, _CLIMBS, min(_FIRST, share))
-    large = [np.where(mine, 30.0, -30.0).astype(white.dtype) for mine in _large_groups(white)]
-    scores = np.column_stack([_whole(white, weights), _scores(white, starts, weights), *large])
-    groups, within = fit_together(white, _shares(scores), _FIRST_ITERATIONS if many else _ITERATIONS)
-    scores = groups.scores(white)
+    n = cloud.shape[0]
+    share = max(2, n // rows_per_group)
+    many = n > _MANY_ROWS
+    starts, weights = _climb(cloud, np.zeros(n, dtype=np.float32), _CLIMBS, min(_FIRST, share))
+    large = [np.where(mine, 30.0, -30.0).astype(np.float32) for mine in _large_groups(cloud)]
+    rest = np.full(n, np.log(max(1.0 - float(weights.sum()), 0.2)), dtype=np.float32)
+    scores = np.column_stack([rest, _scores(cloud, starts, weights), *large])
+    groups, within = fit_together(cloud, _shares(scores), _FIRST_ITERATIONS if many else _ITERATIONS)
+    scores = groups.scores(cloud)
     # Where the common scatter is a sphere, a group's direction is that of its centre.
-    root = np.linalg.inv(np.linalg.cholesky(within)).T
-    round_white = white @ root.astype(white.dtype)
-    starts, weights = _climb(round_white, -log_sum(scores), _LATER_CLIMBS, min(_SECOND, share))
+    rounded = cloud.turned(np.linalg.inv(np.linalg.cholesky(within)).T)
+    starts, weights = _climb(rounded, -log_sum(scores), _LATER_CLIMBS, min(_SECOND, share))
     if not len(weights):
         return groups
-    scores = np.column_stack([scores, _scores(round_white, starts, weights)])
-    return fit_together(white, _shares(scores), _LAST_ITERATIONS if many else _ITERATIONS)[0]
+    scores = np.column_stack([scores, _scores(rounded, starts, weights)])
+    return fit_together(cloud, _shares(scores), _LAST_ITERATIONS if many else _ITERATIONS)[0]
 
 
-def _climb(points: Array, beside: Vector, steps: int, most: int) -> tuple[Array, Vector]:
+def _climb(cloud: Cloud, beside: Vector, steps: int, most: int) -> tuple[Array, Vector]:
     """Return centres and weights of single Gaussians beside a fixed density, the best first.
 
     ``beside`` is the log of a unit Gaussian's density at 0 over the fixed density, without the factor that the
     row's own norm gives both. All starts take the first steps; those that then head for the same place, or
     for nothing, go no farther.
     """
-    begin = spread_sample(len(points), _STARTS)
-    centers = points[begin].T.copy()
+    n = cloud.shape[0]
+    begin = spread_sample(n, _STARTS)
+    centers = cloud.rows(begin).T.copy()
     centers *= _APART / np.maximum(np.linalg.norm(centers, axis=0), 1e-12)
     weights = np.full(len(begin), _SHARE)
     for step in range(_FIRST_STEPS):
         # A row would vouch for itself in the first step.
-        centers, weights, _, _ = _step(points, beside, centers, weights, begin if step == 0 else None)
-    _, _, sizes, gains = _step(points, beside, centers, weights, gained=True)
-    kept = _best(centers, gains, sizes >= 0.5 * _LEAST_SHARE * len(points), _NEARLY_SAME, _CLIMBERS)
+        centers, weights, _, _ = _step(cloud, beside, centers, weights, begin if step == 0 else None)
+    _, _, sizes, gains = _step(cloud, beside, centers, weights, gained=True)
+    kept = _best(centers, gains, sizes >= 0.5 * _LEAST_SHARE * n, _NEARLY_SAME, _CLIMBERS)
     centers, weights = centers[:, kept], weights[kept]
     for _ in range(_FIRST_STEPS, steps):
-        centers, weights, sizes, _ = _step(points, beside, centers, weights)
-    gains = _step(points, beside, centers, weights, gained=True)[3]
-    kept = _best(centers, gains, (sizes >= _LEAST_SHARE * len(points)) & (gains > 0.0), _SAME, most)
+        centers, weights, sizes, _ = _step(cloud, beside, centers, weights)
+    gains = _step(cloud, beside, centers, weights, gained=True)[3]
+    kept = _best(centers, gains, (sizes >= _LEAST_SHARE * n) & (gains > 0.0), _SAME, most)
     return centers[:, kept], weights[kept]
 
 
 def _step(
-    points: Array,
+    cloud: Cloud,
     beside: Vector,
     centers: Array,
     weights: Vector,
@@ -144,35 +146,14 @@ def _step(
 ) -> tuple[Array, Vector, Vector, Vector]:
     """Return the next centres, weights and sizes of Gaussians that climb, and what they gain where asked for.
 
-    The rows come in parts that stay in the cache; row ``without[j]`` does not count for Gaussian j.
+    Row ``without[j]`` does not count for Gaussian j.
     """
-    count = len(weights)
     offsets = np.log(weights / (1.0 - weights)) - 0.5 * np.einsum("pg,pg->g", centers, centers)
-    offsets = offsets.astype(points.dtype)
-    totals = np.zeros((len(centers), count), dtype=points.dtype)
-    sizes, gains = np.zeros(count), np.zeros(count)
-    length = max(1, _PART_ELEMENTS // max(count, 1))
-    for first in range(0, len(points), length):
-        part = points[first : first + length]
-        shares = part @ centers
-        shares += offsets
-        shares += beside[first : first + length, None]
-        if gained:
-            gains += np.logaddexp(0.0, shares).sum(axis=0, dtype=np.float64)
-        np.clip(shares, -30.0, 30.0, out=shares)
-        np.negative(shares, out=shares)
-        np.exp(shares, out=shares)
-        shares += 1.0
-        np.reciprocal(shares, out=shares)
-        if without is not None:
-            mine = np.flatnonzero((without >= first) & (without < first + length))
-            shares[without[mine] - first, mine] = 0.0
-        sizes += shares.sum(axis=0, dtype=np.float64)
-        if not gained:
-            totals += part.T @ shares
-    centers = totals / np.maximum(sizes, 1.0).astype(points.dtype)
-    gains = np.log1p(-weights) + gains / len(points)
-    return centers, np.clip(sizes / len(points), _LEAST_SHARE, _MOST_SHARE), sizes, gains
+    totals, sizes, gains = cloud.climb(centers, offsets.astype(np.float32), beside, without, gained)
+    n = cloud.shape[0]
+    centers = totals / np.maximum(sizes, 1.0).astype(totals.dtype)
+    gains = np.log1p(-weights) + gains / n
+    return centers, np.clip(sizes / n, _LEAST_SHARE, _MOST_SHARE), sizes, gains
 
 
 def _best(centers: Array, gains: Vector, allowed: Mask, same: float, most: int) -> list[int]:
@@ -188,22 +169,20 @@ def _best(centers: Array, gains: Vector, allowed: Mask, same: float, most: int) 
     return kept
 
 
-def _large_groups(white: Array) -> list[Mask]:
+def _large_groups(cloud: Cloud) -> list[Mask]:
     """Return the smaller sides of gaps that part large groups from the rest.
 
     A gap in the middle makes for the smallest fourth moment, along the direction across it.
     """
-    directions = white[spread_sample(len(white), _LARGE_STARTS)].T.copy()
-    some = white[spread_sample(len(white), max(len(white) // 3, _FEWEST_LARGE))]
+    n = cloud.shape[0]
+    directions = cloud.rows(spread_sample(n, _LARGE_STARTS)).T.copy()
+    some = spread_sample(n, max(n // 3, _FEWEST_LARGE))
     for _ in range(_CLIMBS):
         directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
-        along = some @ directions
-        cubes = along * along
-        cubes *= along
-        directions = some.T @ cubes / len(some) - 3.0 * directions
+        directions = cloud.cubed(directions, some) - 3.0 * directions
     directions /= np.maximum(np.linalg.norm(directions, axis=0), 1e-12)
     found: list[Mask] = []
-    for places in (white @ directions).T:
+    for places in cloud.times(directions).T:
         mine = places > 0.0
         for _ in range(_CLIMBS):
             if mine.all() or not mine.any():
@@ -234,24 +213,22 @@ def valley(places: Vector, mine: Mask, rest: Mask) -> float:
     return float(density[: top + 1].min() / max(float(density[top]), 1e-300))
 
 
-def fit_together(white: Array, shares: Array, steps: int) -> tuple[Groups, Array]:
+def fit_together(cloud: Cloud, shares: Array, steps: int) -> tuple[Groups, Array]:
     """Return the groups that expectation-maximisation leads to, and their common scatter."""
-    width = white.shape[1]
+    n, width = cloud.shape
     last = -np.inf
+    totals, sizes = cloud.totals(shares)
     for step in range(steps):
-        weights = (shares.sum(axis=0, dtype=np.float64) + 1e-6) / len(white)
-        centers = (shares.T @ white).astype(np.float64) / (weights[:, None] * len(white))
+        weights = (sizes + 1e-6) / n
+        centers = totals.astype(np.float64) / (weights[:, None] * n)
         values, vectors = _within(centers, weights)
         inverse = (vectors * (1.0 / values - 1.0)) @ (vectors.T @ centers.T)
         groups = Groups(centers, weights, centers.T + inverse)
-        scores = groups.scores(white)
-        top = log_sum(scores)
+        totals, sizes, mean_log = cloud.expect(groups.slopes, groups.offsets)
         # The mean of x' S⁻¹ x over rows whose scatter is the unit sphere is the trace of S⁻¹.
         others = width - len(values)
         spread = 0.5 * (np.sum(np.log(values) + 1.0 / values) + others)
-        likelihood = float(top.mean(dtype=np.float64) - spread)
-        scores -= top[:, None]
-        shares = np.exp(scores, out=scores)
+        likelihood = float(mean_log - spread)
         if step > 3 and likelihood - last < _GAIN:
             break
         last = likelihood
@@ -274,16 +251,10 @@ def _within(centers: Array, weights: Vector) -> tuple[Vector, Array]:
     return np.maximum(1.0 - values, 1e-3), vectors
 
 
-def _whole(points: Array, weights: Vector) -> Vector:
-    """Return the score of the group of all the rest."""
-    found: Vector = np.full(len(points), np.log(max(1.0 - float(weights.sum()), 0.2)), dtype=points.dtype)
-    return found
-
-
-def _scores(points: Array, centers: Array, weights: Vector) -> Array:
+def _scores(cloud: Cloud, centers: Array, weights: Vector) -> Array:
     """Return log(weight · density) in unit Gaussians, but for a number per row."""
-    found: Array = points @ centers
-    found += (np.log(weights) - 0.5 * np.einsum("pg,pg->g", centers, centers)).astype(points.dtype)
+    found: Array = cloud.times(centers)
+    found += (np.log(weights) - 0.5 * np.einsum("pg,pg->g", centers, centers)).astype(found.dtype)
     return found
 
 

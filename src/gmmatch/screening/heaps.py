@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.screening.algebra import roughly_leading
+from gmmatch.screening.cloud import Cloud
 from gmmatch.screening.contrast import FEWEST, Contrast
-from gmmatch.screening.core import roughly_leading
 from gmmatch.screening.foreign import Classes
 from gmmatch.screening.groups import GAP, Groups, find_groups, fit_together, valley
 from gmmatch.screening.points import Points
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.types import Indices, Mask, Vector
-
-White = NDArray[np.float32]
 
 # A heap has a gap around it: few rows and few directions show it.
 _FITTED_ROWS, _WIDTH = 3_000, 32
@@ -47,29 +46,29 @@ def heap_odds(points: Points, given: Indices, used: Mask, contrast: Contrast) ->
     axes = roughly_leading(scatter, min(max(len(fitted) // _ROWS_PER_DIRECTION, 2), _WIDTH, points.width))
     deviations = np.sqrt(np.maximum(np.einsum("sp,sp->p", axes, scatter @ axes), 1e-30))
     axes = axes / np.where(deviations > 1e-4 * deviations.max(), deviations, np.inf)
-    white = sample @ axes.astype(sample.dtype)
+    cloud = points.cloud(sample @ axes.astype(sample.dtype))
     labels, looks_like = given[fitted], contrast.looks_like[fitted]
-    for groups in (find_groups(white, _ROWS_PER_GROUP), _beside_the_classes(white, labels, looks_like)):
-        heaps = _heaps(groups, white, labels, looks_like)
+    for groups in (find_groups(cloud, _ROWS_PER_GROUP), _beside_the_classes(cloud, labels, looks_like)):
+        heaps = _heaps(groups, cloud, labels, looks_like)
         if heaps.any():
             return _odds(points, middle, axes, groups, heaps)
     return nothing
 
 
-def _beside_the_classes(white: White, given: Indices, looks_like: Indices) -> Groups:
+def _beside_the_classes(cloud: Cloud, given: Indices, looks_like: Indices) -> Groups:
     """Return one group for each class, and one that starts from rows that look unlike their label."""
     count = int(given.max()) + 1
-    shares = np.full((len(white), count + 1), 1e-3, dtype=np.float32)
-    shares[np.arange(len(white)), np.where(given == looks_like, given, count)] = 1.0
-    return fit_together(white, shares / shares.sum(axis=1, keepdims=True), _STEPS)[0]
+    shares = np.full((len(given), count + 1), 1e-3, dtype=np.float32)
+    shares[np.arange(len(given)), np.where(given == looks_like, given, count)] = 1.0
+    return fit_together(cloud, shares / shares.sum(axis=1, keepdims=True), _STEPS)[0]
 
 
-def _heaps(groups: Groups, white: White, given: Indices, looks_like: Indices) -> Mask:
+def _heaps(groups: Groups, cloud: Cloud, given: Indices, looks_like: Indices) -> Mask:
     """Return which groups are heaps."""
-    nearest = groups.scores(white).argmax(axis=1)
+    nearest = groups.scores(cloud).argmax(axis=1)
     found = _blind_groups(nearest, len(groups.weights), given, looks_like)
     for group in np.flatnonzero(found):
-        found[group] = _has_gap(groups, white, nearest, int(group), found)
+        found[group] = _has_gap(groups, cloud, nearest, int(group), found)
     mine = found[nearest]
     # Where labels have little to do with rows anywhere, that they have nothing to do with some says nothing.
     if mine.mean() >= 0.5 or agreement(given[~mine], looks_like[~mine]) < _ELSEWHERE:
@@ -120,14 +119,14 @@ def _blind_groups(nearest: Indices, count: int, given: Indices, looks_like: Indi
     return found
 
 
-def _has_gap(groups: Groups, white: White, nearest: Indices, group: int, heaps: Mask) -> bool:
+def _has_gap(groups: Groups, cloud: Cloud, nearest: Indices, group: int, heaps: Mask) -> bool:
     """Return whether few rows lie between a group and every other that is no heap."""
     mine = nearest == group
     for other in np.flatnonzero(~heaps):
         theirs = nearest == other
         if np.count_nonzero(theirs) < FEWEST:
             continue
-        slope = (groups.slopes[:, group] - groups.slopes[:, other]).astype(white.dtype)
-        if valley((white @ slope).astype(np.float64), mine, theirs) >= GAP:
+        slope = groups.slopes[:, [group]] - groups.slopes[:, [other]]
+        if valley(cloud.times(slope)[:, 0].astype(np.float64), mine, theirs) >= GAP:
             return False
     return True

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.rows import Rows
+from gmmatch.screening.algebra import Square
+from gmmatch.screening.cloud import Cloud, HostCloud
 from gmmatch.types import Indices, Vector
 
 Block = NDArray[np.float32]
@@ -18,15 +20,15 @@ _DISTANCES = (0.02, 0.5)
 
 
 class Sample(Protocol):
-    """Some points, wherever they are, and their products with small matrices, which come as NumPy arrays."""
+    """Some points, wherever they are; their products with small matrices come as NumPy arrays."""
 
     shape: tuple[int, int]
 
     def ordered(self, order: Indices) -> Sample:
         """Return the points in another order."""
 
-    def gram(self, part: slice) -> NDArray[np.float32]:
-        """Return Σ x xᵀ over a part of the points."""
+    def gram(self, part: slice, *, wide: bool = False) -> Square:
+        """Return Σ x xᵀ over a part of the points, as float64 where asked for."""
 
     def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return Σ wᵢ xᵢ over a part of the points, for each column of their weights."""
@@ -46,9 +48,11 @@ class HostSample:
         """Return the points in another order."""
         return HostSample(self.values[order])
 
-    def gram(self, part: slice) -> NDArray[np.float32]:
+    def gram(self, part: slice, *, wide: bool = False) -> Square:
         """Return Σ x xᵀ."""
-        return self.values[part].T @ self.values[part]
+        return (self.values[part].T @ self.values[part]).astype(
+            np.float64 if wide else np.float32, copy=False
+        )
 
     def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return Σ wᵢ xᵢ for each column of weights."""
@@ -155,6 +159,14 @@ class Points:
     def sample(self, positions: Indices) -> Sample:
         """Return the points at these positions, to be multiplied."""
         return HostSample(self.gather(positions))
+
+    def held(self, values: Block) -> Sample:
+        """Return rows made from these points, to be multiplied where the points are."""
+        return HostSample(values)
+
+    def cloud(self, values: Block) -> Cloud:
+        """Return rows made from these points as a cloud, where the points are."""
+        return HostCloud(values)
 
     def projected(self, positions: Indices, axes: NDArray[Any]) -> Block:
         """Return the coordinates of the points at these positions along ``axes``.
