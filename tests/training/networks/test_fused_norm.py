@@ -77,7 +77,9 @@ def test_the_kernels_are_exact_to_rounding_forward_and_backward(shape, dtype, la
     for ours, exact in zip(found, expected, strict=True):
         assert ours.dtype == dtype
         error = (ours.cpu().double() - exact).abs().max()
-        assert error <= allowed * max(float(exact.abs().max()), 1e-3)
+        # In a group of one value the gradient is 0, and what rounding leaves of it is magnified by 1/√ε.
+        floor = 1.0 if shape[2:] == (1, 1) else 1e-3
+        assert error <= allowed * max(float(exact.abs().max()), floor)
 
 
 @needs_kernels
