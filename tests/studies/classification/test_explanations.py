@@ -27,6 +27,7 @@ from gmmatch.studies.classification.reason_page import (
     share_lines,
     size_lines,
 )
+from gmmatch.studies.classification.reasons import build_parser
 from gmmatch.studies.records import as_results, read_record
 from gmmatch.studies.results import Cells, Results
 
@@ -267,7 +268,9 @@ def test_the_committed_cells_are_of_this_code_and_test_what_the_committed_studie
     record = read_record(STUDIES / "reasons.json")
     assert record["parts"]["cells"]["code"] == CODE
     assert not any("error" in cell for cell in record["parts"]["cells"]["cells"])
-    assert "/" not in record["provenance"]["command"]
+    command = record["provenance"]["command"]
+    assert "/" not in command and command.startswith("python -m gmmatch.studies.classification.reasons ")
+    build_parser().parse_args(command.split()[3:])  # leaves the program where it knows an option no more
     reasons = as_results(record)
     tested_kinds = {text.partition(":")[0] for text in reasons["cells"].distinct("corruption")}
     for name in image_study_names():

@@ -32,6 +32,7 @@ _NOTE = (
     "<!-- Written by `python -m gmmatch.studies.classification.pages` from results/studies; do not edit by "
     "hand. -->"
 )
+_NOT_TRIED = "<!-- not run: needs features that were computed beforehand, and takes long -->"
 _REASONS_MODULE = "gmmatch.studies.classification.reasons"
 _CORRELATION = (
     "Correlation of a method's accuracy with its share of bad rows, over the methods whose picks are at most half "
@@ -113,11 +114,11 @@ def reasons_page(record: dict[str, Any] | None) -> str:
     """Return the page on the reasons that were tested for another order than the paper's."""
     sections = [f"# {reason_page.TITLE}", _NOTE]
     if record is None:
-        sections += ["**Not run yet.**", "## Run it", f"```\npython -m {_REASONS_MODULE}\n```"]
+        sections += ["**Not run yet.**", "## Run it", f"{_NOT_TRIED}\n```\npython -m {_REASONS_MODULE}\n```"]
     else:
         tables = reason_page.page_tables(as_results(record))
         sections += [*reason_page.page_sections(record), "## The numbers", *map(markdown_table, tables)]
-        sections += ["## Run it", _made(record, device="cpu")]
+        sections += ["## Run it", f"{_NOT_TRIED}\n{_made(record, device='cpu')}"]
     return "\n\n".join(sections) + "\n"
 
 

@@ -146,6 +146,7 @@ class Bench:
             "contamination": float(noisy.corrupt[rows].mean()),
             "n_picked": len(rows),
             "repeats": repeats,
+            "device": "cpu",
         }
 
     def _space(

@@ -143,8 +143,14 @@ def run_reasons(
     return run_study(study, output=output, size=size, long_run=LongRun(command, notes={"device": "cpu"}))
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure; what ``python -m gmmatch.studies.classification.reasons`` runs."""
+def build_parser() -> argparse.ArgumentParser:
+    """Return what reads the command line.
+
+    Examples
+    --------
+    >>> build_parser().parse_args(["--seeds", "3"]).seeds
+    3
+    """
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--dataset", default=BUILT_IN, help="as for gmmatch reproduce")
     parser.add_argument("--encoder", default="pixels", help="the frozen encoder, as for gmmatch reproduce")
@@ -156,7 +162,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("studies"), help="folder of the results, reasons.json"
     )
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure; what ``python -m gmmatch.studies.classification.reasons`` runs."""
+    options = build_parser().parse_args(arguments)
     places = ReasonPlaces(
         options.dataset,
         options.encoder,
