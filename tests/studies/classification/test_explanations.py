@@ -197,6 +197,29 @@ def test_the_reasons_from_each_start() -> None:
         "authors' version, trained layer",
     }
     assert [reason.label for reason in candidate_reasons("2%", with_own=False)] == ["20% kept"]
+    # What leads from a proxy that was trained on the data to one that was not, or from networks to probes.
+    away = {reason.label: reason.away for reason in candidate_reasons("trained-network", with_own=False)}
+    assert away == {"linear probe": True, "frozen encoder": True}
+    layers = {reason.label for reason in candidate_reasons("trained", with_own=False) if not reason.away}
+    assert layers == {"memorising layer", "layer of true labels", "network"}
+
+
+def test_a_proxy_trained_on_the_data_starts_from_the_trained_layer() -> None:
+    measured = study(
+        {"herding": 0.7, "gm-matching": 0.68}, encoder="in-domain:resnet18", downstream="scratch"
+    )
+    names = ("trained-network", "network")
+    reasons = trials({(name, "herding"): 0.6 for name in names} | {
+        ("trained-network", "gm-matching"): 0.58,
+        ("network", "gm-matching"): 0.64,
+        ("trained-network", "gm-matching-authors"): 0.7,
+    })  # fmt: skip
+    [line] = reason_lines(measured, reasons)
+    assert "with wrong labels, picked in domain, trained from scratch" in line
+    assert line.endswith(
+        "where the margin is -2.0 ± 0.0: turned round by *authors' version* (+10.0 ± 0.0); "
+        "also by what is no step towards the paper, *frozen encoder* (+4.0 ± 0.0)."
+    )
 
 
 def test_the_nearest_corruption_is_of_the_same_kind() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from gmmatch.studies.classification import image_study_names, load_image_study
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.paper import PaperBlock, paper_blocks
+from gmmatch.studies.classification.proxies import IN_DOMAIN
 from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_blocks
 from gmmatch.studies.results import Results
 
@@ -80,6 +81,7 @@ class Disagreement:
     pair: PaperPair
     kind: str
     downstream: str
+    in_domain: bool
     columns: tuple[Column, ...]
 
     @property
@@ -97,7 +99,8 @@ class Disagreement:
         """Which two, on what, and what was trained."""
         here = "with human labels" if self.kind == "human" else KIND_WORDS[_LIKE.get(self.kind, self.kind)]
         trained = "linear probe" if self.downstream == "probe" else "trained from scratch"
-        return f"**{METHOD_NAMES[self.pair.below]} above {METHOD_NAMES[self.pair.above]}** {here}, {trained}"
+        where = ", picked in domain" if self.in_domain else ""
+        return f"**{METHOD_NAMES[self.pair.below]} above {METHOD_NAMES[self.pair.above]}** {here}{where}, {trained}"
 
     @property
     def sentence(self) -> str:
@@ -169,7 +172,7 @@ def margin_of(cells: Iterable[Mapping[str, Any]], above: str, below: str) -> Mar
 
 def disagreements(results: Results) -> list[Disagreement]:
     """Return the pairs whose order in our results is not the paper's in some column, clearly so or not."""
-    columns: dict[tuple[str, str, PaperPair], list[Column]] = {}
+    columns: dict[tuple[str, str, bool, PaperPair], list[Column]] = {}
     for block in measured_blocks(results, ()):
         kind = CorruptionSpec.parse(block.setting.corruption).kind
         for amount in block.cells.distinct("amount"):
@@ -177,11 +180,12 @@ def disagreements(results: Results) -> list[Disagreement]:
             for pair in papers_order(kind):
                 margin = margin_of(cells, pair.above, pair.below)
                 if margin is not None:
-                    key = (kind, block.setting.downstream, pair)
+                    in_domain = block.setting.encoder.startswith(IN_DOMAIN)
+                    key = (kind, block.setting.downstream, in_domain, pair)
                     columns.setdefault(key, []).append(Column(block, amount, margin))
     found = [
-        Disagreement(pair, kind, downstream, tuple(each))
-        for (kind, downstream, pair), each in columns.items()
+        Disagreement(pair, kind, downstream, in_domain, tuple(each))
+        for (kind, downstream, in_domain, pair), each in columns.items()
         if min(column.margin.mean for column in each) < 0
     ]
     return sorted(found, key=lambda each: (each.pair.above != "gm-matching", each.worst.margin.mean))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +23,8 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 class Reason(NamedTuple):
     """A setting, what to call its change, and the method that stands for GM Matching in it.
 
-    ``away`` is set where the change is no step from our studies towards the paper: it trains networks, and has the
-    order of a pair whether little is kept or more.
+    ``away`` is set where the change is no step from our studies towards the paper: it trains its proxies on the data,
+    and networks on the picks, and has the order of a pair whether little is kept or more.
     """
 
     label: str
@@ -115,20 +115,24 @@ def explain(reasons: Results, disagreement: Disagreement) -> Explanation | None:
     if corruption is None:
         return None
     pair = disagreement.pair
-    start = start_for(disagreement.downstream, disagreement.worst.amount)
+    start = start_for(disagreement.downstream, disagreement.worst.amount, disagreement.in_domain)
     return explain_pair(reasons, pair.above, pair.below, corruption, start)
 
 
-def start_for(downstream: str, amount: str) -> str:
-    """Return the setting that stands for a study's own, by what is trained and how much is kept.
+def start_for(downstream: str, amount: str, in_domain: bool = False) -> str:
+    """Return the setting that stands for a study's own: what is trained, how much is kept, where it is picked.
 
     Examples
     --------
     >>> start_for("probe", "20%"), start_for("probe", "1%"), start_for("scratch", "20%")
     ('base', '2%', 'network')
+    >>> start_for("scratch", "20%", in_domain=True)
+    'trained-network'
     """
     if downstream == "scratch":
-        return "network"
+        return "trained-network" if in_domain else "network"
+    if in_domain:
+        return "trained"
     little = amount.endswith("%") and float(amount.removesuffix("%")) <= _LITTLE
     return "2%" if little else BASE
 
@@ -175,23 +179,38 @@ def candidate_reasons(start: str, with_own: bool) -> list[Reason]:
 
 
 def _comparable(begin: Setting, other: Setting) -> bool:
-    """Return whether a setting is a change of where one begins: of the base all are, of others few."""
-    if begin.name == BASE or other.name == BASE:
-        return other.name != begin.name
-    same = (other.downstream, other.amount) == (begin.downstream, begin.amount)
-    return same and other.name != begin.name
+    """Return whether a setting is a change of where one begins: of the base all are, else what changes one thing."""
+    if begin.name == BASE:
+        return other.name != BASE
+    return len(_changes(begin, other)) == 1 and other.downstream != "probe-other"
+
+
+def _changes(begin: Setting, other: Setting) -> list[str]:
+    facts = [each.name for each in fields(Setting) if each.name not in ("name", "label", "words")]
+    return [fact for fact in facts if getattr(begin, fact) != getattr(other, fact)]
 
 
 def _leads_away(begin: Setting, other: Setting) -> bool:
-    return other.amount != begin.amount or (begin.downstream == "network" and other.downstream != "network")
+    """Return whether a change is no step towards the paper, which trained its proxies on the data, and networks."""
+    trained = ("trained", "memorised", "true")
+    return (
+        other.amount != begin.amount
+        or (begin.downstream == "network" and other.downstream != "network")
+        or (begin.space in trained and other.space not in trained)
+    )
 
 
 def _change(begin: Setting, other: Setting) -> str:
     """Return what to call a change: the setting's own label from the base on, else what differs."""
     if begin.name == BASE:
         return other.label
-    if other.name == BASE:
-        return f"{other.amount} kept" if begin.amount != other.amount else "linear probe"
+    [fact] = _changes(begin, other)
+    if fact == "amount":
+        return f"{other.amount} kept"
+    if fact == "downstream":
+        return "network" if other.downstream == "network" else "linear probe"
+    if other.space == "frozen":
+        return "frozen encoder"
     return next(each.label for each in SETTINGS if (each.space, each.downstream) == (other.space, "probe"))
 
 
