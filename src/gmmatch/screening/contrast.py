@@ -31,7 +31,7 @@ _LITTLE_SHRINKAGE = 1e-4
 _FEW_DIRECTIONS = 64
 _ROUNDING = 3e-7
 _FEW_ROUNDS, _ROUNDS, _MORE_ROUNDS = 2, 3, 5
-_FITTED_ROWS = 15_000
+_FITTED_ROWS = 25_000
 # A class with fewer rows cannot be told from the others.
 FEWEST = 20
 TOLERANCE = 0.02

@@ -39,7 +39,7 @@ _BANDWIDTH_ROWS = 1000
 # Rows that cannot be picked, but count for the targets: two for each pick are enough, and these in all.
 _OTHERS_PER_PICK, _LEAST_OTHERS = 2, 4000
 # Rows that each pick is chosen from: more of them bring it no closer to the target, and each costs its features.
-_CANDIDATES_PER_PICK, _LEAST_CANDIDATES = 16, 500
+_CANDIDATES_PER_PICK, _LEAST_CANDIDATES = 4, 2000
 
 
 @dataclass(frozen=True)
