@@ -35,11 +35,17 @@ _LEFT_OUT = ("gm-matching-unit", "gm-matching-all-rows", "herding-unit")
 
 
 def draw_accuracy(results: Results) -> Any:
-    """Draw the accuracies of the settings with most cells: mean and deviation against the amount."""
+    """Draw the accuracies of the settings with most cells: mean and deviation against the amount.
+
+    One panel for each corruption and training: of several data sets or encoders, that with most images picked.
+    """
     blocks = [
         block for block in measured_blocks(results, ()) if any("error" not in cell for cell in block.cells)
     ]
-    blocks = sorted(blocks, key=lambda block: -len(block.cells))[:_MOST_PANELS]
+    chosen: dict[tuple[str, str], Block] = {}
+    for block in sorted(blocks, key=_weight):
+        chosen[block.setting.corruption, block.setting.training] = block
+    blocks = sorted(chosen.values(), key=lambda block: -len(block.cells))[:_MOST_PANELS]
     blocks.sort(key=lambda block: (block.setting.downstream, block.setting.network, _order(block.setting)))
     columns = min(3, len(blocks))
     rows = -(-len(blocks) // columns)
@@ -56,6 +62,11 @@ def draw_accuracy(results: Results) -> Any:
     }
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=8.5)
     return figure
+
+
+def _weight(block: Block) -> tuple[int, int]:
+    """Return what speaks for showing a block: the images picked at most, then the number of cells."""
+    return max(int(cell.get("n_picked", 0)) for cell in block.cells), len(block.cells)
 
 
 def _draw_block(panel: Any, block: Block) -> None:
@@ -96,6 +107,7 @@ def _look(method: str) -> dict[str, Any]:
         "color": style.COLORS.get(base, _MORE_COLORS.get(base, style.GREY)),
         "marker": style.MARKERS.get(base, _MORE_MARKERS.get(base, "x")),
         "linestyle": "--" if base != method else "-",
+        "markerfacecolor": "white" if base != method else None,
         "linewidth": 2.2 if method == "gm-matching" else 1.3,
         "markersize": 8 if base == "gm-matching" else 5,
         "zorder": 3 if base == "gm-matching" else 2,
@@ -110,5 +122,6 @@ def _order(setting: Setting) -> tuple[bool, str, float]:
 ACCURACY = Picture(
     draw_accuracy,
     "Test accuracy against the share kept (mean and standard deviation over the seeds), one panel per corruption and "
-    "downstream training. What lies more than 45 points below the best is not drawn.",
+    "downstream training; where there are several data sets or encoders, the one with most images. Hollow marks are "
+    "variants. What lies more than 45 points below the best is not drawn.",
 )

@@ -41,7 +41,7 @@ def _draw_panel(panel: Any, block: Block, corruption: str) -> None:
     panel.axhline(real, color=style.GREY, linestyle=":", linewidth=1.2, label="Real training images")
     for number, method in enumerate(block.methods):
         # Points of one amount stand side by side.
-        aside = 0.5 * ((number + 0.5) / len(block.methods) - 0.5)
+        aside = 0.3 * ((number + 0.5) / len(block.methods) - 0.5)
         points = [
             (place + aside, found)
             for place, amount in enumerate(amounts)
