@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.rows import Rows
+from gmmatch.scaled_distances import negative_half_squared_distances
 from gmmatch.screening.algebra import Square
 from gmmatch.screening.cloud import Cloud, HostCloud
 from gmmatch.types import Indices, Vector
@@ -118,9 +119,9 @@ class Points:
         >>> points.lifted(np.arange(6), 50).gather(np.array([3])).shape
         (1, 100)
         """
-        from scipy.spatial.distance import pdist
-
-        apart = pdist(self.gather(sample).astype(np.float64))
+        rows = self.gather(sample).astype(np.float64)
+        halves = negative_half_squared_distances(rows, rows, 1.0)[np.triu_indices(len(rows), 1)]
+        apart = np.sqrt(-2.0 * halves)
         apart = apart[apart > 0.0]
         least, most = np.quantile(apart, _DISTANCES) if len(apart) else (1.0, 1.0)
         frequencies = np.random.default_rng(0).standard_normal((self.width, count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -9,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.gpu.blocks import on_device
 from gmmatch.labels import Group, group_rows
 from gmmatch.parallel import resolve_jobs
 from gmmatch.rows import Rows
+from gmmatch.scores.blas import one_blas_thread
 from gmmatch.screening.contrast import (
     FEWEST,
     TOLERANCE,
@@ -117,6 +120,15 @@ def screen_groups(
     rows: Rows, groups: list[Group], method: str, n_modes: int | None, tolerance: float, threads: int
 ) -> Screened:
     """Screen rows that are grouped already."""
+    # Where the large products are a device's, threads would only wait for each other over the small ones.
+    alone = threads == 1 or on_device(rows)
+    with one_blas_thread() if alone else nullcontext():
+        return _screen_groups(rows, groups, method, n_modes, tolerance, threads)
+
+
+def _screen_groups(
+    rows: Rows, groups: list[Group], method: str, n_modes: int | None, tolerance: float, threads: int
+) -> Screened:
     judged = [number for number, group in enumerate(groups) if group.label is not None]
     if method == "none":
         return Screened(_nothing_dropped(len(rows)), {"screened": "none"})
