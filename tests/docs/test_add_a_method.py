@@ -43,6 +43,8 @@ def classes() -> list[type]:
 
 CLASSES = classes()
 SELECTORS = [cls(k=0.5, random_state=0) for cls in CLASSES]
+# imbalanced-learn gives pytest a generator, which pytest 10 will not take.
+SAMPLER_CHECKS = parametrize_with_sampler_checks(SELECTORS)
 # What a budget contradicts; tests/selectors/test_conformance.py has the reason.
 CONTRADICTED = {"check_samplers_one_label"}
 
@@ -66,7 +68,7 @@ def test_scikit_learn(estimator, check):
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_sampler_checks(SELECTORS)
+@pytest.mark.parametrize(SAMPLER_CHECKS.args[0], list(SAMPLER_CHECKS.args[1]), **SAMPLER_CHECKS.kwargs)
 def test_imbalanced_learn(estimator, check):
     if getattr(check, "func", check).__name__ not in CONTRADICTED:
         check(estimator)
