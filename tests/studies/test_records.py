@@ -9,6 +9,7 @@ import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.studies import breakdown, load_study, noisy_gaussian, study_names
+from gmmatch.studies.classification import reasons
 from gmmatch.studies.records import Journal, code_fingerprint, load_results, plain, write_results
 from gmmatch.studies.results import Cells, log_slope
 
@@ -50,9 +51,21 @@ def test_a_file_that_is_not_results_says_so(tmp_path: Path, content: str) -> Non
         load_results(path)
 
 
-def test_missing_results_name_the_command(tmp_path: Path) -> None:
-    with pytest.raises(DataFileNotFoundError, match="gmmatch reproduce kernels"):
-        load_results(tmp_path / "kernels.json")
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("kernels", "run `gmmatch reproduce kernels` first"),
+        ("label-noise", "run `gmmatch reproduce label-noise` first"),
+        ("generation", "run `gmmatch reproduce generation` first"),
+        (reasons.NAME, f"run `python -m {reasons.__name__}` first"),
+        ("kernel", "no study is called that; `gmmatch reproduce --list` says which there are"),
+    ],
+)
+def test_missing_results_name_a_command_that_exists(tmp_path: Path, name: str, command: str) -> None:
+    path = tmp_path / f"{name}.json"
+    with pytest.raises(DataFileNotFoundError) as caught:
+        load_results(path)
+    assert str(caught.value) == f"No results at {path}: {command}."
 
 
 def test_the_fingerprint_follows_what_a_measurement_uses(monkeypatch: pytest.MonkeyPatch) -> None:

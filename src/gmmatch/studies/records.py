@@ -23,11 +23,15 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.studies import study_names
+from gmmatch.studies.classification import image_study_names
 from gmmatch.studies.results import Cells, Results
 from gmmatch.studies.study import Part
 
 SCHEMA = 1
 
+# Results of what is no study of the paper, by the command that measures them.
+_OWN_COMMANDS = {"reasons": "python -m gmmatch.studies.classification.reasons"}
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib")
 
 
@@ -191,7 +195,7 @@ def write_results(path: Path, record: Mapping[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any]:
     """Read a study's record."""
     if not path.exists():
-        raise DataFileNotFoundError(f"No results at {path}: run `gmmatch reproduce {path.stem}` first.")
+        raise DataFileNotFoundError(f"No results at {path}: {_how_to_measure(path.stem)}.")
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -201,6 +205,14 @@ def read_record(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise InvalidInputError(f"{path} was not written by this version of gmmatch; run the study again.")
     return record
+
+
+def _how_to_measure(name: str) -> str:
+    if name in (*study_names(), *image_study_names()):
+        return f"run `gmmatch reproduce {name}` first"
+    if name in _OWN_COMMANDS:
+        return f"run `{_OWN_COMMANDS[name]}` first"
+    return "no study is called that; `gmmatch reproduce --list` says which there are"
 
 
 def as_results(record: Mapping[str, Any]) -> Results:
