@@ -23,6 +23,7 @@ def choose(available, **request):
         ({"id": "text", "review": "text"}, ("text", "review", None, None)),
         ({"text": "text", "title": "text", "class": "text"}, ("text", "text", "class", None)),
         ({"id": "number", "vector": "embedding"}, ("embedding", "vector", None, None)),
+        ({"id": "text", "vector": "embedding"}, ("embedding", "vector", None, None)),
         ({"x": "embedding", "label": "other"}, ("embedding", "x", None, None)),
         ({"label": "number", "label_noisy": "number", "t": "text"}, ("text", "t", "label", None)),
     ],
@@ -36,6 +37,30 @@ def test_what_was_asked_for_is_taken():
     assert choose(available, text="caption", label="noisy", id="key") == ("text", "caption", "noisy", "key")
     assert choose(available, label="") == ("image", "image", None, None)
     assert choose({"label": "text", "n": "number"}, text="label") == ("text", "label", None, None)
+
+
+def test_a_preference_decides_between_kinds_and_nothing_else():
+    available = {"image": "image", "caption": "text", "v": "embedding", "id": "text"}
+    for kind, column in (("image", "image"), ("text", "caption"), ("embedding", "v")):
+        assert choose(available, prefer=kind) == (kind, column, None, None)
+    assert choose(available, prefer="embedding", text="caption")[:2] == ("text", "caption")
+    assert choose({"title": "text"}, prefer="embedding")[:2] == ("text", "title")  # no vectors: what there is
+
+
+@pytest.mark.parametrize(
+    ("available", "request_", "id_like"),
+    [
+        ({"id": "text", "v": "embedding"}, {}, "id"),
+        ({"UID": "number", "v": "embedding"}, {}, "UID"),
+        ({"index": "number", "id": "number", "v": "embedding"}, {}, "id"),
+        ({"id": "text", "key": "text", "v": "embedding"}, {"id": "key"}, None),
+        ({"id": "number", "v": "embedding"}, {"label": "id"}, None),
+        ({"id": "other", "name": "text", "v": "embedding"}, {"prefer": "embedding"}, None),
+    ],
+)
+def test_a_column_named_like_ids_is_pointed_out(available, request_, id_like):
+    columns = choose_columns(available, ColumnRequest(**request_), "x.parquet")
+    assert columns.id_like == id_like
 
 
 @pytest.mark.parametrize(
@@ -53,6 +78,9 @@ def test_what_was_asked_for_is_taken():
         ({"image": "image", "e": "embedding"}, {}, "image_column='image' or embedding_column='e'"),
         ({"n": "number"}, {}, "no column of images, text or embeddings; its columns are 'n'"),
         ({"text": "text"}, {"text": "text", "image": "x"}, "one column of rows, not several"),
+        ({"id": "text", "n": "other"}, {"prefer": "embedding"}, "no column of embeddings, .* are 'id', 'n'"),
+        ({"id": "text", "v": "embedding", "w": "embedding"}, {}, "'v', 'w'.*embedding_column='v'"),
+        ({"text": "text"}, {"prefer": "texts"}, "prefer='texts': expected one of image, embedding, text"),
     ],
 )  # fmt: skip
 def test_what_is_refused(available, request_, message):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import typer
 
 from gmmatch.errors import InvalidInputError
 
@@ -16,6 +18,9 @@ _UNITS = {
     "g": 10**9, "gb": 10**9, "gib": 1 << 30,
     "t": 10**12, "tb": 10**12, "tib": 1 << 40,
 }  # fmt: skip
+
+
+EmbeddingColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
 
 
 class PerClassChoice(str, Enum):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.cli._output import note
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +42,8 @@ class Embeddings:
         The store, if that is what they lie in.
     source_ids
         The ids of a source with ids of its own.
+    opened_with
+        The options that the source was opened with, to open it the same way again.
     """
 
     path: str
@@ -50,6 +53,7 @@ class Embeddings:
     origin: dict[str, Any]
     store: Store | None = None
     source_ids: Sequence[Any] | None = None
+    opened_with: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -91,7 +95,14 @@ def is_store(path: str | Path) -> bool:
     return isinstance(document, dict) and document.get("format") == "gmmatch-embeddings"
 
 
-def open_embeddings(path: str, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
+def open_embeddings(
+    path: str,
+    *,
+    labels: str | None = None,
+    memory: int | None = None,
+    embedding_column: str | None = None,
+    id_column: str | None = None,
+) -> Embeddings:
     """Open a store or a file of embeddings.
 
     Parameters
@@ -104,6 +115,11 @@ def open_embeddings(path: str, *, labels: str | None = None, memory: int | None 
     memory
         The most bytes that rows may take which have to be read into memory, because their format has no
         row that can be looked up (Parquet, ``.npz``).
+    embedding_column
+        The column of vectors, where there are several.
+    id_column
+        The column of ids, ``""`` for none; by default one of a table that is named like ``id``, if its
+        values can tell the rows apart.
 
     Returns
     -------
@@ -118,17 +134,40 @@ def open_embeddings(path: str, *, labels: str | None = None, memory: int | None 
     (3, 2)
     """
     if is_store(path):
+        refuse_columns(path, embedding_column, id_column)
         opened = _open_store(path)
     else:
-        source = _open_source(path)
+        options: dict[str, Any] = {"prefer": "embedding"}
+        if embedding_column is not None:
+            options["embedding_column"] = embedding_column
+        if id_column:
+            options["id_column"] = id_column
+        source = _open_source(path, options)
+        if id_column is None:
+            source, options = _with_ids(source, path, options)
         rows, shape = _rows_of(source, memory)
         ids = None if isinstance(source.ids, range) else source.ids
-        opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
+        origin = {"source": {**source.describe(), "opened_with": options}}
+        opened = Embeddings(path, rows, shape, None, origin, source_ids=ids, opened_with=options)
         if labels is None:
             return replace(opened, labels=source.labels)
     if labels is None:
         return replace(opened, labels=None if opened.store is None else _store_labels(opened.store))
     return opened if labels == "none" else replace(opened, labels=labels_for(opened, labels))
+
+
+def refuse_columns(path: str, embedding_column: str | None, id_column: str | None) -> None:
+    """Raise if columns were named of what has none.
+
+    Examples
+    --------
+    >>> refuse_columns("photos.emb", None, "key")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --id-column 'key': photos.emb has no columns; leave it out.
+    """
+    for option, name in (("--embedding-column", embedding_column), ("--id-column", id_column)):
+        if name:
+            raise InvalidInputError(f"{option} {name!r}: {path} has no columns; leave it out.")
 
 
 def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -> Any:
@@ -159,7 +198,7 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
             f"{option} {text}: there is no such file, and a store has no columns; "
             "give a file with one label per row."
         )
-    return _open_source(embeddings.path, text).labels
+    return _open_source(embeddings.path, {**embeddings.opened_with, "label_column": text}).labels
 
 
 def store_tables(store: Store) -> Iterator[tuple[int, int, RowTable]]:
@@ -213,16 +252,33 @@ def _source_rows(store: Store, n_labels: int) -> NDArray[np.int64] | None:
     return np.concatenate([np.array(table.source_rows) for _, _, table in store_tables(store)])
 
 
-def _open_source(path: str, label_column: str | None = None) -> BaseSource:
+def _open_source(path: str, options: Mapping[str, Any]) -> BaseSource:
     from gmmatch.data import open_source
 
-    source = open_source(path, label_column=label_column)
+    source = open_source(path, **options)
     if source.kind != "embedding":
         rows = {"image": "images", "text": "texts"}[source.kind]
         raise InvalidInputError(
             f"{path} holds {rows}, not embeddings: make some first, as `gmmatch embed {path} -o rows.emb`."
         )
     return source
+
+
+def _with_ids(source: BaseSource, path: str, options: dict[str, Any]) -> tuple[BaseSource, dict[str, Any]]:
+    """Open a source again with a column that is named like ids, if it can serve as that."""
+    name = getattr(getattr(source, "columns", None), "id_like", None)
+    if name is None or source.n_rows is None:
+        return source, options
+    asked = {**options, "id_column": name}
+    named = _open_source(path, asked)
+    try:
+        distinct = len(set(named.ids)) == source.n_rows
+    except InvalidTypeError:  # some are missing, or no ids at all
+        distinct = False
+    if distinct:
+        return named, asked
+    note(f"{path}: column {name!r} is not taken as ids, as some of its values are missing or the same.")
+    return source, options
 
 
 def _rows_of(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:

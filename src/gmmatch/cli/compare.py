@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import PerClassChoice, parse_memory, split_names
+from gmmatch.cli._arguments import EmbeddingColumnOption, PerClassChoice, parse_memory, split_names
 from gmmatch.cli._output import console, note, print_json, progress
 from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
 
@@ -36,6 +36,7 @@ def compare(
         str | None,
         typer.Option(metavar="FILE|COLUMN", help="Labels in place of the input's own; 'none' for none."),
     ] = None,
+    embedding_column: EmbeddingColumnOption = None,
     per_class: Annotated[
         PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
     ] = PerClassChoice.proportional,
@@ -73,7 +74,7 @@ def compare(
         method_class(name)  # before the work, not after half of it
         # So that no method's time includes its loading; with labels, which some of them learn from.
         select([[0.0], [1.0], [2.0], [3.0]], y=[0, 0, 1, 1], k=2, method=name)
-    embeddings = open_embeddings(source, labels=labels, memory=limit)
+    embeddings = open_embeddings(source, labels=labels, memory=limit, embedding_column=embedding_column)
     page.find_contents(embeddings)
     comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
     rows, selections = [], {}

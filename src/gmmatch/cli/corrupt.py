@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import parse_settings
+from gmmatch.cli._arguments import EmbeddingColumnOption, parse_settings
 from gmmatch.cli._output import console, note, print_json, progress
 
 
@@ -71,7 +71,7 @@ def corrupt(
     ] = False,
     text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
     image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
-    embedding_column: Annotated[str | None, typer.Option(help="The column of vectors.")] = None,
+    embedding_column: EmbeddingColumnOption = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of labels. Found by its name by default.")
     ] = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gmmatch.cli._arguments import EmbeddingColumnOption
 from gmmatch.cli._output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
 
@@ -61,7 +62,7 @@ def embed(
     device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
     text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
     image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
-    embedding_column: Annotated[str | None, typer.Option(help="The column of vectors.")] = None,
+    embedding_column: EmbeddingColumnOption = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of labels; '' for none. Found by its name by default.")
     ] = None,
@@ -94,7 +95,7 @@ def embed(
     """
     from gmmatch.data import open_source
 
-    options = {
+    options: dict[str, Any] = {
         "text_column": text_column,
         "image_column": image_column,
         "embedding_column": embedding_column,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import PerClassChoice, parse_memory, parse_settings
+from gmmatch.cli._arguments import EmbeddingColumnOption, PerClassChoice, parse_memory, parse_settings
 from gmmatch.cli._engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
 from gmmatch.cli._files import check_output, explained
 from gmmatch.cli._output import console, note, print_json
@@ -55,6 +55,11 @@ def select(
             "column of the input, or 'none'.",
         ),
     ] = None,
+    embedding_column: EmbeddingColumnOption = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
+    ] = None,
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
@@ -71,8 +76,11 @@ def select(
     Examples:
       gmmatch select photos.emb -k 10% -o picks.parquet
       gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
+      gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
       gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
     """
+    from gmmatch.cli._inputs import open_embeddings, refuse_columns
+
     _check_suffix(output)
     check_output(output, force=force)
     page = Report(report, map_choice, content, force=force, context=context)
@@ -82,13 +90,14 @@ def select(
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
         embeddings, shards = on_engine.open(source, labels)
+        refuse_columns(source, embedding_column, id_column)
         page.find_contents(embeddings)
         selection, seconds = on_engine.select(shards, embeddings.labels, **asked)
     else:
-        from gmmatch.cli._inputs import open_embeddings
         from gmmatch.cli._selecting import run_selection
 
-        embeddings = open_embeddings(source, labels=labels, memory=limit)
+        columns = {"embedding_column": embedding_column, "id_column": id_column}
+        embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
         page.find_contents(embeddings)
         selection, seconds = run_selection(embeddings, memory=limit, **asked)
     with explained(output):

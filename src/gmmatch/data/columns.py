@@ -28,7 +28,8 @@ _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
 class ColumnRequest:
     """The columns that the caller named; None where nothing was said.
 
-    ``label=""`` means that no column is to be taken as labels.
+    ``label=""`` means that no column is to be taken as labels. ``prefer`` is the kind of rows to take
+    where there are columns of several kinds and none was named.
     """
 
     image: str | None = None
@@ -36,10 +37,13 @@ class ColumnRequest:
     embedding: str | None = None
     label: str | None = None
     id: str | None = None
+    prefer: Kind | None = None
 
     def data(self) -> tuple[Kind, str] | None:
         """Return the kind and the column of the rows, if one was named."""
         named = [(kind, name) for kind in _KINDS if (name := getattr(self, kind)) is not None]
+        if self.prefer not in (None, *_KINDS):
+            raise InvalidInputError(f"prefer={self.prefer!r}: expected one of {', '.join(_KINDS)}.")
         if len(named) > 1:
             given = " and ".join(f"{kind}_column={name!r}" for kind, name in named)
             raise InvalidInputError(f"{given} were given: name one column of rows, not several.")
@@ -54,13 +58,17 @@ class ColumnRequest:
 
 @dataclass(frozen=True)
 class Columns:
-    """The choice: what kind of rows, in which columns, and why."""
+    """The choice: what kind of rows, in which columns, and why.
+
+    ``id_like`` is a column that is named as ids are, where the caller named none: its values may serve.
+    """
 
     kind: Kind
     data: str
     label: str | None
     id: str | None
     how: str
+    id_like: str | None = None
 
     def names(self) -> list[str]:
         """Return the distinct columns to read."""
@@ -76,7 +84,8 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
 
     What the caller named is taken. Otherwise the only column of images is, else the only column of
     embeddings, else the only column of text or the one named ``text``; where that leaves a choice, the
-    error lists the candidates. Labels come from a column named like ``label``, if there is one.
+    error lists the candidates, unless the caller prefers a kind. A text named like ``id`` is none of them
+    beside embeddings. Labels come from a column named like ``label``, if there is one.
 
     Parameters
     ----------
@@ -105,11 +114,12 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
         _require(data, kind, (kind,), available, where)
         how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
     else:
-        kind, data = _data_column(available, {label, request.id}, where)
+        kind, data = _data_column(available, {label, request.id}, request.prefer, where)
         how = f"{_PLURALS[kind]} in column {data!r}"
     how += f", labels in column {label!r} ({label_how})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
-    return Columns(kind, data, label, request.id, how)
+    id_like = _id_like(available, {data, label}) if request.id is None else None
+    return Columns(kind, data, label, request.id, how, id_like)
 
 
 def _label_column(
@@ -128,12 +138,27 @@ def _label_column(
     return None, ""
 
 
-def _data_column(available: Mapping[str, ColumnType], taken: set[str | None], where: str) -> tuple[Kind, str]:
+def _id_like(available: Mapping[str, ColumnType], taken: set[str | None]) -> str | None:
+    usable = {name.lower(): name for name in available if available[name] in ("text", "number")}
+    return next((usable[name] for name in _ID_NAMES if usable.get(name) not in (None, *taken)), None)
+
+
+def _data_column(
+    available: Mapping[str, ColumnType], taken: set[str | None], prefer: Kind | None, where: str
+) -> tuple[Kind, str]:
     usable = {name: kind for name, kind in available.items() if name not in taken}
     candidates = {kind: [name for name in usable if usable[name] == kind] for kind in _KINDS}
     plausible = [name for name in candidates["text"] if name.lower() not in _ID_NAMES]
-    candidates["text"] = plausible or candidates["text"]
+    if plausible or candidates["embedding"] or prefer == "embedding":
+        candidates["text"] = plausible
     present = [kind for kind in _KINDS if candidates[kind]]
+    if prefer is not None and candidates[prefer]:
+        present = [prefer]
+    if not present and prefer == "embedding":
+        raise InvalidInputError(
+            f"{where} has no column of embeddings, which are lists of numbers: put the numbers of each row into "
+            f"one such column; its columns are {_listed(available)}."
+        )
     if not present:
         raise InvalidInputError(
             f"{where} has no column of images, text or embeddings; its columns are {_listed(available)}."

@@ -14,7 +14,7 @@ import numpy as np
 from gmmatch.data.columns import ColumnRequest
 from gmmatch.data.files import expand, iter_files, list_files, pick_split
 from gmmatch.data.images import IMAGE_SUFFIXES
-from gmmatch.data.source import BaseSource
+from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
 _KNOWN = (
@@ -52,6 +52,7 @@ def open_source(
     embedding_column: str | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
+    prefer: Kind | None = None,
     split: str | None = None,
     streaming: bool = False,
 ) -> BaseSource:
@@ -76,6 +77,9 @@ def open_source(
         The column of labels; by default one that is named like ``label``, and ``""`` for none.
     id_column
         The column of ids; by default an id is a path or a row number.
+    prefer
+        The kind of rows to take where a table has columns of several kinds and none was named:
+        ``"image"``, ``"text"`` or ``"embedding"``.
     split
         Which split, where there are several.
     streaming
@@ -95,7 +99,7 @@ def open_source(
     Traceback (most recent call last):
     gmmatch.errors.DataFileNotFoundError: nowhere.parquet: there is no such file.
     """
-    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column)
+    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column, prefer)
     request.data()  # refuses two columns of rows before anything is read
     if isinstance(spec, (str, os.PathLike)):
         return _open_path(os.fspath(spec), request, split, streaming)

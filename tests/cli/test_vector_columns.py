@@ -1,0 +1,117 @@
+"""Tables with a column of vectors among others: which column is selected from, and which one names the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gmmatch as gm
+
+ROWS = np.random.default_rng(2).normal(size=(30, 3)).astype(np.float32)
+OTHER = np.random.default_rng(3).normal(size=(30, 3)).astype(np.float32)
+TEXTS = [f"row {i}" for i in range(30)]
+EXPECTED = gm.select(ROWS, k=6, random_state=0).order
+OF_THE_OTHER = gm.select(OTHER, k=6, random_state=0).order
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a Parquet file with these columns."""
+
+    def write(**columns):
+        pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+        return tmp_path / "x.parquet"
+
+    return write
+
+
+@pytest.fixture
+def picked(tmp_path, succeeds):
+    """Select six rows, and return the selection."""
+
+    def run(path, *options):
+        succeeds("select", path, "-k", 6, "-o", tmp_path / "picks.parquet", "--force", *options)
+        return gm.Selection.load(tmp_path / "picks.parquet")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"id": TEXTS},
+        {"id": list(range(30))},
+        {"title": TEXTS, "body": TEXTS},
+        {"picture": [b"bytes"] * 30},
+        {f"measure {i}": OTHER[:, i % 3] for i in range(40)}
+        | {"count": list(range(30)), "flag": [True] * 30},
+    ],
+    ids=["string id", "integer id", "texts", "images", "numbers"],
+)
+def test_the_only_column_of_vectors_is_taken_whatever_stands_beside_it(beside, table, picked):
+    assert np.array_equal(picked(table(**beside, v=list(ROWS))).order, EXPECTED)
+
+
+@pytest.mark.parametrize("ids", [TEXTS, list(range(500, 530))], ids=["strings", "integers"])
+@pytest.mark.parametrize("name", ["id", "Key"])
+def test_a_column_named_like_ids_names_the_picks(ids, name, table, picked, tmp_path, succeeds):
+    path = table(**{name: ids}, note=TEXTS, v=list(ROWS))
+    assert picked(path).order_ids.tolist() == [ids[row] for row in EXPECTED]
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", tmp_path / "out.parquet")
+    exported = pq.read_table(tmp_path / "out.parquet")
+    assert exported.equals(pq.read_table(path).take(np.sort(EXPECTED)))
+
+
+def test_ids_of_another_column_or_of_none(table, picked):
+    path = table(id=list(range(500, 530)), code=TEXTS, v=list(ROWS))
+    assert picked(path, "--id-column", "code").order_ids.tolist() == [TEXTS[row] for row in EXPECTED]
+    assert picked(path, "--id-column", "").order_ids is None
+
+
+@pytest.mark.parametrize("ids", [["same"] * 30, [None, *TEXTS[1:]], [True] * 30])
+def test_a_column_that_cannot_tell_rows_apart_is_not_taken_as_ids(ids, table, gmmatch, tmp_path):
+    path = table(id=ids, v=list(ROWS))
+    result = gmmatch("select", path, "-k", 6, "-o", tmp_path / "picks.json")
+    assert result.exit_code == 0 and "column 'id' is not taken as ids" in result.stderr
+    selection = gm.Selection.load(tmp_path / "picks.json")
+    assert np.array_equal(selection.order, EXPECTED) and selection.order_ids is None
+
+
+def test_of_several_columns_of_vectors_one_is_named(table, picked, tmp_path, succeeds, refused):
+    path = table(id=TEXTS, v=list(ROWS), w=list(OTHER), kind=["a", "b"] * 15)
+    for command in (["select", "-o", tmp_path / "p.json"], ["compare"]):
+        line = refused(command[0], path, "-k", 6, *command[1:])
+        assert "'v', 'w'" in line and "--embedding-column 'v'" in line
+    line = refused("select", path, "-k", 6, "-o", tmp_path / "p.json", "--embedding-column", "u")
+    assert "--embedding-column 'u'" in line and "'v', 'w'" in line
+    assert np.array_equal(picked(path, "--embedding-column", "v").order, EXPECTED)
+    assert np.array_equal(picked(path, "--embedding-column", "w").order, OF_THE_OTHER)
+    # What is opened again later, for labels or for the rows themselves, is opened in the same way.
+    labelled = picked(path, "--embedding-column", "w", "--labels", "kind")
+    assert [group.label for group in labelled.groups] == ["a", "b"]
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["id"].to_pylist() == [
+        TEXTS[row] for row in labelled.indices
+    ]
+    of_w, of_v = (
+        succeeds("compare", path, "-k", 6, "--methods", "gm-matching", "--embedding-column", name, "--json")
+        for name in "wv"
+    )
+    assert of_w["rows"][0]["moment_error"] != of_v["rows"][0]["moment_error"]
+
+
+def test_numbers_in_columns_of_their_own_are_no_vectors(table, tmp_path, refused):
+    path = table(id=TEXTS, **{f"f{i}": ROWS[:, i] for i in range(3)})
+    line = refused("select", path, "-k", 6, "-o", tmp_path / "p.json")
+    assert "no column of embeddings" in line and "'id', 'f0', 'f1', 'f2'" in line
+
+
+def test_columns_of_what_has_none_are_refused(vectors, tmp_path, succeeds, refused):
+    succeeds("embed", vectors, "-o", tmp_path / "x.emb", "--encoder", "identity")
+    for path in (vectors, tmp_path / "x.emb"):
+        for engine in ([], ["--engine", "local"]):
+            for option in ("--embedding-column", "--id-column"):
+                line = refused("select", path, "-k", 3, "-o", tmp_path / "p.json", option, "v", *engine)
+                assert f"{option} 'v'" in line and "no columns" in line
