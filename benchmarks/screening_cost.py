@@ -27,6 +27,7 @@ METHODS = ("gm-matching", "robust")
 PARTS = {
     "geometric median": ("gmmatch.screening.screens", "robust_center"),
     "labels": ("gmmatch.screening.screens", "contrast_labels"),
+    "heaps": ("gmmatch.screening.screens", "heap_odds"),
     "foreign rows": ("gmmatch.screening.screens", "foreign_odds"),
     "features of the kernel": ("gmmatch.selectors._robust", "shared_means"),
     "picks": ("gmmatch.selectors._robust", "match"),

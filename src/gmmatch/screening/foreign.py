@@ -134,16 +134,18 @@ class Classes:
         return _MOST[int(square > _FAR**2)] * float(np.log(self.count))
 
     def information(self, group: Mask) -> float:
-        """Return how much a group tells about the class, in nats, less what so few rows tell by chance.
+        """Return how much a group tells about the class, in nats, less what so few rows may well tell by chance.
 
-        Wrong labels hide part of what a group tells; that is made up for.
+        By chance alone it is half of a χ², divided by the number of rows: its mean and one standard deviation are
+        taken off. Wrong labels hide part of what a group tells; that is made up for.
         """
         size = max(int(np.count_nonzero(group)), 1)
         usual = np.bincount(self.given, minlength=self.count) / len(self.given)
         found = np.bincount(self.given[group], minlength=self.count) / size
         present = found > 0
         information = float(np.sum(found[present] * np.log(found[present] / usual[present])))
-        chance = (int(np.count_nonzero(usual)) - 1) / (2.0 * size)
+        freedom = int(np.count_nonzero(usual)) - 1
+        chance = (freedom + np.sqrt(2.0 * freedom)) / (2.0 * size)
         return float((information - chance) / (1.0 - self.noise) ** 2)
 
 
