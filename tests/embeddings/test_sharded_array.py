@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -170,20 +170,14 @@ def test_threads_may_share_it(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_OPEN_SHARDS", 2)
     plain = np.arange(400, dtype=np.float32).reshape(200, 2)
     rows = save_shards(tmp_path, plain, [10] * 20)
-    wrong = []
 
     def work(seed):
         for _ in range(30):
             wanted = np.random.default_rng(seed).integers(0, 200, 50)
-            if not np.array_equal(rows[wanted], plain[wanted]):
-                wrong.append(seed)
+            np.testing.assert_array_equal(rows[wanted], plain[wanted])
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    with ThreadPoolExecutor(6) as pool:  # what a thread raises is raised here
+        list(pool.map(work, range(6)))
 
 
 def test_rows_are_not_loaded_at_once(tmp_path):

@@ -14,6 +14,7 @@ import typer
 
 from gmmatch.cli._output import note, progress
 from gmmatch.errors import InvalidInputError
+from gmmatch.npy_files import mapped
 
 if TYPE_CHECKING:
     from gmmatch.cli._inputs import Embeddings
@@ -126,7 +127,6 @@ class EngineRequest:
         (embeddings, shards)
             As pages show it, and as workers read it.
         """
-        import numpy as np
 
         from gmmatch.cli._inputs import Embeddings, is_store, labels_for
         from gmmatch.embeddings.store import Store
@@ -144,7 +144,7 @@ class EngineRequest:
         store = Store(Path(source), shards.manifest) if here and shards.manifest is not None else None
         rows: Any = None if store is None else store.as_array()
         if here and store is None:
-            rows = np.load(source, mmap_mode="r", allow_pickle=False)
+            rows = mapped(source)
         shape = (len(shards), shards.n_features)
         opened = Embeddings(source, rows, shape, None, shards.origin, store=store)
         if labels == "none":

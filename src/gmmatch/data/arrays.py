@@ -16,6 +16,7 @@ from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.data.values import check_dtype, check_shape, plain_ids, plain_labels
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.labels import Label
+from gmmatch.npy_files import mapped
 
 _SAMPLED_ROWS = 1024
 
@@ -177,7 +178,7 @@ def open_npy(path: str | os.PathLike[str]) -> ArraySource:
     if not Path(path).exists():
         raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = mapped(path)
     except (ValueError, OSError, EOFError) as error:
         raise InvalidInputError(
             f"{path} is not a .npy file of numbers, or is truncated: {_first_line(error)}."

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.npy_files import mapped
 from gmmatch.types import Indices
 
 # A memory map keeps a file open, and a process may have 1,024 files open by default.
@@ -152,7 +153,7 @@ class ShardedArray:
                 self._open.move_to_end(number)
                 return self._open[number]
         try:
-            array = np.load(shard, mmap_mode="r", allow_pickle=False)
+            array = mapped(shard)
         except (OSError, ValueError, EOFError) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise InvalidInputError(f"{shard} cannot be read: {reason}") from None

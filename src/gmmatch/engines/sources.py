@@ -17,6 +17,7 @@ from gmmatch.embeddings.row_tables import as_array, read_table
 from gmmatch.embeddings.store import Store
 from gmmatch.engines.errors import UnreadableShardError
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
+from gmmatch.npy_files import HEADERS, mapped
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
@@ -171,7 +172,8 @@ def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
                 if version == (1, 0)
                 else np.lib.format.read_array_header_2_0
             )
-            shape, fortran, dtype = read(file)
+            with HEADERS:
+                shape, fortran, dtype = read(file)
             offset = int(file.tell())
     except (OSError, ValueError, EOFError) as error:
         raise unreadable(location, error) from None
@@ -198,7 +200,7 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
     part = slice(start - file.start, stop - file.start)
     if not is_remote(file.location):
         try:
-            return np.asarray(np.load(file.location, mmap_mode="r", allow_pickle=False))[part]
+            return np.asarray(mapped(file.location))[part]
         except (OSError, ValueError, EOFError) as error:
             raise unreadable(file.location, error) from None
     size = n_features * found.itemsize

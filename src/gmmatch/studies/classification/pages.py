@@ -32,7 +32,7 @@ _NOTE = (
     "<!-- Written by `python -m gmmatch.studies.classification.pages` from results/studies; do not edit by "
     "hand. -->"
 )
-_NOT_TRIED = "<!-- not run: needs features that were computed beforehand, and takes long -->"
+_NOT_TRIED = "<!-- not run: takes most of an hour, with features that were computed beforehand -->"
 _REASONS_MODULE = "gmmatch.studies.classification.reasons"
 _CORRELATION = (
     "Correlation of a method's accuracy with its share of bad rows, over the methods whose picks are at most half "
