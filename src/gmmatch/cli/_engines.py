@@ -14,7 +14,6 @@ import typer
 
 from gmmatch.cli._output import note, progress
 from gmmatch.errors import InvalidInputError
-from gmmatch.npy_files import mapped
 
 if TYPE_CHECKING:
     from gmmatch.cli._inputs import Embeddings
@@ -132,6 +131,7 @@ class EngineRequest:
         from gmmatch.embeddings.store import Store
         from gmmatch.engines import open_shards
         from gmmatch.engines.sources import is_remote
+        from gmmatch.npy_files import mapped
 
         here = not is_remote(source)
         if here and Path(source).exists() and not is_store(source) and not source.lower().endswith(".npy"):
