@@ -22,6 +22,22 @@ def on_device(rows: Rows) -> bool:
     return isinstance(rows.source, TensorSource)
 
 
+def tensor_beside(tensor: Any, array: NDArray[Any], dtype: Any = None) -> Any:
+    """Return a host array as a tensor on the device of another, of its own type or of ``dtype``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> tensor_beside(torch.zeros(1), np.arange(3)[::2]).tolist()
+    [0, 2]
+    """
+    import torch
+
+    # torch shares the memory of what it is given, and wants to be able to write to it.
+    shared = np.require(array, requirements=["C", "W"])
+    return torch.from_numpy(shared).to(tensor.device, dtype)
+
+
 class TensorRows:
     """Some rows of a tensor, as float32, or float64 where they are stored so.
 
@@ -62,9 +78,7 @@ class TensorRows:
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """Return a host array as a tensor beside the rows."""
-        import torch
-
-        return torch.from_numpy(np.array(array)).to(self.tensor.device)
+        return tensor_beside(self.tensor, array)
 
     def distances_to(self, point: Vector) -> Vector:
         """Return the Euclidean distance of every row to ``point``, from float64 differences."""

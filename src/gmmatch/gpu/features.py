@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.feature_maps import FourierFeatures
-from gmmatch.gpu.blocks import TensorRows, whole_precision
+from gmmatch.gpu.blocks import TensorRows, tensor_beside, whole_precision
 from gmmatch.gpu.groups import DeviceGroups
 from gmmatch.gpu.picks import grouped_picks
 from gmmatch.matching.walk import Picks
@@ -80,7 +80,7 @@ def means_on_device(values: Any, shares: NDArray[np.float32]) -> NDArray[np.floa
     """
     import torch
 
-    weights = torch.from_numpy(np.ascontiguousarray(shares, dtype=np.float32)).to(values.device)
+    weights = tensor_beside(values, shares, values.dtype)
     totals = torch.zeros((shares.shape[1], values.shape[1]), dtype=torch.float64, device=values.device)
     with whole_precision():
         for first in range(0, len(values), _SUMMED_ROWS):

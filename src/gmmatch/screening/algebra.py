@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.gpu.blocks import tensor_beside
+
 Square = Any  # an (s, s) array or tensor
 
 
@@ -50,7 +52,7 @@ def combined(matrices: Sequence[Square], left: NDArray[Any], right: NDArray[Any]
     if isinstance(first, np.ndarray):
         found = left.T.astype(first.dtype, copy=False) @ right.astype(first.dtype, copy=False)
     else:
-        found = _beside(first, left).T @ _beside(first, right)
+        found = tensor_beside(first, left, first.dtype).T @ tensor_beside(first, right, first.dtype)
     for matrix in matrices:
         found += matrix
     found /= divisor
@@ -95,7 +97,9 @@ def _solutions_on_device(
     shrunk = scale[:, None, None] * matrix
     shrunk.diagonal(dim1=1, dim2=2).add_(added[:, None])
     # All shrinkages side by side: one factorisation alone does not fill a device.
-    solutions = torch.cholesky_solve(_beside(matrix, right)[None], torch.linalg.cholesky(shrunk))
+    solutions = torch.cholesky_solve(
+        tensor_beside(matrix, right, matrix.dtype)[None], torch.linalg.cholesky(shrunk)
+    )
     return list(solutions.float().cpu().numpy())
 
 
@@ -143,10 +147,3 @@ def roughly_leading(scatter: NDArray[Any], width: int) -> NDArray[Any]:
         axes = np.linalg.qr(scatter @ axes)[0]
     found: NDArray[Any] = axes @ np.linalg.eigh(axes.T @ scatter @ axes)[1][:, : -width - 1 : -1]
     return found
-
-
-def _beside(matrix: Any, array: NDArray[Any]) -> Any:
-    """Return an array as a tensor of a matrix's type, on its device."""
-    import torch
-
-    return torch.from_numpy(np.ascontiguousarray(array)).to(matrix.device, matrix.dtype)

@@ -20,7 +20,7 @@ from gmmatch.screening.channel import (
     quick_likelihood,
 )
 from gmmatch.screening.points import Points, Sample
-from gmmatch.screening.sampling import spread_sample
+from gmmatch.screening.sampling import fold_slices, spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
 FOLDS = 3
@@ -198,8 +198,7 @@ class _Folded:
         order = np.argsort(folds, kind="stable")
         if not np.array_equal(order, np.arange(len(order))):
             points, given = points.ordered(order), given[order]
-        ends = np.cumsum(np.bincount(folds, minlength=FOLDS)).tolist()
-        parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+        parts = fold_slices(folds, FOLDS)
         # Shrunk by a hundredth, as wide ones are, single precision is enough.
         whole = [points.gram(part, wide=points.shape[1] <= _FEW_DIRECTIONS) for part in parts]
         return cls(points, given, parts, whole, n_classes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import whole_precision
+from gmmatch.gpu.blocks import tensor_beside, whole_precision
 from gmmatch.screening.cloud import MOST_ODDS, Climbed, Expected
 from gmmatch.types import Indices, Vector
 
@@ -23,7 +23,7 @@ class DeviceCloud:
 
     def rows(self, positions: Indices) -> Array:
         """Return the rows at these positions."""
-        return _host(self.values[self._index(positions)])
+        return _host(self.values[tensor_beside(self.values, positions)])
 
     def times(self, matrix: Array) -> Array:
         """Return the product of all rows with a matrix."""
@@ -51,7 +51,9 @@ class DeviceCloud:
                 )
             shares = torch.sigmoid(odds.clip_(-MOST_ODDS, MOST_ODDS))
             if without is not None:
-                shares[self._index(without), torch.arange(len(without), device=shares.device)] = 0.0
+                shares[
+                    tensor_beside(self.values, without), torch.arange(len(without), device=shares.device)
+                ] = 0.0
             totals = np.zeros(centers.shape, dtype=np.float32) if gained else _host(self.values.T @ shares)
             return Climbed(totals, _host(shares.sum(dim=0, dtype=torch.float64)), gains)
 
@@ -76,19 +78,12 @@ class DeviceCloud:
 
     def cubed(self, directions: Array, positions: Indices) -> Array:
         """Return the mean of x (x · direction)³ over the rows at these positions, for each direction."""
-        some = self.values[self._index(positions)]
+        some = self.values[tensor_beside(self.values, positions)]
         with whole_precision():
             return _host(some.T @ (some @ self._tensor(directions)).pow(3) / len(some))
 
     def _tensor(self, array: Array) -> Any:
-        import torch
-
-        return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32)).to(self.values.device)
-
-    def _index(self, positions: Indices) -> Any:
-        import torch
-
-        return torch.from_numpy(np.ascontiguousarray(positions)).to(self.values.device)
+        return tensor_beside(self.values, array, self.values.dtype)
 
 
 def _host(tensor: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import TensorRows, on_device, whole_precision
+from gmmatch.gpu.blocks import TensorRows, on_device, tensor_beside, whole_precision
 from gmmatch.rows import Rows
 from gmmatch.screening.algebra import Square
 from gmmatch.screening.cloud import Cloud
@@ -76,7 +76,7 @@ class DeviceSample:
 
     def ordered(self, order: Indices) -> DeviceSample:
         """Return the points in another order."""
-        return DeviceSample(self.values[self._tensor(order)])
+        return DeviceSample(self.values[tensor_beside(self.values, order)])
 
     def gram(self, part: slice, *, wide: bool = False) -> Square:
         """Return Σ x xᵀ, which stays on the device."""
@@ -87,20 +87,17 @@ class DeviceSample:
     def totals(self, part: slice, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return Σ wᵢ xᵢ for each column of weights."""
         with whole_precision():
-            found: NDArray[np.float32] = (self._tensor(weights).T @ self.values[part]).cpu().numpy()
+            found: NDArray[np.float32] = (
+                (tensor_beside(self.values, weights).T @ self.values[part]).cpu().numpy()
+            )
         return found
 
     def times(self, part: slice, slopes: NDArray[Any]) -> NDArray[np.float32]:
         """Return the points' products with the columns of ``slopes``."""
         with whole_precision():
-            turned = self._tensor(slopes.astype(np.float32))
+            turned = tensor_beside(self.values, slopes, self.values.dtype)
             found: NDArray[np.float32] = (self.values[part] @ turned).cpu().numpy()
         return found
-
-    def _tensor(self, array: NDArray[Any]) -> Any:
-        import torch
-
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.values.device)
 
 
 def points_of(rows: Rows, origin: Vector, scale: float) -> Points:

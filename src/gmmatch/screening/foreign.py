@@ -20,7 +20,7 @@ from gmmatch.screening.contrast import FEWEST, Contrast
 from gmmatch.screening.groups import GAP, find_groups, valley
 from gmmatch.screening.mixture import log_sum
 from gmmatch.screening.points import Points, Sample
-from gmmatch.screening.sampling import spread_sample
+from gmmatch.screening.sampling import fold_slices, spread_sample
 from gmmatch.types import Indices, Mask, Vector
 
 Array = NDArray[Any]
@@ -195,8 +195,7 @@ def _told_apart(points: Points, sample: Array, nearest: Indices, folds: Indices)
     # Fold after fold, so that each is a run of rows.
     order = np.argsort(folds, kind="stable")
     folds, nearest, held = folds[order], nearest[order], points.held(sample[order])
-    ends = np.cumsum(np.bincount(folds, minlength=_FOLDS)).tolist()
-    parts = [slice(first, last) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+    parts = fold_slices(folds, _FOLDS)
     shares = np.zeros((len(sample), int(nearest.max()) + 1), dtype=np.float32)
     shares[np.arange(len(sample)), nearest] = 1.0
     before = nearest
