@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, UnknownMethodError
 from gmmatch.selectors import registry
@@ -16,7 +18,8 @@ from gmmatch.studies.classification.amounts import parse_amount
 from gmmatch.studies.classification.cache import Cache
 from gmmatch.studies.classification.cell import MeasureCell, Places
 from gmmatch.studies.classification.corruptions import CorruptionSpec, corrupt_data
-from gmmatch.studies.classification.data import load_images
+from gmmatch.studies.classification.data import ImageData, load_images
+from gmmatch.studies.classification.downstream import train_network
 from gmmatch.studies.classification.picks import cut_ranking, pick, rank_all, study_methods
 from gmmatch.studies.classification.proxies import Embedded
 
@@ -112,6 +115,53 @@ def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> Non
     assert (change > 0).sum() == 150
     noisy = corrupt_data(data, spec, 0, found)
     assert noisy.corrupt.mean() == 0.5
+    hit = noisy.corrupt
+    right = [_share_right(data, images[hit], data.y_train[hit]) for images in (data.x_train, found)]
+    assert right[1] < right[0] - 0.1
+
+
+def _share_right(data: ImageData, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> float:
+    """How often the network that the attacks are made on is right about some images."""
+    trained = train_network(
+        "tiny",
+        data.x_train,
+        data.y_train,
+        n_classes=10,
+        recipe="quick",
+        seed=0,
+        device="cpu",
+        test=(images, labels),
+    )
+    return trained.accuracy
+
+
+def test_attacks_share_the_network_that_they_are_made_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gmmatch.studies.classification import attacks
+
+    data, cache = load_images("digits", limit=200, test_limit=50), Cache(tmp_path)
+    from_scratch = []
+
+    def counted(*arguments: Any, checkpoint: Path, **options: Any) -> Any:
+        from_scratch.append(not checkpoint.exists())
+        return train_network(*arguments, checkpoint=checkpoint, **options)
+
+    monkeypatch.setattr(attacks, "train_network", counted)
+    made = [
+        attacks.attacked_images(
+            data,
+            CorruptionSpec.parse(text),
+            network="tiny",
+            recipe="quick",
+            seed=0,
+            cache=cache,
+            device="cpu",
+        )
+        for text in ("pgd:100%", "fgsm:100%")
+    ]
+    assert sum(from_scratch) == 1
+    assert (made[0] != made[1]).any()
 
 
 @pytest.mark.parametrize(

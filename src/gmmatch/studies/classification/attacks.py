@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,11 @@ from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.data import ImageData
 from gmmatch.studies.classification.downstream import recipe_named, train_network
 from gmmatch.studies.classification.proxies import VERSION
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from gmmatch.training.loop import Trained
 
 
 def attacked_images(
@@ -28,28 +33,46 @@ def attacked_images(
     key = {
         "version": VERSION,
         "data": data.fingerprint,
-        "corruption": corruption.text,
         "network": network,
         "recipe": repr(recipe_named(recipe)),
         "seed": seed,
     }
-    return cache.get("attacks", key, lambda: _attack(data, corruption, network, recipe, seed, device))[
-        "images"
-    ]
+
+    def attack() -> Arrays:
+        return _attack(data, corruption, seed, _target(data, key, network, recipe, cache, device))
+
+    return cache.get("attacks", {**key, "corruption": corruption.text}, attack)["images"]
 
 
-def _attack(
-    data: ImageData, corruption: CorruptionSpec, network: str, recipe: str, seed: int, device: str
-) -> Arrays:
+def _target(
+    data: ImageData, key: dict[str, Any], network: str, recipe: str, cache: Cache, device: str
+) -> nn.Module:
+    """Return the network to attack, trained once for all attacks."""
+    weights = cache.path("targets", key).with_suffix(".pt")
+
+    def trained() -> Trained:
+        return train_network(
+            network,
+            data.x_train,
+            data.y_train,
+            n_classes=data.n_classes,
+            recipe=recipe,
+            seed=key["seed"],
+            device=device,
+            checkpoint=weights,
+        )
+
+    cache.get("targets", key, lambda: {"epochs": np.array(len(trained().history))})
+    return trained().model  # from the checkpoint, which has no epoch left
+
+
+def _attack(data: ImageData, corruption: CorruptionSpec, seed: int, target: nn.Module) -> Arrays:
     import torch
 
     from gmmatch.corruption import FGSM, PGD
     from gmmatch.training.images import put_images
 
-    trained = train_network(
-        network, data.x_train, data.y_train, n_classes=data.n_classes, recipe=recipe, seed=seed, device=device
-    )
-    where = next(trained.model.parameters()).device
+    where = next(target.parameters()).device
     images = put_images(data.x_train, data.y_train)
     mean, deviation = (one.to(where)[:, None, None] for one in (images.mean, images.deviation))
 
@@ -61,9 +84,11 @@ def _attack(
             self.model = model
 
         def forward(self, x: Any) -> Any:
-            return self.model((x - mean) / deviation)
+            # As it was trained: in bfloat16 where that is fast.
+            with torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
+                return self.model((x - mean) / deviation).float()
 
     method = {"pgd": PGD, "fgsm": FGSM}[corruption.kind](rate=corruption.rate, seed=seed)
     pixels = torch.as_tensor(data.x_train).permute(0, 3, 1, 2).float() / 255.0
-    found = method.apply(pixels, torch.as_tensor(data.y_train), Normalized(trained.model)).data
+    found = method.apply(pixels, torch.as_tensor(data.y_train), Normalized(target)).data
     return {"images": (found * 255.0).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()}

@@ -8,6 +8,8 @@ from gmmatch.errors import InvalidInputError, MissingDependencyError
 from gmmatch.training.recipes import Recipe, find_recipe, recipes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gmmatch.training.loop import OnBatch, Trained
 
 QUICK = Recipe(
@@ -76,6 +78,7 @@ def train_network(
     device: str,
     test: tuple[Any, Any] | None = None,
     on_batch: OnBatch | None = None,
+    checkpoint: Path | None = None,
 ) -> Trained:
     """Train a network by name on images, the small ones of the studies included."""
     require_torch()
@@ -97,6 +100,7 @@ def train_network(
         seed=seed,
         device=device,
         on_batch=on_batch,
+        checkpoint=checkpoint,
     )
 
 
