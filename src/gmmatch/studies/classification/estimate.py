@@ -156,7 +156,7 @@ def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[
         if proxy.kind == IN_DOMAIN:
             found.add((proxy.spec, recipe, cell["corruption"], cell["seed"]))
         if CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS:
-            found.add((target, recipe, f"target of {cell['corruption']}", cell["seed"]))
+            found.add((target, recipe, "target of attacks", cell["seed"]))
     return Counter((network, recipe) for network, recipe, _, _ in found)
 
 
