@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.gpu.groups import DeviceGroups
-from gmmatch.gpu.medians import uses_triton
+from gmmatch.gpu.medians import MOST_COLUMNS, uses_triton
 from gmmatch.gpu.picks import (
     DEFAULT_MEMORY,
     MOST_ROWS_PER_PROGRAM,
@@ -66,9 +66,9 @@ def grouped_kernel_picks(
     """
     import torch
 
-    from gmmatch.gpu import kernel_space_kernels, pick_kernels
-
     _check(groups, kernels)
+    from gmmatch.gpu import kernel_space_kernels, pick_kernels  # which need Triton
+
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     device, n, count = groups.data.device, len(groups.rows), len(groups)
     quotas = np.asarray(quotas, dtype=np.int64)
@@ -106,8 +106,11 @@ def grouped_kernel_picks(
 
 
 def _check(groups: DeviceGroups, kernels: list[Kernel]) -> None:
-    if not uses_triton(groups):
-        raise InvalidInputError("Matching in a kernel's space on a device needs CUDA and Triton.")
+    if not uses_triton(groups.data):
+        raise InvalidInputError(
+            "Matching in a kernel's space on a device needs CUDA, a Triton that works there, and at most "
+            f"{MOST_COLUMNS:,} columns: give the rows as a NumPy array."
+        )
     if not all(isinstance(kernel, (RBF, Polynomial)) for kernel in kernels):
         raise InvalidInputError('On a CUDA device the kernel must be "rbf" or "polynomial", or "linear".')
     if groups.sizes.max() > MOST_ROWS_PER_PROGRAM:

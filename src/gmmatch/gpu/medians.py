@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.gpu.groups import DeviceGroups
+from gmmatch.gpu.triton_check import triton_works
 
 # Rows per program: enough to keep partial sums small beside the data, few enough to balance.
 ROWS_PER_TILE = 320
@@ -63,28 +64,30 @@ def grouped_medians(
     eps, max_iter, accelerate
         As in :func:`gmmatch.geometric_median`.
     triton : bool, optional
-        Whether to use the fused kernels; by default where they can run (CUDA, Triton installed, at most
+        Whether to use the fused kernels; by default where they can run (CUDA, a Triton that works, at most
         4,096 columns). Without them, plain torch operations give the same results.
     """
-    if uses_triton(groups, triton):
+    if uses_triton(groups.data, triton):
         return _by_triton(groups, weights, eps, max_iter, accelerate)
     from gmmatch.gpu.torch_fallback import medians_by_torch
 
     return medians_by_torch(groups, weights, eps, max_iter)
 
 
-def uses_triton(groups: DeviceGroups, wanted: bool | None = None) -> bool:
-    """Return whether the fused kernels can and should run on these groups."""
-    if wanted is False:
+def uses_triton(data: Any, wanted: bool | None = None) -> bool:
+    """Return whether the fused kernels should run on the rows of a tensor, (n, s).
+
+    Who wants them gets them, or Triton's error, and not a silent detour.
+
+    Examples
+    --------
+    >>> import torch
+    >>> uses_triton(torch.zeros(3, 2)), uses_triton(torch.zeros(3, 2), True)
+    (False, True)
+    """
+    if wanted is False or data.shape[1] > MOST_COLUMNS:
         return False
-    possible = groups.n_features <= MOST_COLUMNS and (groups.data.is_cuda or wanted is True)
-    if not possible:
-        return False
-    try:
-        import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return wanted is True or (bool(data.is_cuda) and triton_works(data.device))
 
 
 def column_block(n_features: int) -> int:

@@ -91,7 +91,7 @@ def grouped_picks(
     if isinstance(start, str):
         starts = targets if start == "target" else torch.zeros_like(targets)
     job = _Job(groups, targets, starts, quotas, offsets, free, order, residuals, replacement)
-    fused = uses_triton(groups, triton)
+    fused = uses_triton(groups.data, triton)
     # Scores, products and norms of all rows, and the vectors of all groups, count towards the limit.
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     limit -= 48 * len(groups.rows) + 48 * targets.numel()

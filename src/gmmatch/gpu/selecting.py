@@ -8,7 +8,7 @@ import numpy as np
 
 from gmmatch.gpu.groups import DeviceGroups
 from gmmatch.gpu.kernel_space import grouped_kernel_picks
-from gmmatch.gpu.medians import grouped_medians
+from gmmatch.gpu.medians import grouped_medians, uses_triton
 from gmmatch.gpu.picks import MOST_ROWS_PER_PROGRAM, GroupedPicks, grouped_picks
 from gmmatch.gpu.tensor_source import TensorSource
 from gmmatch.kernels import RBF, Polynomial, resolve_kernel
@@ -45,7 +45,9 @@ def _is_linear(selector: MomentMatching) -> bool:
 def _fits_in_kernel(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
     kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
     small = max(len(task.rows) for task in tasks) <= MOST_ROWS_PER_PROGRAM
-    return kind and small and selector.approximation in ("auto", None) and not selector.unit_target
+    covered = kind and small and selector.approximation in ("auto", None) and not selector.unit_target
+    # Asked last: it may warn. In a kernel's space there are no plain torch operations to fall back to.
+    return covered and uses_triton(tasks[0].rows.source.tensor)  # type: ignore[union-attr]
 
 
 def run_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:

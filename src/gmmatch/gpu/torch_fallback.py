@@ -1,4 +1,4 @@
-"""The grouped median and the picks in plain torch operations: for devices without Triton.
+"""The grouped median and the picks in plain torch operations: for devices where Triton does not work.
 
 Slower than the kernels, with the same results: everything is computed in float64, group by group.
 """

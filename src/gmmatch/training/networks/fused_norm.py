@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from gmmatch.training.networks.norm_kernels import compiled_kernels
+from gmmatch.gpu.triton_check import triton_works
 
 _ELEMENTS, _WARPS = 2048, 4
 """Of the tile that a program of the kernels holds, and what works on it."""
@@ -68,14 +68,14 @@ class FusedNorm(nn.GroupNorm):
 
 
 def uses_kernels(x: Tensor) -> bool:
-    """Return whether maps are normalised by the Triton kernels: on CUDA, where Triton is installed.
+    """Return whether maps are normalised by the Triton kernels: on CUDA, where Triton works.
 
     Examples
     --------
     >>> uses_kernels(torch.zeros(2, 8, 4, 4))
     False
     """
-    return x.is_cuda and x.dtype in (torch.bfloat16, torch.float32) and compiled_kernels() is not None
+    return x.is_cuda and x.dtype in (torch.bfloat16, torch.float32) and triton_works(x.device)
 
 
 class KernelNorm(torch.autograd.Function):
@@ -91,6 +91,8 @@ class KernelNorm(torch.autograd.Function):
         ctx: Any, x: Tensor, scale: Tensor, shift: Tensor, groups: int, eps: float, silu: bool
     ) -> Tensor:
         """Return the result, and keep what the gradients need."""
+        from gmmatch.gpu.norm_kernels import normalise  # which needs Triton
+
         x = x.contiguous(memory_format=torch.channels_last)
         scale, shift = scale.contiguous(), shift.contiguous()
         n, channels, height, width = x.shape
@@ -101,9 +103,8 @@ class KernelNorm(torch.autograd.Function):
         row = channels if scale.dim() == 2 else 0
         y = torch.empty_like(x)
         means, inverses = torch.empty(2, n, groups, device=x.device).unbind(0)
-        kernel = compiled_kernels()[0]
         with torch.cuda.device_of(x):  # Triton launches on the current device
-            kernel[(n, groups)](x, scale, shift, y, means, inverses, row, eps, pixels, channels, **options)
+            normalise[(n, groups)](x, scale, shift, y, means, inverses, row, eps, pixels, channels, **options)
         ctx.save_for_backward(x, scale, shift, means, inverses)
         ctx.row, ctx.groups, ctx.options = row, groups, options
         return y
@@ -112,14 +113,15 @@ class KernelNorm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of x, scale and shift."""
+        from gmmatch.gpu.norm_kernels import differentiate
+
         x, scale, shift, means, inverses = ctx.saved_tensors
         dy = dy.contiguous(memory_format=torch.channels_last)
         n, channels, height, width = x.shape
         dx = torch.empty_like(x)
         found = torch.empty(2, n, channels, device=x.device)
-        kernel = compiled_kernels()[1]
         with torch.cuda.device_of(x):
-            kernel[(n, ctx.groups)](
+            differentiate[(n, ctx.groups)](
                 x, scale, shift, dy, means, inverses, dx, found[0], found[1], ctx.row, height * width, channels,
                 **ctx.options,
             )  # fmt: skip
