@@ -44,7 +44,7 @@ def test_unknown_suffixes_list_what_is_known(tmp_path):
 
 
 def test_an_empty_name():
-    with pytest.raises(InvalidInputError, match="spec is empty"):
+    with pytest.raises(InvalidInputError, match="path is empty"):
         open_source("")
 
 

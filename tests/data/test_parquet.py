@@ -181,6 +181,7 @@ class TestErrors:
         [
             ([[1.0, 2.0], [3.0]], "row 1 of .* has an embedding of 1 numbers .* where 2 are expected"),
             ([[1.0, 2.0], None], "row 1 of .* has no embedding"),
+            ([None, [1.0, 2.0]], "row 0 of .* has no embedding in column 'e': drop the row"),
             ([[1.0, 2.0], [None, 1.0]], "row 1 of .* has a missing number"),
         ],
     )

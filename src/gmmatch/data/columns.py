@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
 from gmmatch.data.source import Kind
@@ -22,6 +23,36 @@ _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
     "embedding": ("embedding", "embeddings", "vector", "features"),
     "text": ("text", "content", "sentence", "document", "caption"),
 }
+
+
+class UndecidedColumnsError(InvalidInputError):
+    """No column of a table, or no single one, can be taken as the rows unless the caller names it.
+
+    Attributes
+    ----------
+    available
+        The columns and what each could serve as.
+    candidates
+        Those that could be the rows, by kind.
+
+    Examples
+    --------
+    >>> try:
+    ...     choose_columns({"a": "embedding", "b": "embedding"}, ColumnRequest(), "x.parquet")
+    ... except UndecidedColumnsError as error:
+    ...     error.candidates
+    {'embedding': ['a', 'b']}
+    """
+
+    def __init__(
+        self,
+        message: str,
+        available: Mapping[str, ColumnType] | None = None,
+        candidates: Mapping[Kind, list[str]] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.available = dict(available or {})
+        self.candidates = {kind: names for kind, names in (candidates or {}).items() if names}
 
 
 @dataclass(frozen=True)
@@ -61,6 +92,7 @@ class Columns:
     """The choice: what kind of rows, in which columns, and why.
 
     ``id_like`` is a column that is named as ids are, where the caller named none: its values may serve.
+    ``available`` are all columns, and what each could serve as.
     """
 
     kind: Kind
@@ -69,6 +101,7 @@ class Columns:
     id: str | None
     how: str
     id_like: str | None = None
+    available: Mapping[str, ColumnType] = field(default_factory=dict, compare=False, repr=False)
 
     def names(self) -> list[str]:
         """Return the distinct columns to read."""
@@ -119,7 +152,7 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
     how += f", labels in column {label!r} ({label_how})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
     id_like = _id_like(available, {data, label}) if request.id is None else None
-    return Columns(kind, data, label, request.id, how, id_like)
+    return Columns(kind, data, label, request.id, how, id_like, dict(available))
 
 
 def _label_column(
@@ -151,27 +184,28 @@ def _data_column(
     plausible = [name for name in candidates["text"] if name.lower() not in _ID_NAMES]
     if plausible or candidates["embedding"] or prefer == "embedding":
         candidates["text"] = plausible
+    undecided = partial(UndecidedColumnsError, available=available, candidates=candidates)
     present = [kind for kind in _KINDS if candidates[kind]]
     if prefer is not None and candidates[prefer]:
         present = [prefer]
     if not present and prefer == "embedding":
-        raise InvalidInputError(
+        raise undecided(
             f"{where} has no column of embeddings, which are lists of numbers: put the numbers of each row into "
             f"one such column; its columns are {_listed(available)}."
         )
     if not present:
-        raise InvalidInputError(
+        raise undecided(
             f"{where} has no column of images, text or embeddings; its columns are {_listed(available)}."
         )
     # A picture with texts beside it (a caption, a file name) is a picture.
     kind = present[0]
     if "embedding" in present and len(present) > 1:
         choices = " or ".join(f"{one}_column={candidates[one][0]!r}" for one in present)
-        raise InvalidInputError(f"{where} could be read in several ways: say which, as {choices}.")
+        raise undecided(f"{where} could be read in several ways: say which, as {choices}.")
     names = candidates[kind]
     usual = [name for name in _USUAL_NAMES[kind] if name in names]
     if len(names) > 1 and not usual:
-        raise InvalidInputError(
+        raise undecided(
             f"{where} has several columns of {_PLURALS[kind]} ({_listed(names)}): "
             f"say which, as {kind}_column={names[0]!r}."
         )

@@ -128,7 +128,7 @@ def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSo
 
 def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: bool) -> BaseSource:
     if not spec:
-        raise InvalidInputError("spec is empty: give a path or the name of a Hugging Face dataset.")
+        raise InvalidInputError("The path is empty: give one, or the name of a Hugging Face dataset.")
     if spec.startswith("hf:"):
         return _named(spec.removeprefix("hf:"), request, split, streaming)
     pattern = expand(spec)

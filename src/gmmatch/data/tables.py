@@ -83,10 +83,13 @@ class TableReader:
             self._n_features = max(1, int(lengths[0]))
         wrong = np.flatnonzero(lengths != self._n_features)
         if len(wrong):
-            length = int(lengths[wrong[0]])
-            held = "no embedding" if length < 0 else f"an embedding of {length} numbers"
+            name, length = self.row_name(first + int(wrong[0])), int(lengths[wrong[0]])
+            if length < 0:
+                raise InvalidInputError(
+                    f"{name} has no embedding in column {self.columns.data!r}: drop the row or fill it in."
+                )
             raise InvalidInputError(
-                f"{self.row_name(first + int(wrong[0]))} has {held} in column {self.columns.data!r}, "
+                f"{name} has an embedding of {length} numbers in column {self.columns.data!r}, "
                 f"where {self._n_features} are expected."
             )
         values = column.flatten()
