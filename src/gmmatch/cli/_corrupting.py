@@ -55,7 +55,7 @@ class Job:
         force: bool = False,
     ) -> Job:
         """Open the source and refuse early what cannot be done."""
-        from gmmatch.cli._inputs import is_store
+        from gmmatch.cli._stores import is_store
         from gmmatch.data import open_source
 
         if is_store(source):

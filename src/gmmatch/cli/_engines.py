@@ -127,7 +127,8 @@ class EngineRequest:
             As pages show it, and as workers read it.
         """
 
-        from gmmatch.cli._inputs import Embeddings, is_store, labels_for
+        from gmmatch.cli._inputs import Embeddings, labels_for
+        from gmmatch.cli._stores import is_store
         from gmmatch.embeddings.store import Store
         from gmmatch.engines import open_shards
         from gmmatch.engines.sources import is_remote

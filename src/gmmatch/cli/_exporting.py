@@ -57,7 +57,7 @@ def export_picks(
 
 
 def _open(source: str, options: dict[str, Any]) -> BaseSource:
-    from gmmatch.cli._inputs import is_store
+    from gmmatch.cli._stores import is_store
     from gmmatch.data import open_source
 
     if is_store(source):

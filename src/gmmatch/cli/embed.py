@@ -156,7 +156,7 @@ class RecordedSource:
 
 
 def _delete(output: Path) -> None:
-    from gmmatch.cli._inputs import is_store
+    from gmmatch.cli._stores import is_store
     from gmmatch.embeddings import delete_store
 
     if is_store(output):

@@ -65,7 +65,7 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     ...     describe_path(f"{folder}/picks.json")["what"]
     'selection'
     """
-    from gmmatch.cli._inputs import is_store
+    from gmmatch.cli._stores import is_store
 
     if is_store(path):
         return _describe_store(path, verify)
@@ -147,7 +147,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
 def _count_labels(store: Any) -> list[dict[str, Any]]:
     from collections import Counter
 
-    from gmmatch.cli._inputs import store_tables
+    from gmmatch.cli._stores import store_tables
 
     counts: Counter[Any] = Counter()
     for _, _, table in store_tables(store):
