@@ -60,10 +60,10 @@ def _failure_on(device: Any) -> tuple[str, str] | None:
     try:
         _double(numbers)
         found = numbers.tolist()
-    except ModuleNotFoundError as error:
-        return _in_short(error), _INSTALL
     except Exception as error:  # compilers, drivers and caches on disk fail in many ways
-        return _in_short(error), _REPAIR
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "triton"
+        reason = textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": ."), 300)
+        return reason, _INSTALL if missing else _REPAIR
     return None if found == expected else ("a kernel that doubles numbers did not", _REPAIR)
 
 
@@ -74,10 +74,6 @@ def _double(numbers: Any) -> None:
 
     with torch.cuda.device_of(numbers):  # Triton launches on the current device
         double[(1,)](numbers, COUNT=len(numbers))
-
-
-def _in_short(error: Exception) -> str:
-    return textwrap.shorten(f"{type(error).__name__}: {error}".rstrip(": ."), 300)
 
 
 # By its text, so that many devices with one reason give one warning. A warning that is made an error is not
