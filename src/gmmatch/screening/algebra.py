@@ -77,7 +77,8 @@ def shrunk_solutions(
     for shrinkage in shrinkages:
         shrunk = (1.0 - shrinkage) * matrix
         shrunk[np.diag_indices(len(shrunk))] += shrinkage * sphere + ridge
-        factor = cho_factor(shrunk, overwrite_a=True, check_finite=False)
+        # Transposed it is the same matrix in the order of LAPACK, which would copy it otherwise.
+        factor = cho_factor(shrunk.T, lower=True, overwrite_a=True, check_finite=False)
         solution = cho_solve(factor, right.astype(shrunk.dtype), check_finite=False)
         found.append(solution.astype(np.float32))
     return found

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.mixture import log_sum
 from gmmatch.types import Indices, Vector
 
 Array = NDArray[Any]
@@ -104,7 +103,7 @@ class HostCloud:
             shares += offsets
             shares += beside[first : first + length, None]
             if gained:
-                gains += np.logaddexp(0.0, shares).sum(axis=0, dtype=np.float64)
+                gains += _softplus(shares).sum(axis=0, dtype=np.float64)
             np.clip(shares, -MOST_ODDS, MOST_ODDS, out=shares)
             np.negative(shares, out=shares)
             np.exp(shares, out=shares)
@@ -126,9 +125,12 @@ class HostCloud:
         """Return the sums for shares in proportion to exp(x · slope + offset)."""
         scores = self.times(slopes)
         scores += offsets.astype(scores.dtype)
-        top = log_sum(scores)
-        scores -= top[:, None]
-        return Expected(*self.totals(np.exp(scores, out=scores)), float(top.mean(dtype=np.float64)))
+        top = scores.max(axis=1, keepdims=True)
+        scores -= top
+        shares = np.exp(scores, out=scores)
+        sums = shares.sum(axis=1, keepdims=True)
+        shares /= sums
+        return Expected(*self.totals(shares), float(np.mean(top + np.log(sums), dtype=np.float64)))
 
     def cubed(self, directions: Array, positions: Indices) -> Array:
         """Return the mean of x (x · direction)³ over the rows at these positions, for each direction."""
@@ -138,3 +140,16 @@ class HostCloud:
         cubes *= along
         found: Array = some.T @ cubes / len(some)
         return found
+
+
+def _softplus(odds: Array) -> Array:
+    """Return log(1 + exp(odds)), in a fraction of the time of ``np.logaddexp``.
+
+    Examples
+    --------
+    >>> _softplus(np.array([-1e3, 0.0, 1e3])).round(4).tolist()
+    [0.0, 0.6931, 1000.0]
+    """
+    found: Array = np.log1p(np.exp(-np.abs(odds)))
+    found += np.maximum(odds, 0.0)
+    return found
