@@ -145,6 +145,15 @@ def test_a_full_disk_keeps_what_was_there(vectors, tmp_path, refused, succeeds, 
         (["--set", "normalise=True"], "normalize"),
         (["--set", "normalize"], "name=value"),
         (["--set", "k=3"], "-k"),
+        (["--set", "y=3"], "--labels"),
+        (["--set", "normalize=maybe"], "--set normalize=maybe: expected True or False"),
+        (["--set", "eps=small"], "--set eps=small: expected a number"),
+        (["--method", "el2n"], "give some by --labels"),
+        (["--labels", ""], "'none' for no labels"),
+        (["--labels", "."], "--labels . is a folder"),
+        (["--labels", "scalar.npz"], "--labels scalar.npz has shape ()"),
+        (["--labels", "square.npz"], "--labels square.npz has shape (40, 2)"),
+        (["--labels", "lists.jsonl"], "--labels lists.jsonl holds [1, 2]"),
         (["--memory", "lots"], "2GB"),
         (["--memory", "1MB"], "at least"),
         (["-o", "picks.txt"], ".parquet"),
@@ -153,7 +162,56 @@ def test_a_full_disk_keeps_what_was_there(vectors, tmp_path, refused, succeeds, 
 )
 def test_options_that_cannot_be(arguments, expected, vectors, tmp_path, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    np.savez("scalar.npz", label=np.array(3))
+    np.savez("square.npz", label=np.zeros((40, 2)))
+    (tmp_path / "lists.jsonl").write_text('{"label": [1, 2]}\n' * 40)
     assert expected in refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json", *arguments)
+
+
+def test_false_is_false_however_it_is_written(vectors, tmp_path, succeeds):
+    found = []
+    for value in ("False", "false", "true"):
+        picks = tmp_path / f"{value}.json"
+        succeeds("select", vectors, "-k", 5, "-o", picks, "--set", f"normalize={value}")
+        found.append(json.loads(picks.read_text())["order"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_errors_name_options_of_their_own_command_alone(vectors, tmp_path, photos, refused):
+    assert "--methods 'zz'" in refused("compare", vectors, "-k", 3, "--methods", "random,zz")
+    assert "--method 'zz'" in refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json", "--method", "zz")
+    assert "--jobs 0" in refused("reproduce", "robust-mean", "-o", tmp_path / "studies", "--jobs", 0)
+    assert "--kind 'zz'" in refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "zz")
+    line = refused("export", tmp_path / "nowhere.json", photos, "-o", tmp_path / "out")
+    assert line == f"Error: {tmp_path / 'nowhere.json'}: there is no such file."
+
+
+def test_a_setting_of_a_corruption_that_is_no_number(vectors, tmp_path, refused):
+    arguments = ["corrupt", vectors, "-o", tmp_path / "bad.npy", "--kind", "far-cluster"]
+    assert "--set distance=far: expected a number" in refused(*arguments, "--set", "distance=far")
+
+
+def test_a_matrix_that_is_none(tmp_path, refused):
+    np.savez(tmp_path / "x.npz", x=np.eye(4), label=[0, 1, 0, 1])
+    (tmp_path / "empty.csv").touch()
+    np.save(tmp_path / "wide.npy", np.ones((2, 3)))
+    for name, words in (("empty.csv", "is empty"), ("wide.npy", "shape (2, 3)")):
+        options = ["--kind", "transition", "--matrix", tmp_path / name]
+        line = refused("corrupt", tmp_path / "x.npz", "-o", tmp_path / "y.npz", *options)
+        assert f"--matrix {tmp_path / name}" in line and words in line
+
+
+def test_truth_about_other_classes_is_no_truth(tmp_path, refused):
+    np.savez(tmp_path / "x.npz", x=np.eye(4), label=["a", "b", "a", "b"])
+    np.save(tmp_path / "true.npy", np.arange(4) % 2)
+    line = refused("compare", tmp_path / "x.npz", "-k", 2, "--truth", tmp_path / "true.npy")
+    assert "such as 0" in line and "such as 'a'" in line
+
+
+def test_a_file_without_rows(tmp_path, refused):
+    np.save(tmp_path / "x.npy", np.zeros((0, 3)))
+    for command in (["select", "-o", tmp_path / "p.json"], ["compare"]):
+        assert "x.npy has no rows" in refused(command[0], tmp_path / "x.npy", "-k", 1, *command[1:])
 
 
 def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused):

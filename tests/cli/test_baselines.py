@@ -47,7 +47,9 @@ def test_every_method_of_the_paper_compares_on_noisy_digits(tmp_path, succeeds):
 
 
 def test_compare_says_that_labels_are_missing(vectors, refused):
-    assert "requires y to be passed" in refused("compare", vectors, "-k", 5, "--methods", "el2n")
+    for name in ("el2n", "optimization"):
+        line = refused("compare", vectors, "-k", 5, "--methods", f"random,{name}")
+        assert f"{name!r} learns from labels" in line and "--labels" in line
 
 
 def test_scores_of_ones_own_from_a_file(vectors, tmp_path, succeeds):

@@ -115,3 +115,90 @@ def test_columns_of_what_has_none_are_refused(vectors, tmp_path, succeeds, refus
             for option in ("--embedding-column", "--id-column"):
                 line = refused("select", path, "-k", 3, "-o", tmp_path / "p.json", option, "v", *engine)
                 assert f"{option} 'v'" in line and "no columns" in line
+
+
+def test_info_says_which_columns_could_be_embeddings(table, succeeds):
+    path = table(id=TEXTS, v=list(ROWS), w=list(OTHER), kind=["a", "b"] * 15, score=ROWS[:, 0])
+    found = succeeds("info", path, "--json")
+    assert found["columns"] == {"embeddings": ["v", "w"], "texts": ["id", "kind"], "others": ["score"]}
+    assert (found["what"], found["kind"], found["n_rows"], found["format"]) == ("source", None, 30, "Parquet")
+    assert "tell `gmmatch select` which column to take, as --embedding-column 'v'" in found["how"]
+    shown = " ".join(succeeds("info", path).split())
+    assert "columns.embeddings v, w columns.texts id, kind" in shown
+    found = succeeds("info", table(v=list(ROWS), label=[0, 1] * 15), "--json")
+    assert (found["kind"], found["columns"]) == ("embedding", {"embeddings": ["v"], "integers": ["label"]})
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
+def test_what_info_says_to_type_works(kind, tmp_path, succeeds):
+    path = tmp_path / f"x.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"v": list(ROWS), "kind": ["a", "b"] * 15, "note": TEXTS}), path)
+    elif kind == "csv":
+        path.write_text("body,title\n" + "".join(f"b{i},t{i}\n" for i in range(30)))
+    else:
+        np.savez(path, a=ROWS, b=OTHER)
+    how = succeeds("info", path, "--json")["how"]
+    if kind == "parquet":  # the only vectors are taken whatever stands beside them
+        assert "`gmmatch select` takes column 'v'" in how
+        succeeds("select", path, "-k", 2, "-o", tmp_path / "p.json")
+    elif kind == "csv":
+        assert "`gmmatch embed` which column to take, as --text-column 'body'" in how and "select" not in how
+    else:
+        assert "`gmmatch select` which column to take, as --embedding-column 'a'" in how
+        succeeds("select", path, "-k", 2, "-o", tmp_path / "p.json", "--embedding-column", "a")
+
+
+def test_info_describes_a_table_that_no_command_could_use(table, succeeds):
+    found = succeeds("info", table(**{f"f{i}": ROWS[:, i] for i in range(3)}), "--json")
+    assert found["columns"] == {"others": ["f0", "f1", "f2"]} and "no column holds embeddings" in found["how"]
+
+
+@pytest.mark.parametrize("option", ["--labels", "--truth"])
+def test_a_column_of_labels_is_called_by_the_option_that_was_typed(option, table, tmp_path, refused):
+    path = table(v=list(ROWS), kind=["a", "b"] * 15)
+    given = [] if option == "--labels" else ["--labels", "kind"]
+    line = refused("compare", path, "-k", 6, *given, option, "knid")
+    assert f"{option} 'knid'" in line and "label-column" not in line and "Did you mean 'kind'?" in line
+    assert f"{option} 'v': this column" in refused("compare", path, "-k", 6, *given, option, "v")
+    if option == "--labels":
+        assert "--labels 'knid'" in refused(
+            "select", path, "-k", 6, "-o", tmp_path / "p.json", option, "knid"
+        )
+
+
+def test_compare_takes_the_column_of_ids_that_select_takes(table, succeeds, refused):
+    path = table(v=list(ROWS), code=TEXTS)
+    assert "--id-column 'cod'" in refused("compare", path, "-k", 6, "--id-column", "cod")
+    succeeds("compare", path, "-k", 6, "--methods", "random", "--id-column", "code")
+
+
+def test_export_takes_the_columns_that_select_takes(table, picked, tmp_path, succeeds, refused):
+    path = table(id=list(range(500, 530)), code=TEXTS, v=list(ROWS), w=list(OTHER))
+    by_code = picked(path, "--embedding-column", "v", "--id-column", "code")
+    out = tmp_path / "out.parquet"
+    for options in ([], ["--embedding-column", "w"], ["--id-column", "code"]):
+        succeeds("export", tmp_path / "picks.parquet", path, "-o", out, "--force", *options)
+        assert pq.read_table(out)["code"].to_pylist() == [TEXTS[row] for row in by_code.indices]
+    for option in ("--embedding-column", "--id-column"):
+        line = refused("export", tmp_path / "picks.parquet", path, "-o", out, "--force", option, "x")
+        assert f"{option} 'x'" in line and "no such column" in line
+    picked(path, "--embedding-column", "v", "--id-column", "")
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", out, "--force", "--id-column", "")
+    assert pq.read_table(out)["code"].to_pylist() == [TEXTS[row] for row in by_code.indices]
+
+
+def test_export_needs_not_be_told_which_column_the_picks_were_made_by(table, tmp_path, succeeds):
+    """All columns are written: picks of an array take rows of a table that could be read in several ways."""
+    selection = gm.select(ROWS, k=6, random_state=0)
+    selection.save(tmp_path / "picks.json")
+    path = table(v=list(ROWS), w=list(OTHER), text=TEXTS)
+    succeeds("export", tmp_path / "picks.json", path, "-o", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").equals(pq.read_table(path).take(selection.indices))
+
+
+def test_text_in_columns_is_no_reason_to_name_an_option_that_is_not_there(tmp_path, refused):
+    path = tmp_path / "x.csv"
+    path.write_text("f0,f1\n0.5,1.5\n")
+    line = refused("select", path, "-k", 1, "-o", tmp_path / "p.json")
+    assert f"gmmatch embed {path} --text-column f0 -o" in line and "save them as .npy or Parquet" in line

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from dataclasses import fields
 from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
@@ -20,9 +22,6 @@ _UNITS = {
 }  # fmt: skip
 
 
-EmbeddingColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
-
-
 class PerClassChoice(str, Enum):
     """How k is shared among the classes."""
 
@@ -34,6 +33,41 @@ class PerClassChoice(str, Enum):
     def argument(self) -> Any:
         """What ``select`` calls it."""
         return None if self is PerClassChoice.none else self.value
+
+
+EmbeddingsArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+    ),
+]
+AmountOption: TypeAlias = Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")]
+LabelsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|COLUMN",
+        help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
+        "column of the input, or 'none'.",
+    ),
+]
+PerClassOption: TypeAlias = Annotated[
+    PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
+]
+SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
+MemoryOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
+]
+TextColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
+ImageColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
+EmbeddingColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
+IdColumnOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
+]
+SplitOption: TypeAlias = Annotated[str | None, typer.Option(help="Which split, where there are several.")]
+ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def parse_memory(text: str | None) -> int | None:
@@ -58,10 +92,12 @@ def parse_memory(text: str | None) -> int | None:
 def parse_settings(texts: list[str] | None) -> dict[str, Any]:
     """Return parameters that were given as ``name=value``; a value is a Python literal, or else text.
 
+    True and False may be written as elsewhere, in small letters: as texts both would count as true.
+
     Examples
     --------
-    >>> parse_settings(["normalize=True", "eps=1e-6", "center=geometric-median", "batches = 4"])
-    {'normalize': True, 'eps': 1e-06, 'center': 'geometric-median', 'batches': 4}
+    >>> parse_settings(["normalize=false", "eps=1e-6", "center=geometric-median", "batches = 4"])
+    {'normalize': False, 'eps': 1e-06, 'center': 'geometric-median', 'batches': 4}
     """
     found: dict[str, Any] = {}
     for text in texts or []:
@@ -71,11 +107,35 @@ def parse_settings(texts: list[str] | None) -> dict[str, Any]:
             raise InvalidInputError(f"--set {text}: write name=value, such as --set normalize=True.")
         if name in found:
             raise InvalidInputError(f"--set {name} was given twice: give it once.")
+        value = value.strip()
+        if value.lower() in ("true", "false"):
+            value = value.capitalize()
         try:
-            found[name] = ast.literal_eval(value.strip())
+            found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value.strip()
+            found[name] = value
     return found
+
+
+def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
+    """Raise for a setting that is no switch or no number where the class has one by default.
+
+    Examples
+    --------
+    >>> from gmmatch import GMMatching
+    >>> check_settings(GMMatching, {"normalize": "maybe"})
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --set normalize=maybe: expected True or False.
+    """
+    for field in fields(cls):
+        value, default = settings.get(field.name), field.default
+        if field.name not in settings or value is None:
+            continue
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise InvalidInputError(f"--set {field.name}={value}: expected True or False.")
+        elif isinstance(default, (int, float)) and not isinstance(value, (int, float)):
+            raise InvalidInputError(f"--set {field.name}={value}: expected a number, such as {default}.")
 
 
 def split_names(text: str, option: str) -> list[str]:

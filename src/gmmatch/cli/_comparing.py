@@ -44,19 +44,20 @@ def read_truth(text: str | None, embeddings: Embeddings) -> list[Any] | None:
         raise InvalidInputError(
             f"--truth {text}: {embeddings.path} has no labels to compare with; give some by --labels."
         )
-    found = labels_for(embeddings, text, option="--truth")
-    values = found.tolist() if hasattr(found, "tolist") else list(found)
-    true, given = (
-        [plain_label(value) for value in values],
-        {type(label) for label in _plain(embeddings.labels)},
-    )
+    true, given = _plain(labels_for(embeddings, text, option="--truth")), _plain(embeddings.labels)
+    types = {type(label) for label in given}
     # Everything in a text file is text, also the numbers.
-    if {type(label) for label in true} <= {str, type(None)} and int in given and str not in given:
+    if {type(label) for label in true} <= {str, type(None)} and int in types and str not in types:
         try:
-            return [None if label is None else int(str(label)) for label in true]
+            true = [None if label is None else int(str(label)) for label in true]
         except ValueError:
             raise InvalidInputError(f"--truth {text} holds text, where the labels are numbers.") from None
-    return list(true)
+    if not set(true) & set(given):
+        raise InvalidInputError(
+            f"--truth {text} has labels such as {true[0]!r}, and none of them is among those of "
+            f"{embeddings.path}, such as {given[0]!r}: give labels of the same classes."
+        )
+    return true
 
 
 def _plain(labels: Any) -> list[Any]:

@@ -204,7 +204,7 @@ def _check_place(source: BaseSource, output: Path, *, link: bool, force: bool) -
         )
     if format_of(output) != wanted:
         raise InvalidInputError(
-            f"--output {output}: {source.location} is {source.format}, so end it in {_SUFFIXES[wanted]}."
+            f"--output {output}: {source.location} has the format {source.format}, so end it in {_SUFFIXES[wanted]}."
         )
     check_output(output, force=force)
     if any(same_place(output, file) for file in files):

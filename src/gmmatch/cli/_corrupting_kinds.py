@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from gmmatch.cli._arguments import check_settings
 from gmmatch.data.columns import unknown_name
 from gmmatch.errors import InvalidInputError
 
@@ -88,7 +89,12 @@ def _label_noise(kind: str, rate: float, seed: int, matrix: Path | None, options
     from gmmatch.corruption import PairFlip, SymmetricNoise, TransitionNoise
 
     if matrix is not None:
-        return _made(TransitionNoise, kind, options, matrix=read_matrix(matrix), seed=seed)
+        try:
+            return _made(TransitionNoise, kind, options, matrix=read_matrix(matrix), seed=seed)
+        except InvalidInputError as error:
+            if str(error).startswith("--"):
+                raise
+            raise InvalidInputError(f"--matrix {matrix}: {error}") from None
     return _made(SymmetricNoise if kind == "symmetric" else PairFlip, kind, options, rate=rate, seed=seed)
 
 
@@ -97,6 +103,7 @@ def _made(cls: type[Any], kind: str, options: dict[str, Any], **fixed: Any) -> A
     for name in options:
         if name not in known:
             raise unknown_name("--set", name, known, f"{kind} has no such setting; it has")
+    check_settings(cls, options)
     try:
         return cls(**fixed, **options)
     except TypeError as error:
@@ -118,6 +125,8 @@ def read_matrix(path: Path) -> Any:
 
     import numpy as np
 
+    if path.is_file() and not path.stat().st_size:
+        raise InvalidInputError(f"--matrix {path} is empty: give one row of shares per class.")
     try:
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False).astype(np.float64)

@@ -181,14 +181,13 @@ class EngineRequest:
         -------
         (selection, seconds)
         """
-        from gmmatch.cli._selecting import _OWN_OPTIONS
+        from gmmatch.cli._selecting import check_method_settings
         from gmmatch.engines import select_on
         from gmmatch.engines.requests import engine_selector
         from gmmatch.selection import Selection
+        from gmmatch.selectors.registry import method_class
 
-        for name, option in _OWN_OPTIONS.items():
-            if name in options:
-                raise InvalidInputError(f"--set {name}=...: use {option} for that.")
+        check_method_settings(method_class(method), options)
         arguments = {**options, "per_class": per_class, "random_state": seed}
         engine_selector(method, k, arguments)  # what is wrong with it is said before a cluster is started
         began = time.perf_counter()

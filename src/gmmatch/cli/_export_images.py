@@ -36,14 +36,12 @@ def check_folder(output: Path, source: Path, *, force: bool) -> None:
         raise InvalidInputError(
             f"--output {output} and {source} lie within each other: choose another folder."
         )
-    check_output(output, force=force)
+    check_output(output, force=force, folder=True)
     if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
         raise InvalidInputError(
             f"--output {output} holds files that gmmatch did not write, so not even --force replaces it: "
             "choose another folder."
         )
-    if output.exists() and not output.is_dir():
-        raise InvalidInputError(f"--output {output} is a file: give a folder.")
 
 
 def export_images(source: ImageFolder, rows: Indices, output: Path, *, link: bool) -> int:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli._files import check_output, same_place
+from gmmatch.cli._files import check_output, keep_inputs, same_place
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
     from gmmatch.selection import Selection
     from gmmatch.types import Indices
+
+_DATA_COLUMNS = ("text_column", "image_column", "embedding_column")
 
 
 def export_picks(
@@ -21,8 +23,7 @@ def export_picks(
     output: Path,
     *,
     link: bool = False,
-    split: str | None = None,
-    id_column: str | None = None,
+    columns: Mapping[str, str | None] | None = None,
     force: bool = False,
 ) -> int:
     """Write the picked rows of a source and return how many there are.
@@ -37,8 +38,9 @@ def export_picks(
         A folder for a folder of images; else a file of the source's format.
     link
         Whether images are linked instead of copied.
-    split, id_column
-        As for :func:`gmmatch.data.open_source`; by default what `gmmatch embed` was given.
+    columns
+        ``split``, ``embedding_column`` and ``id_column``, as for :func:`gmmatch.data.open_source`; by default,
+        or where they are None, what `gmmatch embed` or `gmmatch select` took. ``""`` is no column of ids.
     force
         Whether an output that exists is replaced.
 
@@ -48,23 +50,42 @@ def export_picks(
     """
     from gmmatch.selection import Selection
 
+    keep_inputs(output, [picks])
     selection = Selection.load(picks)
     before = selection.provenance.get("embeddings", {}).get("source", {}).get("opened_with", {})
-    asked = {"split": split, "id_column": id_column}
-    opened = _open(source, {**before, **{name: value for name, value in asked.items() if value is not None}})
+    opened = _open(source, _options(before, columns or {}))
     write = _writer(opened, output, link=link, force=force)
     return int(write(matched_rows(selection, opened)))
+
+
+def _options(before: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
+    """What to open the source with: what was asked for now, and else what was before."""
+    asked = {name: value for name, value in columns.items() if value is not None}
+    if "embedding_column" in asked:  # at most one column of rows can be named
+        before = {name: value for name, value in before.items() if name not in _DATA_COLUMNS}
+    options = {**before, **asked}
+    if options.get("id_column") == "":
+        del options["id_column"]
+    return options
 
 
 def _open(source: str, options: dict[str, Any]) -> BaseSource:
     from gmmatch.cli._stores import is_store
     from gmmatch.data import open_source
+    from gmmatch.data.columns import UndecidedColumnsError
 
     if is_store(source):
         raise InvalidInputError(
             f"{source} is a store of embeddings: give the images or texts that it was made from."
         )
-    return open_source(source, **options)
+    try:
+        return open_source(source, **options)
+    except UndecidedColumnsError as error:
+        if not error.candidates:
+            raise
+        # All columns are exported, so it does not matter which of them the picks were made by.
+        kind, names = next(iter(error.candidates.items()))
+        return open_source(source, **{**options, f"{kind}_column": names[0]})
 
 
 def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Any:
@@ -94,7 +115,7 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Any
     if format_of(output) != wanted:
         examples = {"parquet": ".parquet", "json": ".jsonl", "csv": ".csv"}
         raise InvalidInputError(
-            f"--output {output}: {source.location} is {source.format}, so end it in {examples[wanted]}."
+            f"--output {output}: {source.location} has the format {source.format}, so end it in {examples[wanted]}."
         )
     check_output(output, force=force)
     if any(same_place(output, file) for file in source.files):

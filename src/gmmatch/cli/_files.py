@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,17 +19,19 @@ class OutputError(GMMatchError, OSError):
         return str(self.strerror)
 
 
-def check_output(path: Path, *, force: bool, option: str = "--output") -> None:
+def check_output(path: Path, *, force: bool, option: str = "--output", folder: bool = False) -> None:
     """Raise unless a result may be written to ``path``; called before the work, not after it.
 
     Parameters
     ----------
     path
-        A file or folder.
+        Where the result goes.
     force
         Whether it may be there already.
     option
         What to call the argument in messages.
+    folder
+        Whether the result is a folder; by default it is a file. The one never replaces the other.
 
     Examples
     --------
@@ -39,8 +41,45 @@ def check_output(path: Path, *, force: bool, option: str = "--output") -> None:
     """
     if not path.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first.")
+    if folder and path.exists() and not path.is_dir():
+        raise InvalidInputError(f"{option} {path} is a file: give a folder.")
+    if not folder and path.is_dir():
+        raise InvalidInputError(f"{option} {path} is a folder: give the name of a file.")
     if os.path.lexists(path) and not force:
         raise InvalidInputError(f"{option} {path} exists already: choose another name, or pass --force.")
+
+
+def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
+    """Raise if a result would replace what it is made from, which not even ``--force`` can mean.
+
+    Parameters
+    ----------
+    output
+        A file or folder.
+    inputs
+        Files that are read, as they were typed: ``file::member`` and None are fine.
+    folder
+        What is read, if that may be a folder: among its files, those of the result would be taken for some
+        of them the next time.
+
+    Examples
+    --------
+    >>> keep_inputs(Path("x.npz"), ["x.npz::embeddings"])
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --output x.npz is itself what is read: choose another name.
+    """
+    target = output.resolve()
+    for given in (*inputs, folder):
+        if given and _place(given) == target:
+            raise InvalidInputError(f"--output {output} is itself what is read: choose another name.")
+    if folder and Path(folder).is_dir() and _place(folder) in target.parents:
+        raise InvalidInputError(
+            f"--output {output} lies within {folder}, which is read: choose another place."
+        )
+
+
+def _place(given: str | Path) -> Path:
+    return Path(str(given).partition("::")[0]).expanduser().resolve()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,10 +14,12 @@ from typer.core import TyperGroup
 
 from gmmatch.errors import GMMatchError, GMMatchWarning
 
-# Arguments of the library that are options of a command, as its messages name them.
-_OPTIONS = re.compile(
-    r"\b((?:text|image|embedding|label|id)_column|split|encoder|batch_size|device|workers|method|rate|severity|seed)="
-)
+# An argument of the library with its value, as messages name it: batch_size=0, text_column='body'. Only values
+# that are written like that count, as a path may well begin with "split=".
+_ARGUMENT = re.compile(r"(?<![\w./-])(?:--)?([a-z][a-z_]+)=(?=['\"\d-]|True\b|False\b|None\b)")
+_PATH = re.compile(r"^path=(['\"])(.*?)\1")
+# Options that go by another name than what the library calls it.
+_OTHER_NAMES = {"method": "methods", "n_jobs": "jobs", "random_state": "seed"}
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
 
@@ -93,7 +95,7 @@ class CommandGroup(TyperGroup):
         except GMMatchError as error:
             if ctx.params["traceback"]:
                 raise
-            _say(f"Error: {_with_options(_one_line(error))}", typer.colors.RED)
+            _say(f"Error: {_as_typed(_one_line(error), self._options_of(ctx))}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
         except OSError as error:
             # A closed pipe is how `| head` ends a command, which Click knows.
@@ -107,6 +109,11 @@ class CommandGroup(TyperGroup):
             _say("Interrupted.", typer.colors.YELLOW)
             raise typer.Exit(_EXIT_INTERRUPTED) from interruption
 
+    def _options_of(self, ctx: Any) -> set[str]:
+        """The options of the command that was running, as they are typed."""
+        command = self.files.get(ctx.invoked_subcommand or "")
+        return set() if command is None else {name for one in command.params for name in one.opts}
+
 
 _plain_showwarning = warnings.showwarning
 
@@ -119,9 +126,23 @@ def _show_warning(message: Warning | str, category: type[Warning], *where: Any, 
         _plain_showwarning(message, category, *where, **more)
 
 
-def _with_options(line: str) -> str:
-    """Name options as they are typed: ``text_column='body'`` becomes ``--text-column 'body'``."""
-    return _OPTIONS.sub(lambda match: f"--{match[1].replace('_', '-')} ", line)
+def _as_typed(line: str, options: Collection[str]) -> str:
+    """Name options as they are typed: ``text_column='body'`` becomes ``--text-column 'body'``.
+
+    Only where the command has that option: another's would be refused.
+
+    Examples
+    --------
+    >>> _as_typed("id_column='a' and text_column='b'", ["--id-column"])
+    "--id-column 'a' and text_column='b'"
+    """
+
+    def typed(match: re.Match[str]) -> str:
+        names = (match[1], _OTHER_NAMES.get(match[1], match[1]))
+        found = (option for name in names if (option := f"--{name.replace('_', '-')}") in options)
+        return next((f"{option} " for option in found), match[0])
+
+    return _ARGUMENT.sub(typed, _PATH.sub(r"\2", line))
 
 
 def _system_error(error: OSError) -> str:

@@ -62,6 +62,10 @@ def read_labels(
     ['cat', 'dog']
     """
     file, column = _split(text)
+    if not text:
+        raise InvalidInputError(f"{option} '': give a file or the name of a column, or 'none' for no labels.")
+    if file.is_dir():
+        raise InvalidInputError(f"{option} {text} is a folder: give a file with one label per row.")
     if not file.is_file():
         raise DataFileNotFoundError(f"{option} {text}: there is no such file.")
     try:
@@ -71,6 +75,7 @@ def read_labels(
     except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
         reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
         raise InvalidInputError(f"{option} {text} cannot be read: {reason}.") from None
+    _check_plain(labels, f"{option} {text}")
     if len(labels) != n_rows:
         among = None if positions is None else positions(len(labels))
         if among is None:
@@ -79,6 +84,17 @@ def read_labels(
             )
         labels = [labels[row] for row in among.tolist()]
     return labels
+
+
+def _check_plain(labels: Any, what: str) -> None:
+    """Raise unless there is a single value per row."""
+    if hasattr(labels, "shape"):
+        if len(labels.shape) != 1:
+            raise InvalidInputError(f"{what} has shape {labels.shape}, where one label per row is expected.")
+        return
+    odd = next((label for label in labels if isinstance(label, (list, dict, bytes))), None)
+    if odd is not None:
+        raise InvalidInputError(f"{what} holds {str(odd)[:60]} where one label is expected.")
 
 
 def _split(text: str) -> tuple[Path, str | None]:
@@ -91,10 +107,7 @@ def _read(file: Path, column: str | None) -> Any:
 
     suffix = file.suffix.lower()
     if suffix == ".npy":
-        array = np.load(file, allow_pickle=False)
-        if array.ndim != 1:
-            raise InvalidInputError(f"it has shape {array.shape}, where one label per row is expected.")
-        return array
+        return np.load(file, allow_pickle=False)
     if suffix == ".npz":
         with np.load(file, allow_pickle=False) as members:
             return members[_column(members.files, column)]

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.budget import resolve_count
+from gmmatch.cli._arguments import check_settings
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch.cli._inputs import Embeddings
     from gmmatch.selection import Selection
+    from gmmatch.selectors.base import Selector
 
 # What Python and the compiled loops take before any row is read, and the least that a matching can work in.
 _OVERHEAD = 200_000_000
 _LEAST_WORKING = 16_000_000
 # A parameter that the command has an option of its own for.
-_OWN_OPTIONS = {"k": "-k", "per_class": "--per-class", "random_state": "--seed", "memory_limit": "--memory"}
+_OWN_OPTIONS = {
+    "X": "INPUT",
+    "y": "--labels",
+    "k": "-k",
+    "method": "--method",
+    "per_class": "--per-class",
+    "random_state": "--seed",
+    "memory_limit": "--memory",
+    "ids": "--id-column",
+}
+# What the methods that learn from labels take in place of them.
+_IN_PLACE_OF_LABELS = ("scores", "dynamics", "vectors")
 
 
 def run_selection(
@@ -51,12 +65,8 @@ def run_selection(
     from gmmatch.selectors.registry import method_class, select
 
     options = dict(options or {})
-    for name, option in _OWN_OPTIONS.items():
-        if name in options:
-            raise InvalidInputError(f"--set {name}=...: use {option} for that.")
+    check_request(embeddings, k=k, method=method, options=options)
     known = {field.name for field in fields(method_class(method))}
-    # Before the rows are read, which may take minutes.
-    resolve_count(k, len(embeddings), replacement=bool(options.get("replacement")))
     if memory is not None and "memory_limit" in known:
         options["memory_limit"] = working_bytes(memory)
     began = time.perf_counter()
@@ -79,6 +89,53 @@ def run_selection(
         found.screening,
     )
     return named, seconds
+
+
+def check_request(
+    embeddings: Embeddings, *, k: str, method: str, options: Mapping[str, Any] | None = None
+) -> None:
+    """Raise for what cannot be selected, before the rows are read, which may take minutes.
+
+    Parameters
+    ----------
+    embeddings, k, method, options
+        As for :func:`run_selection`.
+    """
+    from gmmatch.selectors.registry import method_class
+
+    settings = options or {}
+    cls = method_class(method)
+    check_method_settings(cls, settings)
+    resolve_count(k, len(embeddings), replacement=bool(settings.get("replacement")))
+    _check_labels(cls, embeddings, settings)
+
+
+def check_method_settings(cls: type[Selector], settings: Mapping[str, Any]) -> None:
+    """Raise for settings that have an option of their own, or a value that their parameter cannot have.
+
+    Examples
+    --------
+    >>> from gmmatch import Easy
+    >>> check_method_settings(Easy, {"k": 3})
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --set k=...: use -k for that.
+    """
+    for name, option in _OWN_OPTIONS.items():
+        if name in settings:
+            raise InvalidInputError(f"--set {name}=...: use {option} for that.")
+    check_settings(cls, settings)
+
+
+def _check_labels(cls: type[Selector], embeddings: Embeddings, settings: Mapping[str, Any]) -> None:
+    """Raise if a method that learns from labels gets none."""
+    from gmmatch.selectors._optimization import Optimization
+    from gmmatch.selectors.model_scores import ModelRanking
+
+    given = any(settings.get(name) is not None for name in _IN_PLACE_OF_LABELS)
+    if embeddings.labels is None and issubclass(cls, (ModelRanking, Optimization)) and not given:
+        raise InvalidInputError(
+            f"method {cls.method!r} learns from labels, and {embeddings.path} has none: give some by --labels."
+        )
 
 
 def working_bytes(memory: int) -> int:

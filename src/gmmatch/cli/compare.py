@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import EmbeddingColumnOption, PerClassChoice, parse_memory, split_names
+from gmmatch.cli._arguments import (
+    AmountOption,
+    EmbeddingColumnOption,
+    EmbeddingsArgument,
+    IdColumnOption,
+    JsonOption,
+    LabelsOption,
+    MemoryOption,
+    PerClassChoice,
+    PerClassOption,
+    SeedOption,
+    parse_memory,
+    split_names,
+)
 from gmmatch.cli._output import console, note, print_json, progress
 from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
+
+if TYPE_CHECKING:
+    from gmmatch.cli._comparing import Comparison
+    from gmmatch.cli._inputs import Embeddings
+    from gmmatch.selection import Selection
 
 
 def compare(
     context: typer.Context,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
-        ),
-    ],
-    k: Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")],
+    source: EmbeddingsArgument,
+    k: AmountOption,
     methods: Annotated[
         str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
     ] = "random,moderate,gm-matching",
@@ -32,23 +44,17 @@ def compare(
             "input. A pick is then wrong if its label is not the true one.",
         ),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|COLUMN", help="Labels in place of the input's own; 'none' for none."),
-    ] = None,
+    labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
-    per_class: Annotated[
-        PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
-    ] = PerClassChoice.proportional,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
-    memory: Annotated[
-        str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
-    ] = None,
+    id_column: IdColumnOption = None,
+    per_class: PerClassOption = PerClassChoice.proportional,
+    seed: SeedOption = 0,
+    memory: MemoryOption = None,
     report: ReportOption = None,
     map_choice: MapOption = None,
     content: ContentOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run several methods on the same rows and measure what they keep.
 
@@ -67,35 +73,61 @@ def compare(
     page = Report(report, map_choice, content, force=force, context=context)
     from gmmatch.cli._comparing import Comparison, read_truth
     from gmmatch.cli._inputs import open_embeddings
-    from gmmatch.cli._selecting import run_selection
+
+    _load(names)
+    embeddings = open_embeddings(
+        source, labels=labels, memory=limit, embedding_column=embedding_column, id_column=id_column
+    )
+    page.find_contents(embeddings)
+    asked = {"k": k, "per_class": per_class.argument, "seed": seed, "memory": limit}
+    _check_all(names, embeddings, k)
+    comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
+    rows, selections = _measure(names, embeddings, comparison, asked, keep=report is not None)
+    result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
+    try:
+        page.compared(selections, embeddings, rows, _caption(result), comparison.trusted if truth else None)
+    finally:  # what was measured is shown even if there can be no page of it
+        if as_json:
+            print_json(result)
+        else:
+            _print_table(result)
+    if report is not None and not as_json:
+        note(f"Wrote {report}: open it in a browser.")
+
+
+def _load(names: list[str]) -> None:
+    """Load the methods, so that no method's time includes that; with labels, which some of them learn from."""
     from gmmatch.selectors.registry import method_class, select
 
     for name in names:
         method_class(name)  # before the work, not after half of it
-        # So that no method's time includes its loading; with labels, which some of them learn from.
+    for name in names:
         select([[0.0], [1.0], [2.0], [3.0]], y=[0, 0, 1, 1], k=2, method=name)
-    embeddings = open_embeddings(source, labels=labels, memory=limit, embedding_column=embedding_column)
-    page.find_contents(embeddings)
-    comparison = Comparison(embeddings, read_truth(truth, embeddings), per_class.argument, seed)
+
+
+def _check_all(names: list[str], embeddings: Embeddings, k: str) -> None:
+    from gmmatch.cli._selecting import check_request
+
+    for name in names:
+        check_request(embeddings, k=k, method=name)
+
+
+def _measure(
+    names: list[str], embeddings: Embeddings, comparison: Comparison, asked: dict[str, Any], *, keep: bool
+) -> tuple[list[dict[str, Any]], dict[str, Selection]]:
+    """Run the methods; return their figures, and their selections if they are needed later."""
+    from gmmatch.cli._selecting import run_selection
+
     rows, selections = [], {}
     with progress() as bar:
         for name in bar.track(names, description="Selecting and measuring"):
-            selection, seconds = run_selection(
-                embeddings, k=k, method=name, per_class=per_class.argument, seed=seed, memory=limit
-            )
-            if report is not None:
+            selection, seconds = run_selection(embeddings, method=name, **asked)
+            if keep:
                 selections[name] = selection
             rows.append(
                 {"method": name, "k": selection.k, **comparison.measure(selection), "seconds": seconds}
             )
-    result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
-    page.compared(selections, embeddings, rows, _caption(result), comparison.trusted if truth else None)
-    if as_json:
-        print_json(result)
-        return
-    _print_table(result)
-    if report is not None:
-        note(f"Wrote {report}: open it in a browser.")
+    return rows, selections
 
 
 def _print_table(result: dict[str, Any]) -> None:

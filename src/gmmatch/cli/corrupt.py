@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import EmbeddingColumnOption, parse_settings
+from gmmatch.cli._arguments import (
+    EmbeddingColumnOption,
+    ForceOption,
+    ImageColumnOption,
+    JsonOption,
+    SeedOption,
+    SplitOption,
+    TextColumnOption,
+    parse_settings,
+)
 from gmmatch.cli._output import console, note, print_json, progress
 
 
@@ -46,7 +55,7 @@ def corrupt(
     severity: Annotated[
         int | None, typer.Option(min=1, max=5, show_default="3", help="Of images, from 1 to 5.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    seed: SeedOption = 0,
     matrix: Annotated[
         Path | None,
         typer.Option(
@@ -69,8 +78,8 @@ def corrupt(
         bool,
         typer.Option("--link/--copy", help="Whether images that stay as they are, are linked or copied."),
     ] = False,
-    text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
-    image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
+    text_column: TextColumnOption = None,
+    image_column: ImageColumnOption = None,
     embedding_column: EmbeddingColumnOption = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of labels. Found by its name by default.")
@@ -78,9 +87,9 @@ def corrupt(
     id_column: Annotated[
         str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Which split, where there are several.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    split: SplitOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a corrupted copy of a dataset, and a mask of what was done to it.
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gmmatch.cli._files import check_output
 from gmmatch.cli._output import console, note, print_json, progress
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
 FORMATS = (".png", ".pdf", ".svg")
@@ -61,8 +62,7 @@ def _check_output(output: Path) -> None:
     # Before the work rather than after it.
     if output.suffix.lower() not in FORMATS:
         raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(FORMATS)}.")
-    if not output.absolute().parent.is_dir():
-        raise DataFileNotFoundError(f"--output {output}: there is no folder {output.parent}; make it first.")
+    check_output(output, force=True)
 
 
 def _print_table(result: dict[str, Any]) -> None:

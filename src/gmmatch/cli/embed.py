@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import EmbeddingColumnOption
+from gmmatch.cli._arguments import (
+    EmbeddingColumnOption,
+    ImageColumnOption,
+    SplitOption,
+    TextColumnOption,
+)
+from gmmatch.cli._files import check_output, keep_inputs
 from gmmatch.cli._output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
 
@@ -60,8 +66,8 @@ def embed(
     ] = None,
     dtype: Annotated[DtypeChoice, typer.Option(help="Type of the numbers in the store.")] = DtypeChoice.auto,
     device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
-    text_column: Annotated[str | None, typer.Option(help="The column of texts.")] = None,
-    image_column: Annotated[str | None, typer.Option(help="The column of images.")] = None,
+    text_column: TextColumnOption = None,
+    image_column: ImageColumnOption = None,
     embedding_column: EmbeddingColumnOption = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of labels; '' for none. Found by its name by default.")
@@ -69,7 +75,7 @@ def embed(
     id_column: Annotated[
         str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Which split, where there are several.")] = None,
+    split: SplitOption = None,
     streaming: Annotated[
         bool, typer.Option("--streaming", help="Read a Hugging Face dataset over the network as it is used.")
     ] = False,
@@ -93,6 +99,7 @@ def embed(
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
       gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
     """
+    _check_places(source, output)
     from gmmatch.data import open_source
 
     options: dict[str, Any] = {
@@ -130,6 +137,17 @@ def embed(
         print_json(describe_report(report, opened.kind))
     else:
         _print_summary(report, opened.kind)
+
+
+def _check_places(source: str, output: Path) -> None:
+    """Raise for what cannot be a source or a store, before a model is loaded, which may take minutes."""
+    from gmmatch.cli._stores import is_store
+
+    if is_store(source):
+        raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
+    check_output(output, force=True, folder=True)
+    # There its files would be taken for the source's own when the same command goes on.
+    keep_inputs(output, [], folder=source)
 
 
 class RecordedSource:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gmmatch.cli._arguments import EmbeddingColumnOption, ForceOption
 from gmmatch.cli._output import note, print_json
 
 
@@ -29,10 +30,12 @@ def export(
     split: Annotated[
         str | None, typer.Option(help="Which split; by default the one that was embedded.")
     ] = None,
+    embedding_column: EmbeddingColumnOption = None,
     id_column: Annotated[
-        str | None, typer.Option(help="The column of ids; by default the one of `gmmatch embed`.")
+        str | None,
+        typer.Option(help="The column of ids, '' for none; by default the one that names the picks."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
+    force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
     """Write the picked images or rows as a dataset of their own.
@@ -43,10 +46,12 @@ def export(
     Examples:
       gmmatch export picks.parquet photos/ -o picked/ --link
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl
+      gmmatch export picks.parquet vectors.parquet -o picked.parquet --id-column key
     """
     from gmmatch.cli._exporting import export_picks
 
-    count = export_picks(picks, source, output, link=link, split=split, id_column=id_column, force=force)
+    columns = {"split": split, "embedding_column": embedding_column, "id_column": id_column}
+    count = export_picks(picks, source, output, link=link, columns=columns, force=force)
     if as_json:
         print_json({"output": str(output), "exported": count})
     else:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gmmatch.cli._output import console, print_json
 from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.data.source import Kind
+
+# What a column could serve as, in words; whole numbers and texts can also be labels or ids.
+_USES = {
+    "embedding": "embeddings",
+    "image": "images",
+    "text": "texts",
+    "number": "integers",
+    "other": "others",
+}
 
 
 def info(
@@ -20,12 +33,13 @@ def info(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say what a store, a selection or a source is.
+    """Say what a store, a selection or a source is, and which columns a table has.
 
     \b
     Examples:
       gmmatch info photos.emb --verify
       gmmatch info picks.parquet
+      gmmatch info vectors.parquet --json
     """
     facts = describe_path(path, verify=verify)
     if as_json:
@@ -54,7 +68,8 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``"what"`` is ``"store"``, ``"selection"`` or ``"source"``.
+        ``"what"`` is ``"store"``, ``"selection"`` or ``"source"``. Of a source with columns,
+        ``"columns"`` says what they could serve as; ``"kind"`` is None if it has to be told which to take.
 
     Examples
     --------
@@ -77,10 +92,49 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
         return {"what": "selection", "path": path, **describe_selection(Selection.load(path), None, None)}
     if verify:
         raise InvalidInputError(f"--verify: {path} is neither a store nor a selection, and has no checksums.")
-    from gmmatch.data import open_source
+    return {"what": "source", "path": path, **_describe_source(path)}
 
-    source = open_source(path)
-    return {"what": "source", "path": path, **source.describe()}
+
+def _describe_source(path: str) -> dict[str, Any]:
+    from gmmatch.data import open_source
+    from gmmatch.data.columns import UndecidedColumnsError
+
+    try:
+        source = open_source(path)
+    except UndecidedColumnsError as error:
+        facts: dict[str, Any] = {}
+        if error.candidates:  # the rest does not depend on which column is taken
+            kind, names = next(iter(error.candidates.items()))
+            facts = open_source(path, **{f"{kind}_column": names[0]}).describe()  # type: ignore[arg-type]
+        undecided = {"location": path, "kind": None, "how": _choices(error.candidates)}
+        return {**facts, **undecided, "columns": _by_use(error.available)}
+    columns = getattr(source, "columns", getattr(source, "_columns", None))
+    listed = {} if columns is None else {"columns": _by_use(columns.available)}
+    return {**source.describe(), **listed}
+
+
+def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
+    """The columns by what they could serve as, embeddings first; what nothing could be is left out."""
+    found: dict[str, list[str]] = {}
+    for kind, title in _USES.items():
+        names = [name for name, holds in available.items() if holds == kind]
+        if names:
+            found[title] = names
+    return found
+
+
+def _choices(candidates: Mapping[Kind, Sequence[str]]) -> str:
+    """Say what has to be named, to which commands."""
+    if not candidates:
+        return "no column holds embeddings (lists of numbers), images or text"
+    options = " or ".join(f"--{kind}-column {names[0]!r}" for kind, names in candidates.items())
+    said = [f"tell `gmmatch embed` which column to take, as {options}"]
+    vectors = candidates.get("embedding", ())
+    if len(vectors) == 1:
+        said.insert(0, f"`gmmatch select` takes column {vectors[0]!r}")
+    elif vectors:
+        said.insert(0, f"tell `gmmatch select` which column to take, as --embedding-column {vectors[0]!r}")
+    return "; ".join(said)
 
 
 def is_selection(path: str) -> bool:
@@ -166,13 +220,18 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             lines += _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             shown = [_entry(entry) for entry in value[:20]]
-            more = f", and {len(value) - 20:,} more" if len(value) > 20 else ""
-            lines.append((label, escape(", ".join(shown) + more)))
+            lines.append((label, escape(", ".join(shown) + _more(value))))
+        elif isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
+            lines.append((label, escape(", ".join(value[:20]) + _more(value))))
         elif isinstance(value, bool):
             lines.append((label, "yes" if value else "no"))
         elif value is not None and value != [] and value != "":
             lines.append((label, f"{value:,}" if isinstance(value, int) else escape(str(value))))
     return lines
+
+
+def _more(entries: list[Any]) -> str:
+    return f", and {len(entries) - 20:,} more" if len(entries) > 20 else ""
 
 
 def _entry(entry: dict[str, Any]) -> str:

@@ -125,6 +125,8 @@ def reproduce(
         raise InvalidInputError(
             "Name a study, several, 'all' or 'all-images'; `gmmatch reproduce --list` shows them."
         )
+    if output.exists() and not output.is_dir():
+        raise InvalidInputError(f"--output {output} is a file: give a folder.")
     wanted = _expanded(names)
     on_images = [name for name in wanted if name in image_study_names()]
     others = [name for name in wanted if name not in on_images]

@@ -8,9 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import EmbeddingColumnOption, PerClassChoice, parse_memory, parse_settings
+from gmmatch.cli._arguments import (
+    AmountOption,
+    EmbeddingColumnOption,
+    EmbeddingsArgument,
+    ForceOption,
+    IdColumnOption,
+    JsonOption,
+    LabelsOption,
+    MemoryOption,
+    PerClassChoice,
+    PerClassOption,
+    SeedOption,
+    parse_memory,
+    parse_settings,
+)
 from gmmatch.cli._engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
-from gmmatch.cli._files import check_output, explained
+from gmmatch.cli._files import check_output, explained, keep_inputs
 from gmmatch.cli._output import console, note, print_json
 from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
@@ -24,42 +38,22 @@ _CLASSES_SHOWN = 30
 
 def select(
     context: typer.Context,
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
-        ),
-    ],
-    k: Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")],
+    source: EmbeddingsArgument,
+    k: AmountOption,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where the picks go: .parquet, .json or .npy.")
     ],
     method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = "gm-matching",
-    per_class: Annotated[
-        PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
-    ] = PerClassChoice.proportional,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
-    memory: Annotated[
-        str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
-    ] = None,
+    per_class: PerClassOption = PerClassChoice.proportional,
+    seed: SeedOption = 0,
+    memory: MemoryOption = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
     ] = None,
-    labels: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|COLUMN",
-            help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
-            "column of the input, or 'none'.",
-        ),
-    ] = None,
+    labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
-    ] = None,
+    id_column: IdColumnOption = None,
     engine: EngineOption = None,
     address: AddressOption = None,
     workers: WorkersOption = None,
@@ -67,8 +61,8 @@ def select(
     report: ReportOption = None,
     map_choice: MapOption = None,
     content: ContentOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Pick the rows worth keeping.
 
@@ -83,6 +77,7 @@ def select(
 
     _check_suffix(output)
     check_output(output, force=force)
+    keep_inputs(output, [labels, content], folder=source)
     page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
     limit = parse_memory(memory)
@@ -102,7 +97,11 @@ def select(
         selection, seconds = run_selection(embeddings, memory=limit, **asked)
     with explained(output):
         selection.save(output)
-    page.selected(selection, embeddings, seconds)
+    try:
+        page.selected(selection, embeddings, seconds)
+    except BaseException:  # also Ctrl-C, as a map of many rows takes its time
+        note(f"Wrote {output}, but no page.")
+        raise
     if as_json:
         written = {} if report is None else {"report": str(report)}
         print_json({**describe_selection(selection, output, seconds), **written})
