@@ -159,7 +159,7 @@ def clean_channel(scores: Scores, given: Indices, n_classes: int) -> Channel:
     shares = np.bincount(given, minlength=n_classes) / len(given)
     joint, price = np.diag(shares), _price(len(given))
     tried = np.geomspace(_LEAST_TRUST, _MOST_TRUST, 9)
-    found = [_likelihood(scores, given, joint, float(trust)) for trust in tried]
+    found = _likelihoods(scores, given, joint, tried)
     nothing = float(shares @ np.log(shares + _TINY))
     # The trust alone is priced above an even channel: tight classes allow for either, and an even
     # channel that is not needed comes out without noise.
@@ -191,33 +191,34 @@ def _price(n: int) -> float:
 
 
 def _sampled(scores: Scores, given: Indices, most: int) -> tuple[Scores, Indices]:
-    if len(given) <= most:  # so many tell the few numbers of a channel well enough
-        return scores, given
+    """Return rows sorted by label, of which so many tell the few numbers of a channel well enough."""
     sample = spread_sample(len(given), most)
+    sample = sample[np.argsort(given[sample], kind="stable")]
     return scores[sample], given[sample]
 
 
 def _fit(scores: Scores, given: Indices, start: Channel, *, even: bool, steps: int = _ITERATIONS) -> Channel:
+    """Return the channel that explains the labels of rows best, which are sorted by label."""
     joint, trust = start.joint, start.trust
-    rows = np.arange(len(given))
-    labels = np.zeros((len(joint), len(given)), dtype=np.float32)
-    densities = np.exp(np.float32(trust) * scores)
+    firsts = np.flatnonzero(np.diff(given, prepend=-1))
+    counted, sums = np.zeros(joint.shape), np.ones(len(joint), dtype=np.float32)
+    densities = _densities(scores, trust)
     for step in range(steps):
-        mixed = (joint.T + _TINY).astype(np.float32)
-        labels[given, rows] = 1.0 / (densities @ mixed.T)[rows, given]
-        counted = ((labels @ densities) * mixed).T.astype(np.float64) / len(given)
-        moved = _evenly_wrong(joint, counted) if even else _freely_wrong(joint, counted)
+        shares = densities * _of_labels(joint, given)
+        shares /= (shares @ sums)[:, None]
+        counted[:, given[firsts]] = np.add.reduceat(shares, firsts, axis=0).T
+        moved = (_evenly_wrong if even else _freely_wrong)(joint, counted / len(given))
         change = float(np.abs(moved - joint).max())
         joint = moved
         if step % 3 == 0:
             reach = 0.6 if step < 10 else 0.15
             tried = np.maximum(trust * np.exp(np.linspace(-reach, reach, 5)), _LEAST_TRUST)
-            found = [_likelihood(scores, given, joint, float(factor)) for factor in tried]
+            found = _likelihoods(scores, given, joint, tried)
             trust = float(tried[int(np.argmax(found))])
-            densities = np.exp(np.float32(trust) * scores)
+            densities = _densities(scores, trust)
         if change < 2e-4 and step > 8:
             break
-    return Channel(joint, trust, _likelihood(scores, given, joint, trust))
+    return Channel(joint, trust, _likelihoods(scores, given, joint, np.array([trust]))[0])
 
 
 def _freely_wrong(joint: Joint, counted: Joint) -> Joint:
@@ -287,13 +288,27 @@ def _clearness(scores: Scores, joint: Joint, trust: float) -> float:
     return (sure - chance) / max(1.0 - chance, _TINY)
 
 
-def _likelihood(scores: Scores, given: Indices, joint: Joint, trust: float) -> float:
-    """Return the mean log probability of the given labels."""
-    densities = np.exp(np.float32(trust) * scores)  # at most 1: the best class of each row scores 0
-    mixed = np.column_stack([joint + _TINY, joint.sum(axis=1) + _TINY]).astype(np.float32)
-    found = densities @ mixed  # of each label and the row, and of the row alone
-    together = found[np.arange(len(given)), given] / found[:, -1]
-    return float(np.mean(np.log(together), dtype=np.float64))
+def _likelihoods(scores: Scores, given: Indices, joint: Joint, trusts: Vector) -> list[float]:
+    """Return the mean log probability of the given labels for each trust."""
+    mixed, sums = _of_labels(joint, given), np.ones(len(joint), dtype=np.float32)
+    alone = (joint.sum(axis=1) + _TINY).astype(np.float32)
+    found = []
+    for trust in trusts:
+        densities = _densities(scores, trust)
+        without = densities @ alone  # of the row alone, whatever its label
+        densities *= mixed
+        found.append(float(np.mean(np.log(densities @ sums / without), dtype=np.float64)))
+    return found
+
+
+def _densities(scores: Scores, trust: float) -> Scores:
+    found: Scores = np.float32(trust) * scores
+    return np.exp(found, out=found)  # at most 1: the best class of each row scores 0
+
+
+def _of_labels(joint: Joint, given: Indices) -> Scores:
+    """Return the share of each true class (across) among all rows that was given the label of each row (down)."""
+    return (joint.T + _TINY).astype(np.float32).take(given, axis=0)
 
 
 def _softmax(logs: Scores) -> Scores:
