@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gmmatch as gm
-from benchmarks.screening_cost import PARTS, timed_parts
 from gmmatch.gpu.tensor_source import TensorSource
 from gmmatch.selectors import _robust
 
 torch = pytest.importorskip("torch")
+_REPOSITORY = Path(__file__).parents[2]
 
 
 class OfTensor:
@@ -27,7 +28,10 @@ class OfTensor:
 
 
 @pytest.mark.parametrize("kind", [np.asarray, OfTensor])
-def test_every_part_counts_on_the_host_and_on_a_device(kind: Any) -> None:
+def test_every_part_counts_on_the_host_and_on_a_device(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(_REPOSITORY)
+    from benchmarks.screening_cost import PARTS, timed_parts
+
     rng = np.random.default_rng(0)
     y = np.arange(900) % 3
     X = (rng.standard_normal((900, 6)) + 5.0 * np.eye(6)[y]).astype(np.float32)
