@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gmmatch.feature_maps import FourierFeatures
 from gmmatch.rows import Rows
 
-_PART_ELEMENTS = 1 << 20
+_PART_ELEMENTS = 1 << 18
 
 
 def narrow_features(
