@@ -127,10 +127,10 @@ def leading_directions(scatter: Square, width: int) -> NDArray[Any]:
     return some[:, ::-1]
 
 
-def roughly_leading(scatter: NDArray[Any], width: int) -> NDArray[Any]:
+def roughly_leading(scatter: Square, width: int) -> NDArray[Any]:
     """Return orthogonal directions that hold all but a hundredth of what the leading ones do, far sooner.
 
-    Where all directions are asked for, or there are few, they are exact.
+    Where all directions are asked for, or there are few, they are exact. The few products are made on the host.
 
     Examples
     --------
@@ -143,6 +143,7 @@ def roughly_leading(scatter: NDArray[Any], width: int) -> NDArray[Any]:
     wider = width + max(width // 4, 8)
     if 4 * wider >= s:
         return leading_directions(scatter, width)
+    scatter = scatter if isinstance(scatter, np.ndarray) else scatter.cpu().numpy()
     axes = np.random.default_rng(0).standard_normal((s, wider)).astype(scatter.dtype)
     for _ in range(4):
         axes = np.linalg.qr(scatter @ axes)[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.algebra import roughly_leading
+from gmmatch.screening.algebra import combined, roughly_leading
 from gmmatch.screening.cloud import Cloud
 from gmmatch.screening.contrast import FEWEST, Contrast
 from gmmatch.screening.foreign import Classes
@@ -39,14 +39,15 @@ def heap_odds(points: Points, given: Indices, used: Mask, contrast: Contrast) ->
     if len(fitted) < _FEWEST_ROWS:
         return nothing
     fitted = fitted[spread_sample(len(fitted), _FITTED_ROWS)]
-    sample = points.gather(fitted)
-    middle = sample.mean(axis=0, dtype=np.float64)
-    sample -= middle.astype(sample.dtype)
-    scatter = (sample.T @ sample) / np.float32(len(sample))
+    sample, every = points.sample(fitted), slice(None)
+    middle = sample.totals(every, np.ones((len(fitted), 1), dtype=np.float32))[0].astype(np.float64)
+    middle /= len(fitted)
+    scatter = combined([sample.gram(every)], -len(fitted) * middle[None], middle[None], len(fitted))
     axes = roughly_leading(scatter, min(max(len(fitted) // _ROWS_PER_DIRECTION, 2), _WIDTH, points.width))
-    deviations = np.sqrt(np.maximum(np.einsum("sp,sp->p", axes, scatter @ axes), 1e-30))
-    axes = axes / np.where(deviations > 1e-4 * deviations.max(), deviations, np.inf)
-    cloud = points.cloud(sample @ axes.astype(sample.dtype))
+    seen = sample.times(every, axes) - (middle @ axes).astype(np.float32)
+    deviations = np.sqrt(np.maximum(np.mean(seen**2, axis=0, dtype=np.float64), 1e-30))
+    scales = np.where(deviations > 1e-4 * deviations.max(), deviations, np.inf)
+    axes, cloud = axes / scales, points.cloud(seen / scales.astype(np.float32))
     labels, looks_like = given[fitted], contrast.looks_like[fitted]
     for groups in (find_groups(cloud, _ROWS_PER_GROUP), _beside_the_classes(cloud, labels, looks_like)):
         heaps = _heaps(groups, cloud, labels, looks_like)
