@@ -10,10 +10,13 @@ import pytest
 from gmmatch.studies.classification import image_study_names, load_image_study
 from gmmatch.studies.classification.disagreements import Margin, disagreements, margin_of, papers_order
 from gmmatch.studies.classification.explanations import (
+    Account,
+    account_for,
     candidate_reasons,
     control_curve,
     explain,
     explain_pair,
+    explain_within,
     nearest_corruption,
 )
 from gmmatch.studies.classification.pages import study_page
@@ -165,12 +168,95 @@ def test_where_nothing_was_tested_the_page_says_so() -> None:
     assert "clearly not" in count_line([study({"herding": 0.5, "gm-matching": 0.6})], None)
 
 
+def both(first: Results, second: Results) -> Results:
+    """Return the cells of two studies as one."""
+    return Results("label-noise", "full", {"cells": Cells([*first["cells"], *second["cells"]])}, {}, {})
+
+
+def test_a_study_itself_tests_the_authors_version() -> None:
+    values = {"herding": 0.7, "easy": 0.6, "gm-matching": 0.68}
+    [line] = reason_lines(study({**values, "gm-matching-authors": 0.75}), None)
+    assert line.endswith(
+        "In this study itself (20% kept, 35% label noise), where the margin is -2.0 ± 0.0: "
+        "turned round by *authors' version* (+5.0 ± 0.0)."
+    )
+    worse = study({**values, "gm-matching-authors": 0.65})
+    [line] = reason_lines(worse, None)
+    assert line.endswith("not turned round by *authors' version* (-5.0 ± 0.0). **It stays unexplained.**")
+    assert "for 1 none does, and for 0 none was tested" in count_line([worse], None)
+
+
+def test_the_authors_version_says_nothing_of_a_pair_without_gm_matching() -> None:
+    """The paper has Easy above Random."""
+    [found] = disagreements(study({"random": 0.7, "easy": 0.6, "gm-matching-authors": 0.8}))
+    assert (found.pair.above, found.pair.below) == ("easy", "random")
+    assert explain_within(study({"random": 0.7, "easy": 0.6, "gm-matching-authors": 0.8}), found) is None
+
+
+def test_a_study_itself_tests_the_other_kind_of_proxy() -> None:
+    frozen = study({"herding": 0.7, "gm-matching": 0.68})
+    trained = study({"herding": 0.6, "gm-matching": 0.65}, encoder="in-domain:resnet18")
+    together = both(frozen, trained)
+    [line] = reason_lines(together, None)
+    assert line.endswith("turned round by *picked in `in-domain:resnet18`* (+5.0 ± 0.0).")
+    assert "For 1 of them a reason that was tested turns the order round" in count_line([together], None)
+    # Another amount, network or corruption, or another frozen encoder, is no test of it.
+    for changes in (
+        {"amount": "10%"},
+        {"network": "resnet18", "downstream": "scratch"},
+        {"corruption": "label:20%"},
+        {"encoder": "other"},
+    ):
+        elsewhere = study(
+            {"herding": 0.6, "gm-matching": 0.65}, **{"encoder": "in-domain:resnet18", **changes}
+        )
+        [line] = reason_lines(both(frozen, elsewhere), None)
+        assert line.endswith("**No reason was tested for it.**"), changes
+
+
+def test_from_a_proxy_trained_on_the_data_a_frozen_one_is_no_step_towards_the_paper() -> None:
+    trained = study(
+        {"herding": 0.7, "gm-matching": 0.68, "gm-matching-authors": 0.65}, encoder="in-domain:resnet18"
+    )
+    frozen = study({"herding": 0.6, "gm-matching": 0.65, "gm-matching-authors": 0.66})
+    [line] = reason_lines(both(trained, frozen), None)
+    assert line.endswith(
+        "turned round only by what is no step towards the paper, *picked in `frozen`* (+5.0 ± 0.0), "
+        "*authors' version, picked in `frozen`* (+6.0 ± 0.0); not turned round by *authors' version* "
+        "(-5.0 ± 0.0). **It stays unexplained.**"
+    )
+
+
+@pytest.mark.parametrize(
+    ("authors", "start", "end"),
+    [
+        # What the study itself explains is not called unexplained for the other study's sake ...
+        (0.75, 0.76, "(+5.0 ± 0.0). Tested under 40% label noise, where the margin is -2.0 ± 0.0: not"),
+        (0.75, 0.82, "(+5.0 ± 0.0). Tested under 40% label noise, where the margin is +4.0 ± 0.0, in the"),
+        # ... and where neither does, one verdict ends the line.
+        (0.65, 0.76, "**It stays unexplained.**"),
+        (0.65, 0.82, "in the paper's order. **It stays unexplained.**"),
+    ],
+)
+def test_one_verdict_is_given_on_both_sources(authors: float, start: float, end: str) -> None:
+    measured = study({"herding": 0.7, "gm-matching": 0.68, "gm-matching-authors": authors})
+    values = {("base", "herding"): 0.78, ("base", "gm-matching"): start}
+    if start < 0.78:
+        values |= {("unit", "herding"): 0.78, ("unit", "gm-matching"): 0.76}
+    [found] = disagreements(measured)
+    account = account_for(found, measured, trials(values))
+    assert len(account.sources) == 2
+    assert end in account.sentence
+    assert account.explains == (authors > 0.7) == ("explained" not in account.sentence)
+    assert account.sentence.count("**") == (0 if account.explains else 2)
+
+
 def test_an_order_that_holds_at_the_start_is_told_with_what_breaks_it() -> None:
     values = {("base", "easy"): 0.70, ("base", "gm-matching"): 0.75, ("network", "easy"): 0.70}
     reasons = trials({**values, ("network", "gm-matching"): 0.60})
     found = explain_pair(reasons, "gm-matching", "easy", "label:40%")
     assert found is not None and not found.explains
-    assert found.sentence == (
+    assert Account((found,)).sentence == (
         "Tested under 40% label noise, where the margin is +5.0 ± 0.0, in the paper's order; "
         "it is lost with *network* (-10.0 ± 0.0). **What we found is not explained by that.**"
     )
@@ -182,7 +268,7 @@ def test_what_leads_away_from_the_paper_explains_nothing(start: str, away: str) 
     reasons = trials({**values, (start, "gm-matching"): 0.60})
     found = explain_pair(reasons, "gm-matching", "easy", "label:40%", start)
     assert found is not None and not found.explains
-    assert found.sentence.endswith(
+    assert Account((found,)).sentence.endswith(
         f"-10.0 ± 0.0: turned round only by what is no step towards the paper, *{away}* (+5.0 ± 0.0). "
         "**It stays unexplained.**"
     )

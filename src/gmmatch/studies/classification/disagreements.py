@@ -13,7 +13,6 @@ import numpy as np
 from gmmatch.studies.classification import image_study_names, load_image_study
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.paper import PaperBlock, paper_blocks
-from gmmatch.studies.classification.proxies import IN_DOMAIN
 from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_blocks
 from gmmatch.studies.results import Results
 
@@ -180,8 +179,7 @@ def disagreements(results: Results) -> list[Disagreement]:
             for pair in papers_order(kind):
                 margin = margin_of(cells, pair.above, pair.below)
                 if margin is not None:
-                    in_domain = block.setting.encoder.startswith(IN_DOMAIN)
-                    key = (kind, block.setting.downstream, in_domain, pair)
+                    key = (kind, block.setting.downstream, block.setting.in_domain, pair)
                     columns.setdefault(key, []).append(Column(block, amount, margin))
     found = [
         Disagreement(pair, kind, downstream, in_domain, tuple(each))

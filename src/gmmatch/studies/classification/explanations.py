@@ -1,4 +1,4 @@
-"""Which of the tested reasons turns an order round, as the cells of the study of reasons say."""
+"""Which of the tested reasons turns an order round, as a study's own cells and those of the study of reasons say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.disagreements import Disagreement, Margin, margin_of
 from gmmatch.studies.classification.reason_cells import CONTROL, Setting
 from gmmatch.studies.classification.reasons import BASE, SETTINGS
+from gmmatch.studies.classification.tables import measured_blocks, other_proxies
 from gmmatch.studies.results import Results
 
 AUTHORS = "gm-matching-authors"
@@ -21,7 +22,7 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class Reason(NamedTuple):
-    """A setting, what to call its change, and the method that stands for GM Matching in it.
+    """A setting (within a study, the encoder), what to call its change, and what stands for GM Matching in it.
 
     ``away`` is set where the change is no step from our studies towards the paper: it trains its proxies on the data,
     and networks on the picks, and has the order of a pair whether little is kept or more.
@@ -45,9 +46,9 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was tested for a pair under one corruption, from where."""
+    """What was tested for a pair in one place, which begins its sentence, and the margin before any change."""
 
-    corruption: str
+    place: str
     start: Margin
     tested: tuple[Trial, ...]
 
@@ -74,10 +75,11 @@ class Explanation:
     @property
     def explains(self) -> bool:
         """Whether the order is not the paper's at the start, and is with a change towards the paper."""
-        return bool(self.turning) and not self._agrees
+        return bool(self.turning) and not self.agrees
 
     @property
-    def _agrees(self) -> bool:
+    def agrees(self) -> bool:
+        """Whether the order is the paper's at the start already."""
         return self.start.mean > 0 and self.start.clear
 
     @property
@@ -86,12 +88,11 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """What turns the order round, what does not, and that nothing does where nothing does."""
-        words = CorruptionSpec.parse(self.corruption).words
-        begin = f"Tested under {words[0].lower()}{words[1:]}, where the margin is {self.start}"
-        if self._agrees:
+        """What turns the order round, and what does not."""
+        begin = f"{self.place}, where the margin is {self.start}"
+        if self.agrees:
             lost = f"; it is lost with {_listed(self.failing)}" if self.failing else ""
-            return f"{begin}, in the paper's order{lost}. **What we found is not explained by that.**"
+            return f"{begin}, in the paper's order{lost}."
         parts = [
             f"{verb} {listed}"
             for verb, listed in (
@@ -105,12 +106,71 @@ class Explanation:
             )
             if listed
         ]
-        text = f"{begin}: {'; '.join(parts)}."
-        return text if self.explains else f"{text} **It stays unexplained.**"
+        return f"{begin}: {'; '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class Account:
+    """All that was tested for a disagreement, wherever it was."""
+
+    sources: tuple[Explanation, ...]
+
+    @property
+    def explains(self) -> bool:
+        """Whether something that was tested turns the order round."""
+        return any(each.explains for each in self.sources)
+
+    @property
+    def sentence(self) -> str:
+        """What was tested, and that nothing explains the order where nothing does."""
+        return " ".join([*(each.sentence for each in self.sources), *self._verdict])
+
+    @property
+    def _verdict(self) -> list[str]:
+        if not self.sources:
+            return ["**No reason was tested for it.**"]
+        if self.explains:
+            return []
+        if all(each.agrees for each in self.sources):
+            return ["**What we found is not explained by that.**"]
+        return ["**It stays unexplained.**"]
+
+
+def account_for(disagreement: Disagreement, results: Results, reasons: Results | None) -> Account:
+    """Return what a study's own cells and the study of reasons, where there is one, test for a disagreement."""
+    found = (
+        explain_within(results, disagreement),
+        explain(reasons, disagreement) if reasons is not None else None,
+    )
+    return Account(tuple(each for each in found if each is not None))
+
+
+def explain_within(results: Results, disagreement: Disagreement) -> Explanation | None:
+    """Return what a study's own cells test at a disagreement's worst column; None if nothing.
+
+    That is the authors' version in place of GM Matching, a proxy of the other kind, and both.
+    """
+    column, pair = disagreement.worst, disagreement.pair
+    begin = column.block.setting
+    tested = []
+    for block in (column.block, *other_proxies(measured_blocks(results, ()), begin)):
+        encoder = block.setting.encoder
+        for above in (OWN, AUTHORS) if pair.above == OWN else (pair.above,):
+            changes = ["authors' version"] if above == AUTHORS else []
+            changes += [f"picked in `{encoder}`"] if encoder != begin.encoder else []
+            margin = margin_of(block.cells.where(amount=column.amount), above, pair.below)
+            if changes and margin is not None:
+                away = begin.in_domain and not block.setting.in_domain
+                tested.append(Trial(Reason(", ".join(changes), encoder, above, away), margin))
+    if not tested:
+        return None
+    kept = column.amount.replace("/class", " per class")
+    place = f"In this study itself ({kept} kept, {_in_a_sentence(begin.corruption)})"
+    return Explanation(place, column.margin, tuple(tested))
 
 
 def explain(reasons: Results, disagreement: Disagreement) -> Explanation | None:
-    """Return what was tested for a disagreement; None if nothing was under such a corruption."""
+    """Return what the study of reasons tested for a disagreement; None if nothing under such a corruption."""
     corruption = nearest_corruption(reasons, disagreement.worst.block.setting.corruption)
     if corruption is None:
         return None
@@ -150,7 +210,7 @@ def explain_pair(
         margin = margin_of(cells.where(setting=reason.setting), reason.own if above == OWN else above, below)
         if margin is not None:
             tested.append(Trial(reason, margin))
-    return Explanation(corruption, first, tuple(tested))
+    return Explanation(f"Tested under {_in_a_sentence(corruption)}", first, tuple(tested))
 
 
 def candidate_reasons(start: str, with_own: bool) -> list[Reason]:
@@ -242,6 +302,11 @@ def expected_of_random(curve: dict[float, float], wrong: float) -> float:
     77.5
     """
     return float(np.interp(wrong, list(curve), list(curve.values())))
+
+
+def _in_a_sentence(corruption: str) -> str:
+    words = CorruptionSpec.parse(corruption).words
+    return f"{words[0].lower()}{words[1:]}"
 
 
 def _listed(tested: list[Trial]) -> str:

@@ -19,9 +19,10 @@ from gmmatch.studies.classification.disagreements import (
 )
 from gmmatch.studies.classification.explanations import (
     AUTHORS,
+    Account,
+    account_for,
     control_curve,
     expected_of_random,
-    explain,
     explain_pair,
 )
 from gmmatch.studies.classification.picks import VARIANTS
@@ -44,9 +45,7 @@ def reason_lines(results: Results, reasons: Results | None) -> list[str]:
     found = disagreements(results)
     lines = []
     for each in (one for one in found if one.clear):
-        explanation = explain(reasons, each) if reasons is not None else None
-        tested = explanation.sentence if explanation is not None else "**No reason was tested for it.**"
-        lines.append(f"{each.sentence} {tested}")
+        lines.append(f"{each.sentence} {account_for(each, results, reasons).sentence}")
     small = [f"{each.title} (by up to {-each.worst.margin.mean:.1f})" for each in found if not each.clear]
     if small:
         lines.append(f"Not the paper's order either, but by less than is clear: {'; '.join(small)}.")
@@ -55,12 +54,16 @@ def reason_lines(results: Results, reasons: Results | None) -> list[str]:
 
 def count_line(studies: Iterable[Results], reasons: Results | None) -> str:
     """Return how many clear disagreements the studies have, and how many of them a tested reason explains."""
-    found = [each for results in studies for each in disagreements(results) if each.clear]
+    found = [
+        account_for(each, results, reasons)
+        for results in studies
+        for each in disagreements(results)
+        if each.clear
+    ]
     if not found:
         return "Nowhere is our order of two methods clearly not the one that the paper has throughout."
-    told = [explain(reasons, each) if reasons is not None else None for each in found]
-    explained = sum(each is not None and each.explains for each in told)
-    untested = sum(each is None for each in told)
+    explained = sum(each.explains for each in found)
+    untested = sum(not each.sources for each in found)
     return (
         f"In {len(found)} cases our order of two methods is clearly not the one that the paper has throughout. For "
         f"{explained} of them a reason that was tested turns the order round, for "
@@ -136,7 +139,7 @@ def pair_lines(results: Results) -> list[str]:
         assert explanation is not None  # it was measured, or it would not be disputed
         trained = "linear probe" if start == BASE else "network that fits its picks"
         lines.append(
-            f"**{METHOD_NAMES[below]} above {METHOD_NAMES[above]}**, {trained}. {explanation.sentence}"
+            f"**{METHOD_NAMES[below]} above {METHOD_NAMES[above]}**, {trained}. {Account((explanation,)).sentence}"
         )
     return lines or ["None."]
 

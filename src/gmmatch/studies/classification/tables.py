@@ -11,6 +11,7 @@ import numpy as np
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.downstream import LINEAR
 from gmmatch.studies.classification.paper import PaperBlock, Printed, paper_blocks
+from gmmatch.studies.classification.proxies import IN_DOMAIN
 from gmmatch.studies.results import Cells, Results
 from gmmatch.studies.study import Table
 
@@ -50,6 +51,16 @@ class Setting(NamedTuple):
     def training(self) -> str:
         """What was trained, in words."""
         return "linear probe" if self.network == LINEAR else f"{self.network} from scratch ({self.recipe})"
+
+    @property
+    def where(self) -> str:
+        """On what, picked in what, and what was trained."""
+        return f"{self.dataset}, picked in `{self.encoder}`, {self.training}"
+
+    @property
+    def in_domain(self) -> bool:
+        """Whether the proxy was trained on the data."""
+        return self.encoder.startswith(IN_DOMAIN)
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,16 @@ def measured_blocks(results: Results, tables: Iterable[str]) -> list[Block]:
     return [
         Block(setting, cells.where(**setting._asdict()), nearest_block(setting, paper))
         for setting in sorted(settings, key=_setting_order)
+    ]
+
+
+def other_proxies(blocks: Iterable[Block], setting: Setting) -> list[Block]:
+    """Return the blocks with all as in a setting but the kind of proxy: trained on the data, or frozen."""
+    return [
+        block
+        for block in blocks
+        if block.setting.in_domain != setting.in_domain
+        and block.setting._replace(encoder=setting.encoder) == setting
     ]
 
 
@@ -215,7 +236,7 @@ def _caption(block: Block) -> str:
     seeds = sorted({sum(1 for _ in block.cells.where(method=m, amount=a)) for m in block.cells.distinct("method")
                     for a in block.cells.distinct("amount")} - {0})  # fmt: skip
     return (
-        f"{words}; {setting.dataset}, picked in `{setting.encoder}`, {setting.training}. Test accuracy in percent, "
+        f"{words}; {setting.where}. Test accuracy in percent, "
         f"mean ± standard deviation over {'–'.join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))} seeds.{beside}"
     )
 
