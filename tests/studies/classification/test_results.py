@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from gmmatch.studies.classification.agreement import (
+    AUTHORS,
     agreement_lines,
+    contamination_lines,
     correlation_lines,
     first_places,
     rank_correlation,
@@ -114,6 +116,49 @@ def test_a_method_that_the_paper_does_not_have_takes_no_first_place() -> None:
     measured = results(*(cell(name, value) for name, value in values.items()))
     assert first_places(measured, NOISE) == (1, 1)
     assert "Best of all: at 20% robust" in agreement_lines(measured, NOISE)[0].replace("Robust", "robust")
+
+
+def test_the_authors_version_is_held_against_the_other_methods_of_the_paper() -> None:
+    values = {"random": 0.3, "robust": 0.7, "gm-matching": 0.5, "gm-matching-authors": 0.45, "easy": 0.4}
+    measured = results(*(cell(name, value) for name, value in values.items()))
+    assert first_places(measured, NOISE, AUTHORS) == (1, 1)
+    assert first_places(results(cell("random", 0.3), cell("gm-matching", 0.5)), NOISE, AUTHORS) == (0, 0)
+    better = results(
+        cell("easy", 0.5), *(cell(name, value) for name, value in values.items() if name != "easy")
+    )
+    assert first_places(better, NOISE, AUTHORS) == (0, 1)
+
+
+def test_a_variant_that_is_above_all_methods_is_named() -> None:
+    values = {"random": 0.3, "robust": 0.7, "gm-matching": 0.5}
+    [line] = agreement_lines(results(*(cell(name, value) for name, value in values.items())), ())
+    assert line.endswith("at 20% Robust (70.0; GM Matching 50.0, Random 30.0).")
+    values["gm-matching-authors"] = 0.75
+    [line] = agreement_lines(results(*(cell(name, value) for name, value in values.items())), ())
+    assert line.endswith("Better still, as a variant: at 20% GM Matching as in the authors' code (75.0).")
+
+
+def test_lines_tell_settings_apart_that_differ_in_the_encoder_alone() -> None:
+    cells = [
+        cell(name, 0.5, encoder=encoder)
+        for name in ("random", "gm-matching")
+        for encoder in ("frozen", "in-domain:resnet18")
+    ]
+    first, second = agreement_lines(results(*cells), ())
+    assert "picked in `frozen`" in first and "picked in `in-domain:resnet18`" in second
+
+
+def test_where_all_rows_are_bad_nothing_is_said_of_bad_picks() -> None:
+    for corruption, told in (("pgd:20%", True), ("pgd:100%", False), ("human:worse", True), ("none", False)):
+        measured = results(
+            *(
+                cell(name, 0.5, corruption=corruption)
+                for name in ("random", "easy", "moderate", "gm-matching")
+            )
+        )
+        tables = [table for table in study_tables(measured, ()) if table.caption.startswith("Corrupt picks")]
+        assert bool(tables) == bool(contamination_lines(measured)) == told, corruption
+        assert bool(correlation_lines(measured)) == told, corruption
 
 
 def test_accuracy_is_held_against_the_share_of_bad_rows_over_picks_that_are_mostly_good() -> None:

@@ -12,6 +12,7 @@ from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_
 from gmmatch.studies.results import Results
 
 OWN = "gm-matching"
+AUTHORS = "gm-matching-authors"
 NOT_IN_THE_PAPER = ("robust", *VARIANTS)
 
 
@@ -25,20 +26,24 @@ def agreement_lines(results: Results, tables: Iterable[str]) -> list[str]:
     return lines
 
 
-def first_places(results: Results, tables: Iterable[str]) -> tuple[int, int]:
-    """Return in how many columns GM Matching is first of the paper's methods, and of how many."""
-    columns = [column for block in measured_blocks(results, tables) for column in _columns(block).values()]
-    return sum(_is_first(column) for column in columns), len(columns)
+def first_places(results: Results, tables: Iterable[str], own: str = OWN) -> tuple[int, int]:
+    """Return in how many columns a version of GM Matching is first of the paper's methods, and of how many."""
+    columns = [
+        column for block in measured_blocks(results, tables) for column in _columns(block, own).values()
+    ]
+    return sum(_is_first(column, own) for column in columns), len(columns)
 
 
-def _columns(block: Block) -> dict[str, dict[str, float]]:
-    """Return our means by amount and method, where GM Matching is among several methods."""
+def _columns(block: Block, own: str = OWN) -> dict[str, dict[str, float]]:
+    """Return our means by amount and method, where a version of GM Matching is among several methods."""
     columns = {one: block.column(one) for one in block.amounts if one != "100%"}
-    return {one: column for one, column in columns.items() if OWN in column and len(column) > 1}
+    return {one: column for one, column in columns.items() if own in column and len(column) > 1}
 
 
-def _is_first(column: dict[str, float]) -> bool:
-    return column[OWN] >= max(value for method, value in column.items() if method not in NOT_IN_THE_PAPER)
+def _is_first(column: dict[str, float], own: str = OWN) -> bool:
+    return column[own] >= max(
+        (value for method, value in column.items() if method not in (OWN, *NOT_IN_THE_PAPER)), default=0.0
+    )
 
 
 def _without_variants(column: dict[str, float]) -> dict[str, float]:
@@ -77,12 +82,12 @@ def contamination_lines(results: Results) -> list[str]:
     for block in measured_blocks(results, ()):
         setting = block.setting
         picks = (setting.dataset, setting.encoder, setting.corruption)
-        if setting.corruption == "none" or picks in seen:
+        if not block.mixes_bad_rows or picks in seen:
             continue
         seen.add(picks)
         told = []
         for amount in block.amounts:
-            shares = _bad_shares(block, amount)
+            shares = block.bad_shares(amount)
             if OWN not in shares or "random" not in shares or amount == "100%":
                 continue
             least = min(shares, key=lambda method: shares[method])
@@ -98,36 +103,23 @@ def contamination_lines(results: Results) -> list[str]:
     return lines
 
 
-def _bad_shares(block: Block, amount: str) -> dict[str, float]:
-    """Return the mean share of bad rows among the picks of every method that was measured."""
-    return {
-        method: float(np.mean([cell["contamination"] for cell in found]))
-        for method in block.cells.distinct("method")
-        if (
-            found := [cell for cell in block.cells.where(method=method, amount=amount) if "error" not in cell]
-        )
-    }
-
-
 def correlation_lines(results: Results) -> list[str]:
     """Return the correlation of the methods' accuracies with their shares of bad rows, by what is trained."""
     lines = []
     for block in measured_blocks(results, ()):
-        if block.setting.corruption == "none":
+        if not block.mixes_bad_rows:
             continue
         told = []
         for amount in block.amounts:
             column = block.column(amount)
-            shares = _bad_shares(block, amount)
+            shares = block.bad_shares(amount)
             mixed = [(share, column[method]) for method, share in shares.items() if share <= 0.5]
             if amount != "100%" and len(mixed) >= 4:
                 value, kept = _correlation(mixed), amount.replace("/class", " per class")
                 told.append(f"{value:+.2f} at {kept} ({len(mixed)})")
         if told:
             words = CorruptionSpec.parse(block.setting.corruption).words
-            lines.append(
-                f"**{words}** ({block.setting.dataset}, {block.setting.training}): {', '.join(told)}."
-            )
+            lines.append(f"**{words}** ({block.setting.where}): {', '.join(told)}.")
     return lines
 
 
@@ -160,7 +152,7 @@ def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
     setting = block.setting
     plain = {one: _without_variants(column) for one, column in columns.items()}
     wins = [one for one, column in plain.items() if _is_first(column)]
-    where = f"**{CorruptionSpec.parse(setting.corruption).words}** ({setting.dataset}, {setting.training})"
+    where = f"**{CorruptionSpec.parse(setting.corruption).words}** ({setting.where})"
     listed = []
     for one, column in plain.items():
         best = max(column, key=lambda method: column[method])
@@ -171,8 +163,18 @@ def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
         )  # fmt: skip
     return (
         f"{where}: of the paper's methods, GM Matching is first in {len(wins)} of {len(plain)} columns. "
-        f"Best of all: {', '.join(listed)}."
+        f"Best of all: {', '.join(listed)}.{_better_variants(columns)}"
     )
+
+
+def _better_variants(columns: dict[str, dict[str, float]]) -> str:
+    """Return where a variant of a method, which takes no first place, is above all methods."""
+    found = [
+        f"at {one.replace('/class', ' per class')} {METHOD_NAMES[best]} ({column[best]:.1f})"
+        for one, column in columns.items()
+        if (best := max(column, key=lambda method: column[method])) in VARIANTS
+    ]
+    return f" Better still, as a variant: {', '.join(found)}." if found else ""
 
 
 def _order(block: Block, columns: dict[str, dict[str, float]]) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gmmatch.studies.classification.agreement import OWN
+from gmmatch.studies.classification.agreement import AUTHORS, OWN
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.disagreements import Disagreement, Margin, margin_of
 from gmmatch.studies.classification.reason_cells import CONTROL, Setting
@@ -15,7 +15,6 @@ from gmmatch.studies.classification.reasons import BASE, SETTINGS
 from gmmatch.studies.classification.tables import measured_blocks, other_proxies
 from gmmatch.studies.results import Results
 
-AUTHORS = "gm-matching-authors"
 # Nearer to 2% than to 20%, as a ratio.
 _LITTLE = 6.0
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -12,6 +12,7 @@ from typing import Any
 
 from gmmatch.studies.classification import image_study_names, load_image_study, reason_page
 from gmmatch.studies.classification.agreement import (
+    AUTHORS,
     agreement_lines,
     contamination_lines,
     correlation_lines,
@@ -178,6 +179,9 @@ fails is recorded with its error; the next run measures it again and nothing els
 GPU; they run side by side if NVIDIA's MPS was started beforehand, and in turn if not. Results of several machines are
 joined by `python -m gmmatch.studies.classification.pages --take FOLDER`.
 
+Several of these studies ran on one GPU at the same time: the cells per minute that a page ends with are those of one
+study beside others, and not what the GPU does for it alone.
+
 {table}
 
 {counted} Each study's page lists its own, and [one page]({REASONS}.md) has all that was tested.
@@ -194,8 +198,13 @@ joined by `python -m gmmatch.studies.classification.pages --take FOLDER`.
 def _first_places(study: ImageStudy, record: dict[str, Any] | None) -> str:
     if study.tables is not None or record is None:
         return ""
-    wins, columns = first_places(as_results(record), study.paper)
-    return f"in {wins} of {columns} columns" if columns else ""
+    results = as_results(record)
+    wins, columns = first_places(results, study.paper)
+    if not columns:
+        return ""
+    text = f"in {wins} of {columns} columns"
+    wins, columns = first_places(results, study.paper, AUTHORS)
+    return f"{text}, as in the authors' code in {wins} of {columns}" if columns else text
 
 
 def _ran(cells: list[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.studies.classification.agreement import OWN
+from gmmatch.studies.classification.agreement import AUTHORS, OWN
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.disagreements import (
     TEST_POINTS,
@@ -18,7 +18,6 @@ from gmmatch.studies.classification.disagreements import (
     papers_order,
 )
 from gmmatch.studies.classification.explanations import (
-    AUTHORS,
     Account,
     account_for,
     control_curve,

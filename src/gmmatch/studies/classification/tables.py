@@ -72,6 +72,12 @@ class Block:
     paper: PaperBlock | None
 
     @property
+    def mixes_bad_rows(self) -> bool:
+        """Whether some rows are bad and others not, so that the share of bad picks tells something."""
+        spec = CorruptionSpec.parse(self.setting.corruption)
+        return spec.kind != "none" and spec.rate < 1.0
+
+    @property
     def amounts(self) -> list[str]:
         """The columns: what was measured and what the paper has, little first."""
         paper = self.paper.amounts if self.paper is not None else ()
@@ -101,6 +107,11 @@ class Block:
         """Return our mean of every method at an amount."""
         found = {method: self.accuracy(method, amount) for method in self.cells.distinct("method")}
         return {method: each.mean for method, each in found.items() if each is not None}
+
+    def bad_shares(self, amount: str) -> dict[str, float]:
+        """Return the mean share of bad rows among the picks of every method that was measured at an amount."""
+        found = Cells(cell for cell in self.cells.where(amount=amount) if "error" not in cell)
+        return {method: found.mean("contamination", method=method) for method in found.distinct("method")}
 
 
 def measured_blocks(results: Results, tables: Iterable[str]) -> list[Block]:
@@ -185,25 +196,19 @@ def contamination_tables(blocks: list[Block]) -> list[Table]:
     for block in blocks:
         setting = block.setting
         picks = (setting.dataset, setting.encoder, setting.corruption)
-        cells = Cells(cell for cell in block.cells if "error" not in cell and cell["amount"] != "100%")
-        if setting.corruption == "none" or picks in seen or not len(cells):
+        shares = {one: found for one in block.amounts if one != "100%" and (found := block.bad_shares(one))}
+        if not block.mixes_bad_rows or picks in seen or not shares:
             continue
         seen.add(picks)
-        amounts = sorted(cells.distinct("amount"), key=_size_of)
-        rows = []
-        for method in [name for name in block.methods if len(cells.where(method=name))]:
-            shares = [
-                [cell["contamination"] for cell in cells.where(method=method, amount=one)] for one in amounts
-            ]
-            rows.append(
-                [
-                    METHOD_NAMES.get(method, method),
-                    *(f"{100 * float(np.mean(share)):.1f}" if share else NOT_RUN for share in shares),
-                ]
-            )
+        rows = [
+            [METHOD_NAMES.get(method, method)]
+            + [f"{100 * share[method]:.1f}" if method in share else NOT_RUN for share in shares.values()]
+            for method in block.methods
+            if any(method in share for share in shares.values())
+        ]
         words = CorruptionSpec.parse(setting.corruption).words
         caption = f"Corrupt picks in percent. {words}; {setting.dataset}, picked in `{setting.encoder}`."
-        tables.append(Table(caption, ["method", *map(_kept, amounts)], rows))
+        tables.append(Table(caption, ["method", *map(_kept, shares)], rows))
     return tables
 
 
