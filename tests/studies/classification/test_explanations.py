@@ -25,6 +25,7 @@ from gmmatch.studies.classification.reason_cells import CODE
 from gmmatch.studies.classification.reason_page import (
     count_line,
     first_lines,
+    page_sections,
     page_tables,
     reason_lines,
     share_lines,
@@ -360,6 +361,19 @@ def test_wrong_labels_are_counted_over_the_spaces_alone() -> None:
     ]
     [line] = share_lines(Results("reasons", "full", {"cells": Cells(cells)}, {}, {}))
     assert line == "**40% label noise**, over 2 spaces to pick in: Easy 10 to 30%."
+
+
+def test_a_trained_proxy_has_a_section_where_it_was_measured() -> None:
+    record = read_record(STUDIES / "reasons.json")
+    frozen = study({"random": 0.5, "gm-matching": 0.6})
+    trained = study({"random": 0.5, "gm-matching": 0.7}, encoder="in-domain:resnet18")
+    title = "## A network trained on the data as the proxy"
+    for transfer, there in ((None, False), (frozen, False), (both(frozen, trained), True)):
+        sections = page_sections(record, transfer)
+        assert (title in sections) == there
+        untested = sections[sections.index("## What was not tested here") + 1]
+        assert "ResNet-50" in untested and "CIFAR-100" in untested and "recipe" in untested
+        assert ("`in-domain:resnet18`" in untested) == there
 
 
 def test_the_control_is_the_random_draws_by_their_measured_share() -> None:

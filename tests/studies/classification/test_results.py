@@ -12,10 +12,13 @@ from gmmatch.studies.classification.agreement import (
     contamination_lines,
     correlation_lines,
     first_places,
+    proxy_lines,
+    proxy_share_lines,
     rank_correlation,
     variant_lines,
 )
-from gmmatch.studies.classification.tables import study_tables
+from gmmatch.studies.classification.disagreements import papers_order
+from gmmatch.studies.classification.tables import proxy_tables, study_tables
 from gmmatch.studies.results import Cells, Results
 
 NOISE = ("tab:exp-classification-label_noise",)
@@ -146,6 +149,52 @@ def test_lines_tell_settings_apart_that_differ_in_the_encoder_alone() -> None:
     ]
     first, second = agreement_lines(results(*cells), ())
     assert "picked in `frozen`" in first and "picked in `in-domain:resnet18`" in second
+
+
+def beside(**trained: Any) -> Results:
+    """Return a study with a frozen proxy, two seeds, and the same with one trained on the data, but for changes."""
+    frozen = {"random": (0.3, 0.4), "robust": (0.7, 0.1), "gm-matching": (0.5, 0.35), "hard": (0.2, 0.6)}
+    in_domain = {"random": (0.3, 0.4), "robust": (0.6, 0.2), "gm-matching": (0.605, 0.22)}
+    return results(
+        *(
+            cell(method, accuracy, seed, contamination=bad, **changes)
+            for values, changes in ((frozen, {"encoder": "frozen"}), (in_domain, trained))
+            for method, (accuracy, bad) in values.items()
+            for seed in range(2)
+        )
+    )
+
+
+def test_a_frozen_proxy_stands_beside_one_trained_on_the_data() -> None:
+    [table] = proxy_tables(beside())
+    assert list(table.columns) == ["method", "picked in `frozen`", "picked in `in-domain:resnet50`"]
+    # Hard was measured with one of the two alone.
+    assert [list(row) for row in table.rows] == [
+        ["Random", "30.0 (40)", "30.0 (40)"],
+        ["GM Matching", "50.0 (35)", "60.5 (22)"],
+        ["Robust", "70.0 (10)", "60.0 (20)"],
+    ]
+    first, second = proxy_lines(beside())
+    [paper] = [p for p in papers_order("label") if (p.above, p.below) == ("gm-matching", "random")]
+    assert (
+        "picked in `frozen`" in first
+        and "Robust is first (70.0), by +20.0 ± 0.0 points above GM Matching." in first
+    )
+    assert "GM Matching is first (60.5), by +0.5 ± 0.0 points above Robust, which is not clear. " in second
+    assert second.endswith(
+        "GM Matching is above Random, in points: as the paper's text has it by +30.5 ± 0.0; "
+        f"in the paper by {paper.least:.1f} to {paper.most:.1f}."
+    )
+    [line] = proxy_share_lines(beside())
+    assert line.endswith("Random 40%, GM Matching 22%.")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"amount": "30%"}, {"corruption": "label:35%"}, {"network": "resnet18"}, {"encoder": "other"}]
+)
+def test_proxies_of_different_settings_are_not_put_side_by_side(changes: dict[str, str]) -> None:
+    assert proxy_tables(beside(**changes)) == [] == proxy_lines(beside(**changes))
+    assert proxy_share_lines(beside(**changes)) == []
 
 
 def test_where_all_rows_are_bad_nothing_is_said_of_bad_picks() -> None:

@@ -7,12 +7,20 @@ from collections.abc import Iterable
 import numpy as np
 
 from gmmatch.studies.classification.corruptions import CorruptionSpec
+from gmmatch.studies.classification.disagreements import margin_of, papers_order
 from gmmatch.studies.classification.picks import VARIANTS
-from gmmatch.studies.classification.tables import METHOD_NAMES, Block, measured_blocks
+from gmmatch.studies.classification.tables import (
+    METHOD_NAMES,
+    Block,
+    ProxyPair,
+    measured_blocks,
+    proxy_pairs,
+)
 from gmmatch.studies.results import Results
 
 OWN = "gm-matching"
 AUTHORS = "gm-matching-authors"
+COMPARED = ("random", "easy", "moderate", "herding", OWN, AUTHORS)
 NOT_IN_THE_PAPER = ("robust", *VARIANTS)
 
 
@@ -76,6 +84,56 @@ def variant_lines(results: Results) -> list[str]:
     return lines
 
 
+def proxy_lines(results: Results) -> list[str]:
+    """Return who is first with a frozen proxy, and with one trained on the data where all else is the same."""
+    return [
+        f"{_where(block)}, {pair.amount.replace('/class', ' per class')} kept: {_first_of_pair(pair, block)}"
+        for pair in proxy_pairs(results)
+        for block in (pair.frozen, pair.trained)
+    ]
+
+
+def _first_of_pair(pair: ProxyPair, block: Block) -> str:
+    cells, means = block.cells.where(amount=pair.amount), block.column(pair.amount)
+    best, following = sorted(pair.methods, key=lambda method: -means[method])[:2]
+    text = f"{METHOD_NAMES.get(best, best)} is first ({means[best]:.1f})"
+    lead = margin_of(cells, best, following)
+    if lead is not None:
+        clear = "" if lead.clear else ", which is not clear"
+        text += f", by {lead} points above {METHOD_NAMES.get(following, following)}{clear}"
+    above = [
+        f"{name} by {margin}"
+        for own, name in ((OWN, "as the paper's text has it"), (AUTHORS, "as in the authors' code"))
+        if own in pair.methods and (margin := margin_of(cells, own, "random")) is not None
+    ]
+    if above:
+        text += f". GM Matching is above Random, in points: {', '.join(above)}"
+        kind = CorruptionSpec.parse(block.setting.corruption).kind
+        for paper in papers_order(kind):
+            if (paper.above, paper.below) == (OWN, "random"):
+                text += f"; in the paper by {paper.least:.1f} to {paper.most:.1f}"
+    return f"{text}."
+
+
+def proxy_share_lines(results: Results) -> list[str]:
+    """Return how many picks have a wrong label where the proxy was trained on the data, beside a frozen one."""
+    lines = []
+    for pair in proxy_pairs(results):
+        setting, shares = pair.trained.setting, pair.trained.bad_shares(pair.amount)
+        spec = CorruptionSpec.parse(setting.corruption)
+        if pair.trained.mixes_bad_rows and not spec.touches_images:
+            told = [f"{METHOD_NAMES[name]} {100 * shares[name]:.0f}%" for name in COMPARED if name in shares]
+            lines.append(
+                f"**{spec.words}**, in `{setting.encoder}`, a network trained on the data from the pixels on, as "
+                f"none of those spaces is ({setting.dataset}; more below): {', '.join(told)}."
+            )
+    return lines
+
+
+def _where(block: Block) -> str:
+    return f"**{CorruptionSpec.parse(block.setting.corruption).words}** ({block.setting.where})"
+
+
 def contamination_lines(results: Results) -> list[str]:
     """Return, for every corruption, how many bad rows the picks hold, beside a random draw's and the least."""
     lines, seen = [], set()
@@ -118,8 +176,7 @@ def correlation_lines(results: Results) -> list[str]:
                 value, kept = _correlation(mixed), amount.replace("/class", " per class")
                 told.append(f"{value:+.2f} at {kept} ({len(mixed)})")
         if told:
-            words = CorruptionSpec.parse(block.setting.corruption).words
-            lines.append(f"**{words}** ({block.setting.where}): {', '.join(told)}.")
+            lines.append(f"{_where(block)}: {', '.join(told)}.")
     return lines
 
 
@@ -149,10 +206,8 @@ def rank_correlation(ours: dict[str, float], theirs: dict[str, float]) -> float 
 
 
 def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
-    setting = block.setting
     plain = {one: _without_variants(column) for one, column in columns.items()}
     wins = [one for one, column in plain.items() if _is_first(column)]
-    where = f"**{CorruptionSpec.parse(setting.corruption).words}** ({setting.where})"
     listed = []
     for one, column in plain.items():
         best = max(column, key=lambda method: column[method])
@@ -162,7 +217,7 @@ def _first(block: Block, columns: dict[str, dict[str, float]]) -> str:
                if "random" in column else f"; GM Matching {column[OWN]:.1f})")
         )  # fmt: skip
     return (
-        f"{where}: of the paper's methods, GM Matching is first in {len(wins)} of {len(plain)} columns. "
+        f"{_where(block)}: of the paper's methods, GM Matching is first in {len(wins)} of {len(plain)} columns. "
         f"Best of all: {', '.join(listed)}.{_better_variants(columns)}"
     )
 

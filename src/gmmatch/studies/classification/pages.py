@@ -34,6 +34,7 @@ _NOTE = (
     "hand. -->"
 )
 _NOT_TRIED = "<!-- not run: takes most of an hour, with features that were computed beforehand -->"
+_TRANSFER = "domain-transfer"
 _REASONS_MODULE = "gmmatch.studies.classification.reasons"
 _CORRELATION = (
     "Correlation of a method's accuracy with its share of bad rows, over the methods whose picks are at most half "
@@ -63,7 +64,7 @@ def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
     tested = _record(docs, REASONS)
     reasons = as_results(tested) if tested is not None else None
     pages = {f"{study.name}.md": study_page(study, records[study.name], reasons) for study in studies}
-    pages[f"{REASONS}.md"] = reasons_page(tested)
+    pages[f"{REASONS}.md"] = reasons_page(tested, records[_TRANSFER])
     pages["index.md"] = index_page(studies, records, reasons)
     for name, text in pages.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -111,14 +112,19 @@ def study_page(study: ImageStudy, record: dict[str, Any] | None, reasons: Result
     return "\n\n".join(sections) + "\n"
 
 
-def reasons_page(record: dict[str, Any] | None) -> str:
-    """Return the page on the reasons that were tested for another order than the paper's."""
+def reasons_page(record: dict[str, Any] | None, transfer: dict[str, Any] | None = None) -> str:
+    """Return the page on the reasons that were tested; ``transfer`` may have proxies trained on the data."""
     sections = [f"# {reason_page.TITLE}", _NOTE]
     if record is None:
         sections += ["**Not run yet.**", "## Run it", f"{_NOT_TRIED}\n```\npython -m {_REASONS_MODULE}\n```"]
     else:
         tables = reason_page.page_tables(as_results(record))
-        sections += [*reason_page.page_sections(record), "## The numbers", *map(markdown_table, tables)]
+        other = as_results(transfer) if transfer is not None else None
+        sections += [
+            *reason_page.page_sections(record, other),
+            "## The numbers",
+            *map(markdown_table, tables),
+        ]
         sections += ["## Run it", f"{_NOT_TRIED}\n{_made(record, device='cpu')}"]
     return "\n\n".join(sections) + "\n"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.studies.classification.agreement import AUTHORS, OWN
+from gmmatch.studies.classification.agreement import AUTHORS, COMPARED, OWN, proxy_lines, proxy_share_lines
 from gmmatch.studies.classification.corruptions import CorruptionSpec
 from gmmatch.studies.classification.disagreements import (
     TEST_POINTS,
@@ -27,7 +27,15 @@ from gmmatch.studies.classification.explanations import (
 from gmmatch.studies.classification.picks import VARIANTS
 from gmmatch.studies.classification.reason_cells import CONTROL, EPOCHS, NETWORK_EPOCHS, UNITS, Setting
 from gmmatch.studies.classification.reasons import BASE, METHODS, SETTINGS
-from gmmatch.studies.classification.tables import METHOD_NAMES, NOT_RUN
+from gmmatch.studies.classification.tables import (
+    METHOD_NAMES,
+    ProxyPair,
+    accuracy_and_bad,
+    caption_with_bad,
+    proxy_pairs,
+    proxy_tables,
+)
+from gmmatch.studies.pages import markdown_table
 from gmmatch.studies.records import as_results
 from gmmatch.studies.results import Results
 from gmmatch.studies.study import Table
@@ -70,26 +78,54 @@ def count_line(studies: Iterable[Results], reasons: Results | None) -> str:
     )
 
 
-def page_sections(record: dict[str, Any]) -> list[str]:
-    """Return what the page says before its tables: what was done, what was found, what was not tested."""
+def page_sections(record: dict[str, Any], transfer: Results | None = None) -> list[str]:
+    """Return what the page says before its tables: what was done, what was found, what was not tested.
+
+    ``transfer`` is the study that may have proxies which were trained on the data beside frozen ones.
+    """
     results = as_results(record)
     facts = record["parts"]["cells"]["fixed"]
+    shares = [*share_lines(results), *(proxy_share_lines(transfer) if transfer is not None else [])]
     return [
         "**Where our order of the methods is another one than the paper's, which reason explains it?**",
         _method(facts, results),
         "## Where GM Matching is first, as in the paper",
         "\n".join(f"- {line}" for line in first_lines(results)),
         "## Wrong labels among the picks",
-        "\n".join(f"- {line}" for line in share_lines(results)),
+        "\n".join(f"- {line}" for line in shares),
         "## Pairs that the paper has the other way round",
         "\n".join(f"- {line}" for line in pair_lines(results)),
         "## How much is won at all",
         "\n".join(f"- {line}" for line in [*size_lines(results), *control_lines(results)]),
+        *(proxy_sections(transfer) if transfer is not None else []),
         "## What was not tested here",
-        "A ResNet-50 trained from scratch as the proxy and on the picks, CIFAR-100 and Tiny-ImageNet themselves (of "
-        "their difference from CIFAR-10 only the number of rows per class), and the paper's own recipe. Where a "
-        "pair stays unexplained above, one of these may be the reason.",
+        _untested(proxy_pairs(transfer) if transfer is not None else []),
     ]
+
+
+def proxy_sections(transfer: Results) -> list[str]:
+    """Return what a proxy trained on the data changes; nothing where none stands beside a frozen one."""
+    lines = proxy_lines(transfer)
+    if not lines:
+        return []
+    return [
+        "## A network trained on the data as the proxy",
+        f"Cells of [{transfer.study}]({transfer.study}.md) in which the proxy is a network that was trained from "
+        "scratch on the data as they are, beside those with a frozen encoder and all else the same.",
+        "\n".join(f"- {line}" for line in lines),
+        *map(markdown_table, proxy_tables(transfer)),
+    ]
+
+
+def _untested(pairs: list[ProxyPair]) -> str:
+    settings = [pair.trained.setting for pair in pairs]
+    stand = dict.fromkeys(f"`{each.encoder}` for the one, {each.network} for the other" for each in settings)
+    instead = f" (above stands {'; '.join(stand)})" if stand else ""
+    return (
+        f"A ResNet-50 trained from scratch as the proxy and on the picks{instead}, CIFAR-100 and Tiny-ImageNet "
+        "themselves (of their difference from CIFAR-10 only the number of rows per class), and the paper's own "
+        "recipe. Where a pair stays unexplained above, one of these may be the reason."
+    )
 
 
 def _method(facts: dict[str, Any], results: Results) -> str:
@@ -195,7 +231,7 @@ def share_lines(results: Results) -> list[str]:
             continue
         cells = results["cells"].where(corruption=corruption)
         told = []
-        for method in ("random", "easy", "moderate", "herding", OWN, AUTHORS):
+        for method in COMPARED:
             shares = [
                 100 * cells.mean("contamination", setting=name, method=method)
                 for name in spaces.values()
@@ -274,20 +310,23 @@ def page_tables(results: Results) -> list[Table]:
     cells = results["cells"]
     for corruption in cells.distinct("corruption"):
         methods = [name for name in METHODS if len(cells.where(corruption=corruption, method=name))]
+        noisy = corruption != "none"
         rows = []
         for setting in SETTINGS:
             mine = cells.where(corruption=corruption, setting=setting.name)
             if len(mine):
-                rows.append([_row_head(setting), *(_shown(mine, method, corruption) for method in methods)])
-        caption = f"{CorruptionSpec.parse(corruption).words}: test accuracy in percent"
-        if corruption != "none":
-            caption += ", in brackets the percentage of wrong labels among the picks"
+                rows.append(
+                    [_row_head(setting), *(accuracy_and_bad(mine, method, noisy) for method in methods)]
+                )
         head = ("setting", *(_SHORT.get(name, METHOD_NAMES[name]) for name in methods))
-        tables.append(Table(f"{caption}.", head, rows))
+        tables.append(Table(caption_with_bad(corruption, noisy), head, rows))
     controls = [name for name in cells.distinct("method") if name.startswith(CONTROL)]
     rows = [
         [f"{CorruptionSpec.parse(corruption).words}, {setting}"]
-        + [_shown(cells.where(corruption=corruption, setting=setting), name, corruption) for name in controls]
+        + [
+            accuracy_and_bad(cells.where(corruption=corruption, setting=setting), name, False)
+            for name in controls
+        ]
         for corruption in cells.distinct("corruption")
         for setting in (BASE, "network")
         if control_curve(results, setting, corruption)
@@ -302,13 +341,3 @@ def page_tables(results: Results) -> list[Table]:
 
 def _row_head(setting: Setting) -> str:
     return setting.words if setting.words == setting.label else f"*{setting.label}*: {setting.words}"
-
-
-def _shown(cells: Any, method: str, corruption: str) -> str:
-    mine = cells.where(method=method)
-    if not len(mine):
-        return NOT_RUN
-    text = f"{100 * mine.mean('accuracy'):.1f}"
-    if corruption == "none" or method.startswith(CONTROL):
-        return text
-    return f"{text} ({100 * mine.mean('contamination'):.0f})"

@@ -135,6 +135,80 @@ def other_proxies(blocks: Iterable[Block], setting: Setting) -> list[Block]:
     ]
 
 
+class ProxyPair(NamedTuple):
+    """Blocks that differ in their proxy alone, frozen and trained on the data, and an amount that both have."""
+
+    frozen: Block
+    trained: Block
+    amount: str
+
+    @property
+    def methods(self) -> list[str]:
+        """Those that were measured with both."""
+        both = self.frozen.column(self.amount).keys() & self.trained.column(self.amount).keys()
+        return [method for method in self.trained.methods if method in both]
+
+
+def proxy_pairs(results: Results) -> list[ProxyPair]:
+    """Return where a study has all the same with a frozen proxy and with one that was trained on the data."""
+    blocks = measured_blocks(results, ())
+    found = [
+        ProxyPair(frozen, trained, amount)
+        for trained in blocks
+        if trained.setting.in_domain
+        for frozen in other_proxies(blocks, trained.setting)
+        for amount in trained.amounts
+    ]
+    return [pair for pair in found if len(pair.methods) > 1]
+
+
+def proxy_tables(results: Results) -> list[Table]:
+    """Return accuracies with the share of bad picks, a frozen proxy beside one that was trained on the data."""
+    tables = []
+    for pair in proxy_pairs(results):
+        blocks = (pair.frozen, pair.trained)
+        sides = [Cells(cell for cell in block.cells.where(amount=pair.amount) if "error" not in cell)
+                 for block in blocks]  # fmt: skip
+        bad = pair.trained.mixes_bad_rows
+        rows = [
+            [METHOD_NAMES.get(name, name), *(accuracy_and_bad(cells, name, bad) for cells in sides)]
+            for name in pair.methods
+        ]
+        head = ("method", *(f"picked in `{block.setting.encoder}`" for block in blocks))
+        caption = caption_with_bad(pair.trained.setting.corruption, bad)
+        tables.append(Table(f"{caption} {_kept(pair.amount)} kept.", head, rows))
+    return tables
+
+
+def accuracy_and_bad(cells: Cells, method: str, with_bad: bool) -> str:
+    """Return a method's mean accuracy in percent, and in brackets its percentage of bad picks if that is wanted.
+
+    Examples
+    --------
+    >>> accuracy_and_bad(Cells([{"method": "easy", "accuracy": 0.5, "contamination": 0.1}]), "easy", True)
+    '50.0 (10)'
+    """
+    mine = cells.where(method=method)
+    if not len(mine):
+        return NOT_RUN
+    text = f"{100 * mine.mean('accuracy'):.1f}"
+    return f"{text} ({100 * mine.mean('contamination'):.0f})" if with_bad else text
+
+
+def caption_with_bad(corruption: str, with_bad: bool) -> str:
+    """Return what a table of such numbers shows.
+
+    Examples
+    --------
+    >>> caption_with_bad("label:40%", True)
+    '40% label noise: test accuracy in percent, in brackets the percentage of wrong labels among the picks.'
+    """
+    spec = CorruptionSpec.parse(corruption)
+    bad = "bad images" if spec.touches_images else "wrong labels"
+    text = f"{spec.words}: test accuracy in percent"
+    return f"{text}, in brackets the percentage of {bad} among the picks." if with_bad else f"{text}."
+
+
 def nearest_block(setting: Setting, blocks: list[PaperBlock]) -> PaperBlock | None:
     """Return the paper's block under the same corruption: of the same data and network if there is one."""
     same = [block for block in blocks if block.corruption == setting.corruption]
