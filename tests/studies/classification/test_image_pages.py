@@ -67,3 +67,12 @@ def test_results_are_taken_with_figures_drawn_from_them(tmp_path: Path) -> None:
         assert (tmp_path / "results" / "studies" / f"{name}.json").exists()
         for file in pictures_of(load_image_study(name)):
             assert (tmp_path / "images" / "studies" / file).stat().st_size > 5_000
+
+
+def test_italics_are_explained_where_a_page_has_them() -> None:
+    told = "What the words in italics stand for"
+    pages = {
+        path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "studies" / "images").glob("*.md")
+    }
+    tested = {name for name, text in pages.items() if re.search(r"^- \*\*.*turned round", text, re.MULTILINE)}
+    assert {name for name, text in pages.items() if told in text} == tested - {"reasons"}

@@ -244,6 +244,8 @@ def _reasons(results: Results, reasons: Results | None) -> str:
     if not lines:
         return "Nowhere is our order of two methods another one than the paper has throughout."
     listed = "\n".join(f"- {line}" for line in lines)
+    if " *" not in listed.replace("**", ""):
+        return listed
     return f"What the words in italics stand for is on [the page of reasons]({REASONS}.md).\n\n{listed}"
 
 
