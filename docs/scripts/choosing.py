@@ -144,6 +144,7 @@ def from_scratch(method: str, corruption: str) -> float:
     """Return the mean accuracy of a ResNet-18 trained on a fifth of CIFAR-10, all 50,000 images to pick from."""
     cells = load(SCRATCH)["parts"]["cells"]["cells"]
     wanted = {"downstream": "scratch", "corruption": corruption, "method": method, "amount": "20%"}
+    wanted["encoder"] = "resnet50-imagenet-3stage-160px"
     return fmean(cell["accuracy"] for cell in cells if wanted.items() <= cell.items())
 
 

@@ -11,8 +11,9 @@ STUDY = ImageStudy(
     question="Which picks train best when a part of the images is noisy, occluded, coarse, foggy or blurred?",
     method=(
         "A share of the training images is spoilt, each by one of the paper's five corruptions at random (severity 3 "
-        "of 5; the paper does not say how severe). A ResNet-50 trained on these images is the proxy, and another is "
-        "trained from scratch on the picks. Test images are clean."
+        "of 5; the paper does not say how severe). A network trained on these images is the proxy, and another is "
+        "trained from scratch on the picks: ResNet-50s in the paper, and where a table says so ResNet-18s. Test "
+        "images are clean."
     ),
     full=Plan(
         "uoft-cs/cifar100",

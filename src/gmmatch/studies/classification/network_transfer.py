@@ -10,8 +10,9 @@ STUDY = ImageStudy(
     paper=("tab:exp-nw-clean", "tab:exp-nw-corrupt"),
     question="Do picks made with the features of a ResNet-50 serve networks of other kinds?",
     method=(
-        "A ResNet-50 trained on the data as it is, corruption included, is the proxy; SENet, EfficientNet-B0, VGG-16 "
-        "and ShuffleNetV2 are trained from scratch on the picks."
+        "In the paper a ResNet-50 trained on the data as it is, corruption included, is the proxy; each table names "
+        "its own, which may be a frozen encoder. SENet, EfficientNet-B0, VGG-16 and ShuffleNetV2 are trained from "
+        "scratch on the picks."
     ),
     full=Plan(
         "zh-plus/tiny-imagenet",
