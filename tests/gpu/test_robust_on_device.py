@@ -145,6 +145,19 @@ def test_rows_without_labels_and_rows_that_are_picked_already(device: str) -> No
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_a_more_careful_target_is_the_same_on_a_device(device: str) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(3000) % 5
+    X = (rng.standard_normal((3000, 20)) + 1.4 * np.eye(5, 20)[truth]).astype(np.float32)
+    y = np.where(rng.random(3000) < 0.3, (truth + rng.integers(1, 5, 3000)) % 5, truth)
+    here = gm.Robust(k=0.2, random_state=0).select(X, y)
+    there = gm.Robust(k=0.2, random_state=0).select(as_source(X, device), y)
+    for found in (here, there):
+        assert {group["target"] for group in found.provenance["groups"]} == {"kept rows"}
+    assert np.mean(np.isin(there.indices, here.indices)) > 0.95
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_many_rows_without_labels_go_through_the_features_on_the_device(device: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((12_000, 4)).astype(np.float32)

@@ -8,6 +8,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.metrics import mmd
+from gmmatch.selectors import _robust
 
 
 def noisy(n=600, share=0.4, width=2, seed=0):
@@ -43,6 +44,36 @@ def test_wrong_labels_are_rarely_picked():
     assert wrong[selection.indices].mean() < 0.03
     assert selection.counts == gm.Random(k=0.2, random_state=0).select(rows, given).counts
     assert selection.provenance["screening"]["estimated_label_noise"] == pytest.approx(0.3, abs=0.05)
+
+
+def overlapping(seed=0):
+    random = np.random.default_rng(seed)
+    truth = np.arange(3000) % 5
+    rows = random.standard_normal((3000, 20)) + 1.4 * np.eye(5, 20)[truth]
+    wrong = random.random(3000) < 0.3
+    return rows, np.where(wrong, (truth + random.integers(1, 5, 3000)) % 5, truth), wrong
+
+
+def test_where_classes_overlap_picks_have_no_more_wrong_labels_than_the_rows_that_passed(monkeypatch):
+    rows, given, wrong = overlapping()
+    careful = gm.Robust(k=0.2, random_state=0).select(rows, given)
+    assert careful.provenance["groups"][0]["target"] == "kept rows"
+    assert wrong[careful.indices].mean() <= 1.2 * wrong[careful.screening.kept].mean()
+    monkeypatch.setattr(_robust, "_MOST_WRONG", np.inf)
+    careless = gm.Robust(k=0.2, random_state=0).select(rows, given)
+    assert careless.provenance["groups"][0]["target"] == "all rows"
+    assert wrong[careful.indices].mean() < 0.85 * wrong[careless.indices].mean()
+
+
+def test_where_classes_lie_apart_or_all_rows_are_taken_the_target_is_that_of_all_rows():
+    rows, given, _ = labelled()
+    apart = gm.Robust(k=0.2, random_state=0).select(rows, given)
+    rows, given, _ = overlapping()
+    with pytest.warns(GMMatchWarning, match="least suspicious"):
+        every = gm.Robust(k=1.0, random_state=0).select(rows, given)
+    assert len(every.indices) == 3000
+    for selection in (apart, every):
+        assert {group["target"] for group in selection.provenance["groups"]} == {"all rows"}
 
 
 def test_the_same_seed_gives_the_same_picks_for_any_number_of_threads():
@@ -123,12 +154,12 @@ def test_bad_parameters_are_named(options, words):
 
 
 def test_rows_that_only_count_for_the_targets_are_sampled_without_bias():
-    from gmmatch.selectors._robust import _counted_rows
+    from gmmatch.selectors.robust_targets import counted_rows
 
     random = np.random.default_rng(0)
     shares = random.random((5000, 3)).astype(np.float32)
     open_rows = random.random(5000) < 0.4
-    counted, counts = _counted_rows(shares, open_rows, 500)
+    counted, counts = counted_rows(shares, open_rows, 500)
     assert np.isin(np.flatnonzero(open_rows), counted).all()
     assert len(counted) == open_rows.sum() + 500
     assert np.array_equal(counts[open_rows[counted]], shares[open_rows])
@@ -136,11 +167,11 @@ def test_rows_that_only_count_for_the_targets_are_sampled_without_bias():
 
 
 def test_a_class_that_a_sample_would_miss_is_counted_in_full():
-    from gmmatch.selectors._robust import _counted_rows
+    from gmmatch.selectors.robust_targets import counted_rows
 
     shares = np.zeros((1000, 2), dtype=np.float32)
     shares[:, 0] = 1.0
     shares[77] = [0.0, 1.0]
-    counted, counts = _counted_rows(shares, np.zeros(1000, dtype=np.bool_), 10)
+    counted, counts = counted_rows(shares, np.zeros(1000, dtype=np.bool_), 10)
     assert np.array_equal(counted, np.arange(1000))
     assert np.array_equal(counts, shares)

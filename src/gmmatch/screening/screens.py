@@ -48,7 +48,8 @@ class Screened:
     """A screening, what is recorded of it, and what it learnt of the classes.
 
     ``responsibilities`` holds the probability of each judged class (a column; ``columns`` says which group
-    each stands for) for the rows numbered ``judged``; None without labels to compare.
+    each stands for) for the rows numbered ``judged``, and ``doubt`` the probability that a row's label is wrong;
+    None without labels to compare.
     """
 
     screening: Screening
@@ -56,6 +57,7 @@ class Screened:
     judged: Indices | None = None
     columns: Indices | None = None
     responsibilities: NDArray[np.float32] | None = None
+    doubt: Vector | None = None
 
 
 def screen(
@@ -221,7 +223,9 @@ def _contrast(
     if not clear:
         details["note"] = _UNCLEAR
     clean = _for_target(contrast, codes, clear, foreign, gross)
-    return Screened(screening, details, members, judged, clean)
+    doubt = np.zeros(len(rows))
+    doubt[members] = 1.0 - trust
+    return Screened(screening, details, members, judged, clean, doubt)
 
 
 def _for_target(
