@@ -2,7 +2,8 @@
 
 Some images of a labelled set are spoilt, each in one of five ways, and their embeddings take the place of the
 clean ones; then a subset is picked. Making the files: ``gmmatch.corruption.ImageCorruption`` spoils the images (a
-higher rate spoils the same ones and more), and any encoder embeds them.
+higher rate spoils the same ones and more), and any encoder embeds them. ``--alone`` puts all images of one kind among
+so many clean ones that they make up a share of the data, a kind at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,29 @@ def measure(options: argparse.Namespace, rate: float, noise: float, share: float
     return found
 
 
+def measure_alone(options: argparse.Namespace, kind: str, rate: float) -> dict[str, Any]:
+    """Return how much of a kind that is the only one ``robust`` picks, for its share in the data, and screens out."""
+    spoilt = np.load(options.spoilt)
+    mine = np.flatnonzero(spoilt["kinds"] == kind)
+    originals = spoilt["rows"][mine]
+    random = np.random.default_rng(options.seed)
+    clean = np.load(options.train, mmap_mode="r")
+    others = random.permutation(np.setdiff1d(np.arange(len(clean)), originals))
+    others = np.sort(others[: round(len(mine) / rate) - len(mine)])
+    rows = np.concatenate([spoilt["embeddings"][mine], clean[others]]).astype(np.float32)
+    labels = np.load(options.labels)["train"].astype(np.int64)[np.concatenate([originals, others])]
+    order = random.permutation(len(rows))
+    bad = order < len(mine)
+    selection = gm.select(rows[order], y=labels[order], k=0.2, method="robust", random_state=options.seed)
+    assert selection.screening is not None
+    dropped = ~selection.screening.kept
+    return {
+        "kind": kind, "rate": rate, "rows": len(rows),
+        "picked": float(bad[selection.indices].mean() / bad.mean()),
+        "dropped": float(dropped[bad].mean()), "clean_dropped": float(dropped[~bad].mean()),
+    }  # fmt: skip
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print, and write the JSON file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screening_images", description=__doc__)
@@ -63,19 +88,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.1])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--alone", type=float, nargs="+", help="shares of one kind at a time, in place of all of them"
+    )
     parser.add_argument("--json", type=Path, help="file to write")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
     surroundings = machine.describe()
     cases = []
-    for rate, noise in CASES:
-        for share in options.shares:
-            cases.append(measure(options, rate, noise, share))
-            print(json.dumps(cases[-1], indent=1), flush=True)
+    if options.alone:
+        work = [
+            partial(measure_alone, options, kind, rate)
+            for kind in np.unique(np.load(options.spoilt)["kinds"]).tolist()
+            for rate in options.alone
+        ]
+    else:
+        work = [
+            partial(measure, options, rate, noise, share) for rate, noise in CASES for share in options.shares
+        ]
+    for one in work:
+        cases.append(one())
+        print(json.dumps(cases[-1], indent=1), flush=True)
     if options.json is not None:
+        alone = f"--alone {' '.join(map(str, options.alone))} " if options.alone else ""
         content = {
             "command": "python -m benchmarks.screening_images --train TRAIN.npy --labels LABELS.npz "
-            f"--spoilt SPOILT.npz --json {options.json.as_posix()}",
+            f"--spoilt SPOILT.npz {alone}--json {options.json.as_posix()}",
             "settings": {
                 "rows": options.rows, "seed": options.seed, "severity": 3,
                 "embeddings": "ResNet-50 (ImageNet), the mean of its third stage, CIFAR-10 at 96 pixels",

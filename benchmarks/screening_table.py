@@ -102,7 +102,8 @@ def cost(content: dict[str, Any]) -> str:
     rows = [
         [
             _NOISES.get(case["noise"], case["noise"]), f"{100 * case['share']:g}%",
-            f"{case['seconds']['robust']:.1f} s", f"{case['seconds']['gm-matching']:.1f} s",
+            *(f"{case['seconds'][method]:.{1 if case['seconds'][method] > 0.2 else 2}f} s"
+              for method in ("robust", "gm-matching")),
             f"{case['ratio']:.1f}", *(f"{case['robust'][part]:.2f}" for part in parts),
         ]
         for case in content["cases"]
@@ -136,12 +137,26 @@ def images(content: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def alone(content: dict[str, Any]) -> str:
+    """Return how much of each kind is picked where it is the only one, for its share in the data."""
+    rates = sorted({case["rate"] for case in content["cases"]})
+    found = {(case["kind"], case["rate"]): case for case in content["cases"]}
+    rows = []
+    for kind in dict.fromkeys(case["kind"] for case in content["cases"]):
+        mine = [found[kind, rate] for rate in rates]
+        rows.append([kind, *(f"{case['picked']:.2f} / {100 * case['clean_dropped']:.1f}%" for case in mine)])
+    return _table(["the only kind", *(f"{100 * rate:g}% of the data" for rate in rates)], rows)
+
+
 def main(names: Sequence[str] | None = None) -> None:
     """Fill in what results there are, or those that are named."""
     tables = {
         "gaussian": ("screening-gaussian", gaussian), "labels": ("screening-labels", labels),
         "small": ("screening-small", small), "images": ("screening-images", images),
         "other-images": ("screening-images-generation", images), "cost": ("screening-cost", cost),
+        "alone": ("screening-images-alone", alone),
+        "other-alone": ("screening-images-alone-generation", alone),
+        "gpu-cost": ("screening-cost-gpu", cost), "gpu-cost-large": ("screening-cost-gpu-large", cost),
     }  # fmt: skip
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screening_table", description=__doc__)
     parser.add_argument("tables", nargs="*", help=f"which of {', '.join(tables)}; all by default")
