@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -172,3 +174,19 @@ def test_more_picks_than_rows_are_refused():
     targets = torch.zeros((2, 2), dtype=torch.float64)
     with pytest.raises(InvalidInputError, match="Group 1 has 3 rows, fewer than its 4 picks"):
         grouped_picks(DeviceGroups.of(rows, groups), targets, np.array([2, 4]))
+
+
+@pytest.mark.parametrize(
+    "work", [grouped_medians, lambda groups: grouped_picks(groups, groups.data[:1].double(), [1])]
+)
+def test_kernels_are_launched_with_the_device_of_the_rows_as_the_current_one(work, monkeypatch):
+    groups = DeviceGroups.of(torch.zeros(4, 3), [np.arange(4)])
+    entered = []
+
+    def recorded(tensor):
+        entered.append(tensor)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(torch.cuda, "device_of", recorded)
+    work(groups)
+    assert [tensor is groups.data for tensor in entered] == [True]

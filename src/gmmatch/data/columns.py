@@ -221,7 +221,7 @@ def _require(
         holds = _PLURALS.get(available[name], "something else")
         wanted = " or ".join(_PLURALS[one] for one in types)
         raise InvalidInputError(
-            f"{role}_column={name!r}: this column of {where} holds {holds}, where {wanted} is expected; "
+            f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
             f"its columns are {_listed(available)}."
         )
 

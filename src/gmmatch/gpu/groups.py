@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.types import Indices
+
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,3 +91,21 @@ class Tiles:
     table: Any
     first: Any
     count: int
+
+
+def on_their_device(
+    work: Callable[Concatenate[DeviceGroups, Options], Result],
+) -> Callable[Concatenate[DeviceGroups, Options], Result]:
+    """Make the device that holds the groups the current one during a function of them.
+
+    Triton launches on the current device, which need not be the one that holds the rows.
+    """
+
+    @wraps(work)
+    def there(groups: DeviceGroups, /, *arguments: Options.args, **options: Options.kwargs) -> Result:
+        import torch
+
+        with torch.cuda.device_of(groups.data):  # does nothing for a tensor of the CPU
+            return work(groups, *arguments, **options)
+
+    return there

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.gpu.groups import DeviceGroups
+from gmmatch.gpu.groups import DeviceGroups, on_their_device
 from gmmatch.gpu.medians import MOST_COLUMNS, uses_triton
 from gmmatch.gpu.picks import (
     DEFAULT_MEMORY,
@@ -35,6 +35,7 @@ class KernelPicks:
     iterations: Indices
 
 
+@on_their_device
 def grouped_kernel_picks(
     groups: DeviceGroups,
     kernels: list[Kernel],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.gpu.groups import DeviceGroups
+from gmmatch.gpu.groups import DeviceGroups, on_their_device
 from gmmatch.gpu.triton_check import triton_works
 
 # Rows per program: enough to keep partial sums small beside the data, few enough to balance.
@@ -45,6 +45,7 @@ class GroupedMedians:
     distances: Any
 
 
+@on_their_device
 def grouped_medians(
     groups: DeviceGroups,
     weights: Any = None,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.gpu.direct import pick_one_group
-from gmmatch.gpu.groups import DeviceGroups
+from gmmatch.gpu.groups import DeviceGroups, on_their_device
 from gmmatch.gpu.medians import ROWS_PER_TILE, tile_shape, uses_triton
 from gmmatch.kernels import Kernel, Polynomial
 from gmmatch.types import Indices
@@ -42,6 +42,7 @@ class GroupedPicks:
     rescored: int
 
 
+@on_their_device
 def grouped_picks(
     groups: DeviceGroups,
     targets: Any,

@@ -47,7 +47,7 @@ def study_recipe(name: str, network: str, image_size: int) -> str:
             return "paper-cifar"
         return "paper-tiny-imagenet" if image_size <= 64 else "paper-imagenet"
     if name not in (QUICK.name, *recipes()):
-        known = ", ".join(["fast", "paper", QUICK.name, *recipes()])
+        known = ", ".join(dict.fromkeys(["fast", "paper", QUICK.name, *recipes()]))
         raise InvalidInputError(f"--recipe {name}: there is no such recipe; there are {known}.")
     return name
 
