@@ -99,7 +99,8 @@ def test_options_choose_the_cells(tmp_path: Path) -> None:
         (["label-noise", "--methods", "esy"], "'easy'"),
         (["label-noise", "--networks", "resnet19"], "resnet19"),
         (["label-noise", "--dataset", "nowhere.npz"], "nowhere.npz"),
-        (["label-noise", "--corruptions", "fog"], "'fog'"),
+        (["label-noise", "--corruptions", "fog"], "--corruptions fog"),
+        (["label-noise", "--ratios", "0"], "--ratios 0"),
     ],
 )
 def test_mistakes_end_in_one_line_that_helps(arguments: list[str], said: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def parse_amount(text: str) -> str:
     except ValueError:
         pass
     raise InvalidInputError(
-        f"ratio {text!r}: give a share such as 0.2 or 20%, or a number of images per class such as 10/class."
+        f"--ratios {text}: give a share such as 0.2 or 20%, or a number of images per class such as 10/class."
     )
 
 

@@ -142,12 +142,12 @@ def _share(value: str, text: str) -> float:
     except ValueError:
         raise _unknown(text) from None
     if not 0.0 < share <= 1.0:
-        raise InvalidInputError(f"corruption {text!r}: the share must be above 0 and at most 100%.")
+        raise InvalidInputError(f"--corruptions {text}: the share must be above 0 and at most 100%.")
     return share
 
 
 def _unknown(text: str) -> InvalidInputError:
     return InvalidInputError(
-        f"corruption {text!r} is not known: expected none, label:20%, pair:20%, image:20%, image-KIND:20%, "
+        f"--corruptions {text} is not known: expected none, label:20%, pair:20%, image:20%, image-KIND:20%, "
         "pgd:100%, fgsm:100% or human:NAME."
     )

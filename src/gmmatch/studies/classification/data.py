@@ -86,7 +86,12 @@ def load_images(
     elif Path(spec).suffix == ".npz":
         arrays = _from_npz(Path(spec))
     else:
-        arrays = _from_source(spec, image_size)
+        try:
+            arrays = _from_source(spec, image_size)
+        except GMMatchError as error:
+            if str(error).startswith("--"):
+                raise
+            raise type(error)(f"--dataset: {error}") from error
     for name, count in (("train", limit), ("test", test_limit)):
         for key in [key for key in arrays if key.endswith(name) or (name == "train" and "labels_" in key)]:
             arrays[key] = arrays[key][:count]
