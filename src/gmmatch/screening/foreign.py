@@ -46,13 +46,13 @@ _LEAST_SHARE = 0.03
 # To be blind to the class must be rare among groups without such a dip, or else it says nothing.
 _RARE = 0.25
 # Among fewer classes natural groups may well be spread alike; then only groups with a gap are foreign.
-_CLASSES = 5
+CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
 # So many rounds at most, and none after one that moves no more than this share of the rows.
 _ROUNDS, _SETTLED = 8, 5e-4
 # A row stays if it is this many times as likely to be of the rest.
-_ODDS = np.log(4.0)
+KEEP_ODDS = np.log(4.0)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
         return nothing
     scores = kinds.scores_of_all(residuals, axes, folds).astype(np.float64)
     odds: Vector = log_sum(scores[:, foreign]) - log_sum(scores[:, ~foreign])
-    odds += _ODDS
+    odds += KEEP_ODDS
     return odds
 
 
@@ -243,7 +243,7 @@ def _foreign_kinds(scores: Array, nearest: Indices, classes: Classes, rare: bool
         # The odds of two Gaussians of one scatter differ by the squared distance between their centres.
         square = float(odds[mine].mean() - odds[now == 0].mean())
         information = classes.information(mine)
-        if classes.count < _CLASSES:
+        if classes.count < CLASSES:
             foreign[kind] = dip < GAP and information < _SUSPECT
         else:
             allowed = min(_BLIND / max(dip, 1e-9), classes.most(square))

@@ -27,6 +27,7 @@ from gmmatch.screening.device_points import points_of
 from gmmatch.screening.foreign import foreign_odds
 from gmmatch.screening.heaps import heap_odds
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
+from gmmatch.screening.scales import scale_odds
 from gmmatch.types import Indices, Mask, Vector
 from gmmatch.validation import check_rows
 
@@ -176,7 +177,7 @@ def _contrast(
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
     foreign = np.full(len(members), -np.inf)
     # Much that is foreign bends the classes' models: once it is known, they are fitted again without it.
-    rounds, heap_searches = 2, 3
+    rounds, heap_searches, scale_searches = 2, 3, 2
     while rounds:
         used = ~gross & (foreign <= 0.0)
         contrast = contrast_labels(points, codes, used, len(judged))
@@ -192,6 +193,13 @@ def _contrast(
                 foreign = np.maximum(foreign, odds)
                 continue
             heap_searches = 0
+        if scale_searches:
+            scale_searches -= 1
+            odds = scale_odds(points, codes, used, contrast)
+            if (odds > 0.0).any():
+                foreign = np.maximum(foreign, odds)
+                continue
+            scale_searches = 0
         odds = foreign_odds(points, codes, used & (trust >= least), contrast)
         rounds -= 1
         foreign = np.maximum(foreign, odds)
