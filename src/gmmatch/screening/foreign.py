@@ -49,6 +49,8 @@ _RARE = 0.25
 CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
+# A kind that differs in about so many columns at most, in which so large a share of the rows has the same value.
+_FEW_COLUMNS, _SHARED = 6, 0.02
 # So many rounds at most, and none after one that moves no more than this share of the rows.
 _ROUNDS, _SETTLED = 8, 5e-4
 # A row stays if it is this many times as likely to be of the rest.
@@ -113,6 +115,8 @@ def foreign_odds(points: Points, given: Indices, trusted: Mask, contrast: Contra
     folds = np.random.default_rng(0).integers(0, _FOLDS, len(points))
     kinds, seen = _told_apart(points, sample, nearest, folds[fitted])
     foreign = _foreign_kinds(seen, nearest, classes, rare)
+    if foreign.any():
+        foreign &= ~_of_few_values(points.rows.gather(fitted), seen.argmax(axis=1), foreign)
     if not foreign.any():
         return nothing
     scores = kinds.scores_of_all(residuals, axes, folds).astype(np.float64)
@@ -252,3 +256,24 @@ def _foreign_kinds(scores: Array, nearest: Indices, classes: Classes, rare: bool
     if np.count_nonzero(foreign[now]) >= 0.5 * len(now):
         foreign[:] = False
     return foreign
+
+
+def _of_few_values(rows: Array, kinds: Indices, asked: Mask) -> Mask:
+    """Return which kinds differ from the rest in a few columns alone, and in these by values that many rows share.
+
+    Rows with a word among rows without it, or of another colour, have a gap around them and any class: columns of
+    counts and categories have such groups by nature.
+    """
+    found = np.zeros(len(asked), dtype=np.bool_)
+    rest = rows[kinds == 0].astype(np.float64)
+    deviations = np.maximum(rest.std(axis=0), 1e-12 * max(float(np.abs(rest).max(initial=0.0)), 1e-300))
+    for kind in np.flatnonzero(asked):
+        mine = rows[kinds == kind].astype(np.float64)
+        squares = ((mine.mean(axis=0) - rest.mean(axis=0)) / deviations) ** 2
+        total = float(squares.sum())
+        if total**2 > _FEW_COLUMNS * float(np.sum(squares**2)):
+            continue
+        leading = np.argsort(squares)[-_FEW_COLUMNS:]
+        shared = np.array([np.unique(rows[:, column], return_counts=True)[1].max() for column in leading])
+        found[kind] = squares[leading[shared >= _SHARED * len(rows)]].sum() > 0.5 * total
+    return found
