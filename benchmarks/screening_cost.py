@@ -31,6 +31,7 @@ PARTS = {
     "geometric median": ("gmmatch.screening.screens", ("robust_center",)),
     "labels": ("gmmatch.screening.screens", ("contrast_labels",)),
     "heaps": ("gmmatch.screening.screens", ("heap_odds",)),
+    "scales": ("gmmatch.screening.screens", ("scale_odds",)),
     "foreign rows": ("gmmatch.screening.screens", ("foreign_odds",)),
     # A device is still at work when the features return; their means wait for it.
     "features of the kernel": (

@@ -148,13 +148,26 @@ def alone(content: dict[str, Any]) -> str:
     return _table(["the only kind", *(f"{100 * rate:g}% of the data" for rate in rates)], rows)
 
 
+def kinds(content: dict[str, Any]) -> str:
+    """Return the share of bad rows in the data and among few and many picks of every method."""
+    methods = list(content["cases"][0]["picked"])
+    rows = [
+        [
+            case["name"], f"{100 * case['bad']:.0f}%", f"{100 * case['good_dropped']:.1f}%",
+            *(" / ".join(f"{100 * share:.1f}" for share in case["picked"][method]) for method in methods),
+        ]
+        for case in content["cases"]
+    ]  # fmt: skip
+    return _table(["what is wrong", "bad", "good rows dropped", *methods], rows)
+
+
 def main(names: Sequence[str] | None = None) -> None:
     """Fill in what results there are, or those that are named."""
     tables = {
         "gaussian": ("screening-gaussian", gaussian), "labels": ("screening-labels", labels),
         "small": ("screening-small", small), "images": ("screening-images", images),
         "other-images": ("screening-images-generation", images), "cost": ("screening-cost", cost),
-        "alone": ("screening-images-alone", alone),
+        "alone": ("screening-images-alone", alone), "kinds": ("screening-kinds", kinds),
         "other-alone": ("screening-images-alone-generation", alone),
         "gpu-cost": ("screening-cost-gpu", cost), "gpu-cost-large": ("screening-cost-gpu-large", cost),
     }  # fmt: skip
