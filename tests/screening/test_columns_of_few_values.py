@@ -47,3 +47,16 @@ def test_rows_that_were_spoilt_in_many_such_columns_are_found():
     found = gm.screen(rows, y)
     assert found.kept[bad].mean() < 0.1
     assert found.kept[~bad].mean() > 0.95
+
+
+@pytest.mark.parametrize("form", ["some zeros", "rectified", "rounded"])
+def test_values_that_many_rows_share_do_not_hide_rows_that_were_moved(form):
+    random = np.random.default_rng(0)
+    y = random.integers(0, 10, 4000)
+    bad = random.random(4000) < 0.05
+    rows = 3.0 * random.standard_normal((10, 12))[y] + random.standard_normal((4000, 12))
+    rows[bad, 0] += 14.0
+    if form == "some zeros":
+        rows[~bad & (random.random(4000) < 0.03), 0] = 0.0
+    rows = {"rectified": np.maximum(rows, 0.0), "rounded": np.round(rows, 1)}.get(form, rows)
+    assert gm.screen(rows, y).kept[bad].mean() < 0.05

@@ -79,3 +79,20 @@ def test_the_answer_does_not_depend_on_where_the_origin_is_nor_on_the_units():
     first = gm.screen(rows, y).kept
     moved = gm.screen(1000.0 * rows + 5000.0, y).kept
     assert np.mean(first != moved) < 0.005
+
+
+@pytest.mark.parametrize(("spread", "width"), [(3e-3, 512), (1e-3, 16), (0.0, 16), (0.0, 512)])
+def test_classes_that_are_all_but_points_are_kept(spread, width):
+    random = np.random.default_rng(0)
+    y = random.integers(0, 10, 3000)
+    rows = (3.0 * random.standard_normal((10, width)))[y] + spread * random.standard_normal((3000, width))
+    assert gm.screen(rows.astype(np.float32), y).kept.all()
+
+
+@pytest.mark.parametrize(("columns", "flags"), [(8, 40), (32, 40), (16, 100)])
+def test_rare_flags_are_no_other_scale(columns, flags):
+    random = np.random.default_rng(0)
+    y = random.integers(0, 10, 5000)
+    rows = 3.0 * random.standard_normal((10, columns))[y] + random.standard_normal((5000, columns))
+    flagged = (random.random((5000, flags)) < 0.01).astype(float)
+    assert gm.screen(np.hstack([rows, flagged]), y).kept.mean() > 0.99

@@ -9,6 +9,7 @@ import gmmatch as gm
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.metrics import mmd
 from gmmatch.selectors import _robust
+from gmmatch.selectors.robust_targets import RobustFacts
 
 
 def noisy(n=600, share=0.4, width=2, seed=0):
@@ -63,6 +64,22 @@ def test_where_classes_overlap_picks_have_no_more_wrong_labels_than_the_rows_tha
     careless = gm.Robust(k=0.2, random_state=0).select(rows, given)
     assert careless.provenance["groups"][0]["target"] == "all rows"
     assert wrong[careful.indices].mean() < 0.85 * wrong[careless.indices].mean()
+
+
+def test_excluded_rows_count_in_either_target(monkeypatch):
+    rows, given, _ = overlapping()
+    targets = []
+
+    def recorded(facts):
+        found = of_kept_rows(facts)
+        targets.append(np.stack(list(found.targets.values())))
+        return found
+
+    of_kept_rows = RobustFacts.of_kept_rows
+    monkeypatch.setattr(RobustFacts, "of_kept_rows", recorded)
+    for excluded in ([], np.flatnonzero(rows[:, 7] > 0.5)):
+        gm.Robust(k=100, random_state=0).select(rows, given, exclude=excluded)
+    assert np.linalg.norm(targets[0] - targets[1]) < 0.02 * np.linalg.norm(targets[0])
 
 
 def test_where_classes_lie_apart_or_all_rows_are_taken_the_target_is_that_of_all_rows():

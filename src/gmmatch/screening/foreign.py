@@ -49,8 +49,8 @@ _RARE = 0.25
 CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
-# A kind that differs in about so many columns at most, in which so large a share of the rows has the same value.
-_FEW_COLUMNS, _SHARED = 6, 0.02
+# A kind that differs in so many columns at most, in which so large a share of it has one value, and of the rest too.
+_FEW_COLUMNS, _SHARED = 6, 0.3
 # So many rounds at most, and none after one that moves no more than this share of the rows.
 _ROUNDS, _SETTLED = 8, 5e-4
 # A row stays if it is this many times as likely to be of the rest.
@@ -274,6 +274,11 @@ def _of_few_values(rows: Array, kinds: Indices, asked: Mask) -> Mask:
         if total**2 > _FEW_COLUMNS * float(np.sum(squares**2)):
             continue
         leading = np.argsort(squares)[-_FEW_COLUMNS:]
-        shared = np.array([np.unique(rows[:, column], return_counts=True)[1].max() for column in leading])
-        found[kind] = squares[leading[shared >= _SHARED * len(rows)]].sum() > 0.5 * total
+        shared = [min(_most_common(part[:, column]) for part in (mine, rest)) for column in leading]
+        found[kind] = squares[leading[np.array(shared) >= _SHARED]].sum() > 0.5 * total
     return found
+
+
+def _most_common(values: Vector) -> float:
+    """Return the share of the most common value."""
+    return float(np.unique(values, return_counts=True)[1].max() / len(values))

@@ -23,11 +23,15 @@ _FITTED_ROWS, _FEWEST_ROWS = 4000, 600
 _DIRECTIONS, _FEWEST_COLUMNS = 128, 8
 # As the classes' own scatter has what is sought in it, only directions that are all but empty need any.
 _SHRINKAGE = 1e-3
+# Where classes are all but points, their scatter is what rounding left of float32 sums; typical rows have length 1.
+_ROUNDING = 1e-6
 # The density between the two parts, as a share of that in the smaller one; good rows come in one part, without a dip.
 _DIP = 0.15
 # What the smaller part may tell about the class, in nats: what spoils rows does not ask for it.
 _TOLD = 0.05
 _LEAST_SHARE = 0.02
+# In how many columns rows of one part vary at least, as a share of those in which rows of the other do.
+_AS_MANY = 0.5
 # Parts are sought from these shares of the rows on either side.
 _BEGIN = (0.05, 0.4)
 _STEPS = 30
@@ -46,11 +50,11 @@ def scale_odds(points: Points, given: Indices, used: Mask, contrast: Contrast) -
     mixing = np.random.default_rng(0).standard_normal((len(sample), min(_DIRECTIONS, points.width)))
     sums = sample.T @ (mixing / np.sqrt(len(sample))).astype(np.float32)
     sphere = max(trace(contrast.scatter) / len(contrast.scatter), 1e-30)
-    [slopes] = shrunk_solutions(contrast.scatter, [_SHRINKAGE], sphere, 0.0, sums)
+    [slopes] = shrunk_solutions(contrast.scatter, [_SHRINKAGE], sphere, _ROUNDING, sums)
     classes = Classes(given[fitted], len(contrast.centers), contrast.channel.noise)
     sizes = _log_sizes(sample @ slopes)
     smaller = _smaller_part(sizes, classes)
-    if smaller is None:
+    if smaller is None or not _everywhere(sample, smaller):
         return nothing
     every = _log_sizes(residuals.scored(slopes, np.zeros(slopes.shape[1])))
     return _odds(every, sizes, smaller)
@@ -74,6 +78,17 @@ def _smaller_part(sizes: Vector, classes: Classes) -> Mask | None:
             if dip < deepest and classes.information(mine) < _TOLD:
                 deepest, found = dip, mine
     return found
+
+
+def _everywhere(sample: Block, smaller: Mask) -> bool:
+    """Return whether rows of the smaller part vary in about as many columns as the others do.
+
+    A rare flag makes a row large along any random direction, and is one column all the same.
+    """
+    squares = (sample / np.maximum(sample.std(axis=0), 1e-30)) ** 2
+    columns = squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1e-30)
+    mine, others = float(np.median(columns[smaller])), float(np.median(columns[~smaller]))
+    return min(mine, others) >= _AS_MANY * max(mine, others)
 
 
 def _settled(places: Vector, mine: Mask) -> Mask:

@@ -81,8 +81,8 @@ def screen(
     method : "auto", "contrast", "core" or "none"
         "contrast" drops rows whose label is likely wrong. "core" drops rows far from the densest majority,
         with labels in each class. "auto" is "core" without labels; with labels it is "contrast", and
-        drops rows that are grossly far out, or that differ from every class in one way, as noise or blur
-        make them.
+        drops rows that are grossly far out, that differ from every class in one way, as noise or blur
+        make them, or that vary far more or less than their class does.
     n_modes : int, optional
         For "core": how many clusters the clean rows form. By default one, or as many as hang together.
     tolerance : float

@@ -46,11 +46,11 @@ class RobustFacts:
         The features of the rows numbered ``counted``, where memory allows for it: an array, or a tensor on the
         device that holds the rows.
     own
-        How much each row of ``counted`` counts for its own group if only rows that may be picked do.
+        How much each row of ``counted`` counts for its own group if only kept rows do.
     doubt
         The probability that each row's label is wrong.
     kept_alone
-        Whether the targets are means of such rows alone.
+        Whether the targets are means of kept rows alone.
     """
 
     rows: Rows
@@ -85,7 +85,7 @@ class RobustFacts:
         return expected if expected > float(self.doubt[candidates].mean()) else 0.0
 
     def of_kept_rows(self) -> RobustFacts:
-        """Return the same with each group's own candidates as its target; a group without any keeps its target."""
+        """Return the same with each group's kept rows as its target; a group without any keeps its target."""
         assert self.features is not None and self.targets is not None and self.own is not None
         if self.on_device:
             means = means_on_device(self.values, self.own)
@@ -122,7 +122,7 @@ def robust_facts(rows: Rows, request: Request, screened: Screened, n_frequencies
         values = np.empty((len(counted), width), dtype=np.float32) if fits else None
         means = shared_means(features, among, shares, values)
     targets = {group.label: mean for group, mean in zip(request.groups, means, strict=True)}
-    own = _own_shares(request, kept & open_rows, counted)
+    own = _own_shares(request, kept, open_rows, counted)
     return RobustFacts(rows, kept, bandwidth, counted, features, targets, values, own, screened.doubt)
 
 
@@ -167,12 +167,22 @@ def _shares_of_groups(request: Request, screened: Screened) -> NDArray[np.float3
     return shares
 
 
-def _own_shares(request: Request, candidates: Mask, counted: Indices) -> NDArray[np.float32]:
-    """Return how much each counted row counts for its own group, if only candidates do."""
+def _own_shares(request: Request, kept: Mask, open_rows: Mask, counted: Indices) -> NDArray[np.float32]:
+    """Return how much each counted row counts for its own group, if only kept rows do.
+
+    Of kept rows that cannot be picked some are counted, and stand for the others.
+    """
     found = np.zeros((len(counted), len(request.groups)), dtype=np.float32)
     for number, group in enumerate(request.groups):
-        mine = group.rows[candidates[group.rows]]
-        found[np.searchsorted(counted, mine), number] = request.weights[mine]
+        mine = group.rows[kept[group.rows]]
+        places = np.minimum(np.searchsorted(counted, mine), len(counted) - 1)
+        closed = ~open_rows[mine]
+        present = counted[places] == mine
+        weights = request.weights[mine].astype(np.float64)
+        standing = float(weights[closed & present].sum())
+        if standing > 0.0:
+            weights[closed] *= weights[closed].sum() / standing
+        found[places[present], number] = weights[present]
     return found
 
 
