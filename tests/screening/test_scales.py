@@ -89,10 +89,12 @@ def test_classes_that_are_all_but_points_are_kept(spread, width):
     assert gm.screen(rows.astype(np.float32), y).kept.all()
 
 
-@pytest.mark.parametrize(("columns", "flags"), [(8, 40), (32, 40), (16, 100)])
-def test_rare_flags_are_no_other_scale(columns, flags):
+@pytest.mark.parametrize(
+    ("columns", "flags", "rate"), [(8, 40, 0.01), (32, 40, 0.01), (16, 100, 0.01), (4, 50, 0.02)]
+)
+def test_rare_flags_are_no_other_scale(columns, flags, rate):
     random = np.random.default_rng(0)
     y = random.integers(0, 10, 5000)
     rows = 3.0 * random.standard_normal((10, columns))[y] + random.standard_normal((5000, columns))
-    flagged = (random.random((5000, flags)) < 0.01).astype(float)
+    flagged = (random.random((5000, flags)) < rate).astype(float)
     assert gm.screen(np.hstack([rows, flagged]), y).kept.mean() > 0.99

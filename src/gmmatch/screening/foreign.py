@@ -50,7 +50,7 @@ CLASSES = 5
 _FOLDS = 3
 _SHRINKAGE = 0.02
 # A kind that differs in so many columns at most, in which so large a share of it has one value, and of the rest too.
-_FEW_COLUMNS, _SHARED = 6, 0.3
+_FEW_COLUMNS, SHARED = 6, 0.3
 # So many rounds at most, and none after one that moves no more than this share of the rows.
 _ROUNDS, _SETTLED = 8, 5e-4
 # A row stays if it is this many times as likely to be of the rest.
@@ -274,11 +274,11 @@ def _of_few_values(rows: Array, kinds: Indices, asked: Mask) -> Mask:
         if total**2 > _FEW_COLUMNS * float(np.sum(squares**2)):
             continue
         leading = np.argsort(squares)[-_FEW_COLUMNS:]
-        shared = [min(_most_common(part[:, column]) for part in (mine, rest)) for column in leading]
-        found[kind] = squares[leading[np.array(shared) >= _SHARED]].sum() > 0.5 * total
+        shared = [min(most_common(part[:, column]) for part in (mine, rest)) for column in leading]
+        found[kind] = squares[leading[np.array(shared) >= SHARED]].sum() > 0.5 * total
     return found
 
 
-def _most_common(values: Vector) -> float:
+def most_common(values: Array) -> float:
     """Return the share of the most common value."""
     return float(np.unique(values, return_counts=True)[1].max() / len(values))

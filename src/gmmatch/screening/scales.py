@@ -8,11 +8,14 @@ it, with hardly a row in between.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch.screening.algebra import shrunk_solutions, trace
 from gmmatch.screening.contrast import FEWEST, Contrast
-from gmmatch.screening.foreign import CLASSES, KEEP_ODDS, Classes
+from gmmatch.screening.foreign import CLASSES, KEEP_ODDS, SHARED, Classes, most_common
 from gmmatch.screening.groups import GAP, valley
 from gmmatch.screening.points import Block, Points
 from gmmatch.screening.sampling import spread_sample
@@ -30,8 +33,10 @@ _DIP = 0.15
 # What the smaller part may tell about the class, in nats: what spoils rows does not ask for it.
 _TOLD = 0.05
 _LEAST_SHARE = 0.02
-# In how many columns rows of one part vary at least, as a share of those in which rows of the other do.
-_AS_MANY = 0.5
+# In how many columns rows of the smaller part vary, for one in which the others do.
+_COLUMNS = (0.5, 4.0)
+# Columns in which the parts differ most that are looked at for flags.
+_LEADING = 64
 # Parts are sought from these shares of the rows on either side.
 _BEGIN = (0.05, 0.4)
 _STEPS = 30
@@ -54,7 +59,7 @@ def scale_odds(points: Points, given: Indices, used: Mask, contrast: Contrast) -
     classes = Classes(given[fitted], len(contrast.centers), contrast.channel.noise)
     sizes = _log_sizes(sample @ slopes)
     smaller = _smaller_part(sizes, classes)
-    if smaller is None or not _everywhere(sample, smaller):
+    if smaller is None or not _everywhere(sample, smaller) or _by_flags(points.rows.gather(fitted), smaller):
         return nothing
     every = _log_sizes(residuals.scored(slopes, np.zeros(slopes.shape[1])))
     return _odds(every, sizes, smaller)
@@ -87,8 +92,20 @@ def _everywhere(sample: Block, smaller: Mask) -> bool:
     """
     squares = (sample / np.maximum(sample.std(axis=0), 1e-30)) ** 2
     columns = squares.sum(axis=1) ** 2 / np.maximum((squares**2).sum(axis=1), 1e-30)
-    mine, others = float(np.median(columns[smaller])), float(np.median(columns[~smaller]))
-    return min(mine, others) >= _AS_MANY * max(mine, others)
+    ratio = float(np.median(columns[smaller]) / max(float(np.median(columns[~smaller])), 1e-30))
+    return _COLUMNS[0] <= ratio <= _COLUMNS[1]
+
+
+def _by_flags(rows: NDArray[Any], smaller: Mask) -> bool:
+    """Return whether the parts differ mostly in columns of which each has one value again and again, as flags are."""
+    deviations = np.maximum(rows.std(axis=0, dtype=np.float64), 1e-30)
+    squares = ((rows - rows.mean(axis=0, dtype=np.float64)) / deviations) ** 2
+    differences = np.abs(squares[smaller].mean(axis=0) - squares[~smaller].mean(axis=0))
+    leading = np.argsort(differences)[-_LEADING:]
+    flags = [
+        min(most_common(rows[part, column]) for part in (smaller, ~smaller)) >= SHARED for column in leading
+    ]
+    return bool(differences[leading[flags]].sum() > 0.5 * differences[leading].sum())
 
 
 def _settled(places: Vector, mine: Mask) -> Mask:
