@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -42,6 +43,27 @@ def test_an_error_reaches_the_caller():
     with pytest.raises(KeyError, match="row 3"):
         map_in_order(work, 5, 2)
     assert map_in_order(lambda number: number, 3, 2) == [0, 1, 2]
+
+
+def test_nobody_is_at_work_any_more_when_an_error_arrives():
+    started, failed, at_work = threading.Event(), threading.Event(), []
+
+    def work(number):
+        if number == 0:
+            assert started.wait(10)
+            failed.set()
+            raise KeyError("row 0")
+        at_work.append(number)
+        started.set()
+        assert failed.wait(10)
+        time.sleep(0.05)
+        at_work.remove(number)
+
+    with pytest.raises(KeyError, match="row 0"):
+        map_in_order(work, 50, 2)
+    assert at_work == []
+    time.sleep(0.1)
+    assert at_work == []
 
 
 def run_python(code):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from gmmatch.errors import InvalidInputError
@@ -55,6 +55,9 @@ def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> lis
     Called from within itself, the inner call is done by the thread that makes it: waiting there for
     another thread of the same pool could wait forever, and every core is busy anyway.
 
+    If one fails, its error is raised once no other thread is at work any more: the caller may then take
+    away what they were writing to.
+
     Examples
     --------
     >>> map_in_order(lambda number: number * number, 4, threads=2)
@@ -67,7 +70,16 @@ def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> lis
         pool = _pools[threads] = ThreadPoolExecutor(
             threads, thread_name_prefix="gmmatch", initializer=_mark_thread
         )
-    return list(pool.map(work, range(count)))
+    futures: list[Future[Result]] = []
+    try:
+        for number in range(count):
+            futures.append(pool.submit(work, number))
+        return [future.result() for future in futures]
+    except BaseException:
+        wait([future for future in futures if not future.cancel()])
+        raise
+    finally:
+        futures.clear()  # or an error would hold its own traceback, and all that it refers to, in a circle
 
 
 def _mark_thread() -> None:
