@@ -173,6 +173,19 @@ def test_compare_takes_the_column_of_ids_that_select_takes(table, succeeds, refu
     succeeds("compare", path, "-k", 6, "--methods", "random", "--id-column", "code")
 
 
+def test_ids_that_several_rows_have_are_exported_by_their_places(table, picked, tmp_path, succeeds, refused):
+    codes = [f"batch {i % 4}" for i in range(30)]
+    path = table(code=codes, note=TEXTS, v=list(ROWS))
+    selection, out = picked(path, "--id-column", "code"), tmp_path / "out.parquet"
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", out, "--id-column", "code")
+    assert pq.read_table(out)["note"].to_pylist() == [TEXTS[row] for row in selection.indices]
+    for other in (slice(None, None, -1), slice(1, None)):  # neither the same rows nor as many
+        table(code=codes[other], note=TEXTS[other], v=list(ROWS[other]))
+        line = refused("export", tmp_path / "picks.parquet", path, "-o", out, "--force", "--id-column", "code")
+        assert "'batch" in line and "every id is there once" in line
+    assert len(pq.read_table(out)) == 6
+
+
 def test_export_takes_the_columns_that_select_takes(table, picked, tmp_path, succeeds, refused):
     path = table(id=list(range(500, 530)), code=TEXTS, v=list(ROWS), w=list(OTHER))
     by_code = picked(path, "--embedding-column", "v", "--id-column", "code")

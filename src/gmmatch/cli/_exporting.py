@@ -159,13 +159,26 @@ def matched_rows(selection: Selection, source: BaseSource) -> Indices:
     position: dict[Any, int] = {}
     for row, name in enumerate(known):
         if position.setdefault(name, row) != row:
-            raise InvalidInputError(
-                f"{source.location} has two rows with the id {name!r}, so picks cannot be told apart."
-            )
+            return _at_their_places(selection, source, name)
     missing = [name for name in ids if name not in position]
     if missing:
         raise _mismatch(missing, len(ids), source)
     return np.sort(np.array([position[name] for name in ids], dtype=np.int64))
+
+
+def _at_their_places(selection: Selection, source: BaseSource, repeated: Any) -> Indices:
+    """Return the picks' own row numbers, where ids alone do not tell them apart but all stand where they stood."""
+    import numpy as np
+
+    rows, ids = selection.indices.tolist(), selection.ids
+    assert ids is not None
+    known = list(source.ids)
+    if len(known) != selection.n_rows or [known[row] for row in rows] != ids.tolist():
+        raise InvalidInputError(
+            f"{source.location} has two rows with the id {repeated!r}, and is not what the picks were made from, row "
+            "by row: give that one, or a source in which every id is there once."
+        )
+    return np.sort(np.array(rows, dtype=np.int64))
 
 
 def _row_numbers(ids: Sequence[Any], known: range, source: BaseSource) -> Indices:
