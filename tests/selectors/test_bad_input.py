@@ -141,6 +141,9 @@ def test_messages(method, X, arguments, builtin, message):
         ({"eps": -1}, "eps=-1: expected a finite number of at least 0"),
         ({"max_iter": 0}, "max_iter=0: expected a whole number of at least 1"),
         ({"delta": -1.0}, "delta=-1.0: expected a finite number of at least 0"),
+        ({"normalize": "false"}, "normalize='false': expected True or False"),
+        ({"carry": None}, "carry=None: expected True or False"),
+        ({"replacement": 2}, "replacement=2: expected True or False"),
     ],
 )
 def test_options_of_the_matchings(method, options, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,24 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.labels import Group
 from gmmatch.selected_groups import frozen_ids
 from gmmatch.types import Mask, Vector
+
+
+def check_switches(selector: Any) -> None:
+    """Raise unless every parameter that is on or off is: a text such as "false" would count as on.
+
+    Examples
+    --------
+    >>> import gmmatch as gm
+    >>> check_switches(gm.GMMatching(normalize="false"))
+    Traceback (most recent call last):
+    ...
+    gmmatch.errors.InvalidInputError: normalize='false': expected True or False.
+    """
+    for one in fields(selector):
+        value = getattr(selector, one.name)
+        on_or_off = isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1))
+        if isinstance(one.default, bool) and not on_or_off:
+            raise InvalidInputError(f"{one.name}={value!r}: expected True or False.")
 
 
 def row_masks(include: Any, exclude: Any, n: int) -> tuple[Mask, Mask]:

@@ -24,6 +24,7 @@ from gmmatch.selectors.arguments import (
     check_group_weights,
     check_ids,
     check_included,
+    check_switches,
     class_budgets,
     group_name,
     row_masks,
@@ -205,6 +206,7 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _check_parameters(self) -> None:
         """Raise for parameters that no data could make right."""
         resolve_jobs(self.n_jobs)
+        check_switches(self)
 
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.
