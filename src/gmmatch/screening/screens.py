@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from gmmatch.screening.core import core_screening, leading_axes, robust_center
 from gmmatch.screening.device_points import points_of
 from gmmatch.screening.foreign import foreign_odds
 from gmmatch.screening.heaps import heap_odds
+from gmmatch.screening.points import Points
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.screening.scales import scale_odds
 from gmmatch.types import Indices, Mask, Vector
@@ -39,7 +41,11 @@ _ROWS_PER_DIRECTION = 10
 _CLEAR = 0.45
 # A share of foreign rows up to this one does not bend the models of the classes.
 _BENDS = 0.02
+# How often groups blind to the class are sought: again if many were found, without them.
+_ROUNDS = 2
 _UNCLEAR = "labels not judged: the rows tell too little about their class"
+
+Search = Callable[[Points, Indices, Mask, Contrast], Vector]
 
 ScreenMethod = Literal["auto", "contrast", "core", "none"]
 
@@ -161,6 +167,59 @@ def _core_in_groups(rows: Rows, groups: list[Group], n_modes: int | None, thread
     return Screened(screening, {"screened": "core", "dropped": screening.counts})
 
 
+class _Judged(NamedTuple):
+    """What labels and rows say of each other; whether that is much; the trust in each label and the least that
+    is kept; how foreign each row is, above 0 if it is dropped."""
+
+    contrast: Contrast
+    clear: bool
+    trust: Vector
+    least: float
+    foreign: Vector
+
+
+def _judge(
+    points: Points, codes: Indices, gross: Mask, n_classes: int, seek_foreign: bool, tolerance: float
+) -> _Judged:
+    """Judge labels and seek foreign rows in turn: much that is foreign bends the models of the classes."""
+    foreign = np.full(len(codes), -np.inf)
+    # First what bends the models most; a large heap may be found piece by piece.
+    left: dict[Search, int] = {heap_odds: 3, scale_odds: 2}
+    rounds = _ROUNDS
+    while True:
+        used = ~gross & (foreign <= 0.0)
+        contrast = contrast_labels(points, codes, used, n_classes)
+        clear = contrast.channel.clearness >= _CLEAR
+        trust = np.where(gross, 0.0, contrast.trust(codes)) if clear else np.where(gross, 0.0, 1.0)
+        least = threshold(trust[used], tolerance) if used.any() else 0.5
+        if not seek_foreign:
+            break
+        odds = _first_found(left, points, codes, used, contrast)
+        if odds is not None:
+            foreign = np.maximum(foreign, odds)
+            continue
+        odds = foreign_odds(points, codes, used & (trust >= least), contrast)
+        foreign = np.maximum(foreign, odds)
+        rounds -= 1
+        if not rounds or np.count_nonzero(odds > 0.0) <= _BENDS * len(odds):
+            break
+    return _Judged(contrast, clear, trust, least, foreign)
+
+
+def _first_found(
+    left: dict[Search, int], points: Points, codes: Indices, used: Mask, contrast: Contrast
+) -> Vector | None:
+    """Return the odds of the first search that finds something; one that finds nothing is not made again."""
+    for search in left:
+        if left[search]:
+            left[search] -= 1
+            odds = search(points, codes, used, contrast)
+            if (odds > 0.0).any():
+                return odds
+            left[search] = 0
+    return None
+
+
 def _contrast(
     rows: Rows, groups: list[Group], judged: Indices, method: str, tolerance: float, threads: int
 ) -> Screened:
@@ -175,36 +234,8 @@ def _contrast(
     width = int(np.clip(len(members) // _ROWS_PER_DIRECTION, _LEAST_WIDTH, _WIDTH))
     if rows.n_features > width:
         points = replace(points, axes=leading_axes(rows, center, width).astype(np.float32))
-    foreign = np.full(len(members), -np.inf)
-    # Much that is foreign bends the classes' models: once it is known, they are fitted again without it.
-    rounds, heap_searches, scale_searches = 2, 3, 2
-    while rounds:
-        used = ~gross & (foreign <= 0.0)
-        contrast = contrast_labels(points, codes, used, len(judged))
-        clear = contrast.channel.clearness >= _CLEAR
-        trust = np.where(gross, 0.0, contrast.trust(codes)) if clear else np.where(gross, 0.0, 1.0)
-        least = threshold(trust[used], tolerance) if used.any() else 0.5
-        if method != "auto":
-            break
-        if heap_searches:  # first, as they bend the models most; a large one may be found piece by piece
-            heap_searches -= 1
-            odds = heap_odds(points, codes, used, contrast)
-            if (odds > 0.0).any():
-                foreign = np.maximum(foreign, odds)
-                continue
-            heap_searches = 0
-        if scale_searches:
-            scale_searches -= 1
-            odds = scale_odds(points, codes, used, contrast)
-            if (odds > 0.0).any():
-                foreign = np.maximum(foreign, odds)
-                continue
-            scale_searches = 0
-        odds = foreign_odds(points, codes, used & (trust >= least), contrast)
-        rounds -= 1
-        foreign = np.maximum(foreign, odds)
-        if np.count_nonzero(odds > 0.0) <= _BENDS * len(odds):
-            break
+    found = _judge(points, codes, gross, len(judged), method == "auto", tolerance)
+    contrast, clear, trust, least, foreign = found
     wrong = _log_odds(1.0 - trust) - _log_odds(np.array([1.0 - least]))[0]
     # Rounding aside, a row at the threshold stays.
     wrong = np.where(trust >= least, np.minimum(wrong, 0.0), np.maximum(wrong, 1e-12))
