@@ -181,7 +181,9 @@ def test_ids_that_several_rows_have_are_exported_by_their_places(table, picked, 
     assert pq.read_table(out)["note"].to_pylist() == [TEXTS[row] for row in selection.indices]
     for other in (slice(None, None, -1), slice(1, None)):  # neither the same rows nor as many
         table(code=codes[other], note=TEXTS[other], v=list(ROWS[other]))
-        line = refused("export", tmp_path / "picks.parquet", path, "-o", out, "--force", "--id-column", "code")
+        line = refused(
+            "export", tmp_path / "picks.parquet", path, "-o", out, "--force", "--id-column", "code"
+        )
         assert "'batch" in line and "every id is there once" in line
     assert len(pq.read_table(out)) == 6
 

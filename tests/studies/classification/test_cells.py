@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,13 @@ def test_a_frozen_encoder_sees_every_image_once_and_again_only_those_that_change
         device="cpu",
     )
     np.testing.assert_array_equal(found.train, real(noisy.images, proxies._encoder("pixels:8x8", "cpu")))
+    relabelled = replace(data, human={"other": data.y_train}, fingerprint="of other labels")
+    encoded.clear()
+    proxies.embed_data(
+        relabelled, noisy, spec, proxies.ProxySpec.parse("pixels:8x8"), seed=0, recipe="", cache=Cache(tmp_path),
+        device="cpu",
+    )  # fmt: skip
+    assert encoded == []  # the images are the same ones
 
 
 def test_a_folder_of_images_with_splits(tmp_path: Path) -> None:

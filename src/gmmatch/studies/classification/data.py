@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,11 @@ class ImageData:
     def n_classes(self) -> int:
         """How many classes there are."""
         return int(max(self.y_train.max(), self.y_test.max())) + 1
+
+    @cached_property
+    def images_fingerprint(self) -> str:
+        """A hash of the images alone: what is computed from them holds whatever their labels are."""
+        return _digest([self.x_train, self.x_test])
 
     @property
     def image_size(self) -> int:
@@ -105,13 +110,17 @@ def load_images(
         for key, value in arrays.items()
         if key.startswith("labels_")
     }
+    fingerprint = _digest([x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))])
+    name = _shown(spec, limit, test_limit)
+    return ImageData(name, x_train, y_train, x_test, y_test, human, fingerprint)
+
+
+def _digest(arrays: list[NDArray[Any]]) -> str:
     digest = hashlib.sha256()
-    parts: list[NDArray[Any]] = [x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))]
-    for array in parts:
+    for array in arrays:
         digest.update(str(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
-    name = _shown(spec, limit, test_limit)
-    return ImageData(name, x_train, y_train, x_test, y_test, human, digest.hexdigest()[:12])
+    return digest.hexdigest()[:12]
 
 
 def _shown(spec: str, limit: int | None, test_limit: int | None) -> str:

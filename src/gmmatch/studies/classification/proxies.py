@@ -217,7 +217,7 @@ def _frozen(
     device: str,
 ) -> Embedded:
     encoder = _encoder(proxy.spec, device)
-    key = {"version": VERSION, "data": data.fingerprint, "encoder": encoder.fingerprint}
+    key = {"version": VERSION, "images": data.images_fingerprint, "encoder": encoder.fingerprint}
     clean = cache.get(
         "embeddings",
         key,
