@@ -17,7 +17,7 @@ from gmmatch.studies.classification.explanations import (
     explain,
     explain_pair,
     explain_within,
-    nearest_corruption,
+    nearest_corruptions,
 )
 from gmmatch.studies.classification.pages import study_page
 from gmmatch.studies.classification.paper import paper_blocks
@@ -317,9 +317,24 @@ def test_the_nearest_corruption_is_of_the_same_kind() -> None:
         {},
         {},
     )
-    assert nearest_corruption(both, "label:35%") == "label:40%"
-    assert nearest_corruption(both, "label:25%") == "label:20%"
-    assert nearest_corruption(both, "human:worse") is None
+    assert nearest_corruptions(both, "label:35%") == ["label:40%", "label:20%"]
+    assert nearest_corruptions(both, "label:25%") == ["label:20%", "label:40%"]
+    assert nearest_corruptions(both, "human:worse") == []
+
+
+def test_where_nothing_was_tested_for_a_pair_the_next_corruption_tells() -> None:
+    base = {("base", "herding"): 0.78, ("base", "gm-matching"): 0.76}
+    near, far = (
+        trials(base),
+        trials({**base, ("unit", "herding"): 0.7, ("unit", "gm-matching"): 0.8}, "label:20%"),
+    )
+    cells = Cells([*near["cells"], *far["cells"]])
+    reasons = Results("reasons", "full", {"cells": cells}, {"cells": {}}, {})
+    measured = study({"herding": 0.7, "gm-matching": 0.68})
+    [line] = reason_lines(measured, reasons)
+    assert "Tested under 20% label noise" in line and "turned round by *unit-length rows*" in line
+    [line] = reason_lines(measured, near)
+    assert line.endswith("**No reason was tested for it.**")
 
 
 def test_how_much_is_won_beside_the_papers_range() -> None:

@@ -170,12 +170,13 @@ def explain_within(results: Results, disagreement: Disagreement) -> Explanation 
 
 def explain(reasons: Results, disagreement: Disagreement) -> Explanation | None:
     """Return what the study of reasons tested for a disagreement; None if nothing under such a corruption."""
-    corruption = nearest_corruption(reasons, disagreement.worst.block.setting.corruption)
-    if corruption is None:
-        return None
     pair = disagreement.pair
     start = start_for(disagreement.downstream, disagreement.worst.amount, disagreement.in_domain)
-    return explain_pair(reasons, pair.above, pair.below, corruption, start)
+    for corruption in nearest_corruptions(reasons, disagreement.worst.block.setting.corruption):
+        found = explain_pair(reasons, pair.above, pair.below, corruption, start)
+        if found is not None:
+            return found
+    return None
 
 
 def start_for(downstream: str, amount: str, in_domain: bool = False) -> str:
@@ -199,7 +200,7 @@ def start_for(downstream: str, amount: str, in_domain: bool = False) -> str:
 def explain_pair(
     reasons: Results, above: str, below: str, corruption: str, start: str = BASE
 ) -> Explanation | None:
-    """Return what was tested for a pair of methods under a corruption, from a setting on."""
+    """Return what was tested for a pair of methods under a corruption, from a setting on; None if nothing was."""
     cells = reasons["cells"].where(corruption=corruption)
     first = margin_of(cells.where(setting=start), above, below)
     if first is None:
@@ -209,7 +210,8 @@ def explain_pair(
         margin = margin_of(cells.where(setting=reason.setting), reason.own if above == OWN else above, below)
         if margin is not None:
             tested.append(Trial(reason, margin))
-    return Explanation(f"Tested under {_in_a_sentence(corruption)}", first, tuple(tested))
+    found = Explanation(f"Tested under {_in_a_sentence(corruption)}", first, tuple(tested))
+    return found if tested or found.agrees else None
 
 
 def candidate_reasons(start: str, with_own: bool) -> list[Reason]:
@@ -273,12 +275,12 @@ def _change(begin: Setting, other: Setting) -> str:
     return next(each.label for each in SETTINGS if (each.space, each.downstream) == (other.space, "probe"))
 
 
-def nearest_corruption(reasons: Results, text: str) -> str | None:
-    """Return the corruption of the same kind that reasons were tested under, of the nearest rate."""
+def nearest_corruptions(reasons: Results, text: str) -> list[str]:
+    """Return the corruptions of the same kind that reasons were tested under, that of the nearest rate first."""
     wanted = CorruptionSpec.parse(text)
     known = [CorruptionSpec.parse(each) for each in reasons["cells"].distinct("corruption")]
     same = [each for each in known if (each.kind, each.detail) == (wanted.kind, wanted.detail)]
-    return min(same, key=lambda each: abs(each.rate - wanted.rate)).text if same else None
+    return [each.text for each in sorted(same, key=lambda each: abs(each.rate - wanted.rate))]
 
 
 def control_curve(reasons: Results, setting: str, corruption: str) -> dict[float, float]:
