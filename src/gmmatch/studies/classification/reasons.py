@@ -78,7 +78,7 @@ METHODS = (
 )
 # The paper and we agree that Hard is last, so it needs no reasons; the other is a reason itself.
 ONLY_IN_BASE = ("hard", "gm-matching-all-rows")
-# It takes as long as all others together, and disagrees most where labels are right.
+# A cell of it takes several times as long as one of the others, and it disagrees where few labels are wrong.
 ONLY_WITH_FEW_WRONG = ("optimization",)
 CONTROLS = tuple(f"{CONTROL}{percent}" for percent in (0, 10, 20, 30, 40))
 CONTROLLED = {"corruption": ("label:40%", "human:worse"), "setting": (BASE, "network")}
