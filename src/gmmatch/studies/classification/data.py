@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -55,7 +56,7 @@ class ImageData:
     @cached_property
     def images_fingerprint(self) -> str:
         """A hash of the images alone: what is computed from them holds whatever their labels are."""
-        return _digest([self.x_train, self.x_test])
+        return digest_of([self.x_train, self.x_test])
 
     @property
     def image_size(self) -> int:
@@ -110,12 +111,13 @@ def load_images(
         for key, value in arrays.items()
         if key.startswith("labels_")
     }
-    fingerprint = _digest([x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))])
+    fingerprint = digest_of([x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))])
     name = _shown(spec, limit, test_limit)
     return ImageData(name, x_train, y_train, x_test, y_test, human, fingerprint)
 
 
-def _digest(arrays: list[NDArray[Any]]) -> str:
+def digest_of(arrays: Iterable[NDArray[Any]]) -> str:
+    """Return a hash of arrays and their shapes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(str(array.shape).encode())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.studies.classification.cache import Arrays, Cache
 from gmmatch.studies.classification.corruptions import CorruptionSpec, NoisyImages
-from gmmatch.studies.classification.data import ImageData
+from gmmatch.studies.classification.data import ImageData, digest_of
 from gmmatch.studies.classification.downstream import recipe_named, train_network
 
 IN_DOMAIN = "in-domain"
@@ -63,11 +63,7 @@ class ProxySpec:
         """Return a hash of features that come from files, and nothing for the others."""
         if self.kind != "features":
             return ""
-        digest = hashlib.sha256()
-        for part in load_features(self.spec).values():
-            digest.update(str(part.shape).encode())
-            digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()[:12]
+        return digest_of(load_features(self.spec).values())
 
 
 @dataclass(frozen=True, eq=False)
