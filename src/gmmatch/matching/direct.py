@@ -37,8 +37,12 @@ class Codes:
         sample = rows.gather(np.linspace(0, len(rows) - 1, min(len(rows), 512)).astype(np.int64))
         spread = np.abs(sample - center).mean(axis=0)
         typical = float(spread.mean())
-        # A column that hardly varies must not be blown up by its scale.
-        scale = 1.0 / np.maximum(spread, typical * 1e-3) if typical > 0.0 else np.ones_like(center)
+        # A column that hardly varies must not be blown up by its scale, and no row beyond what float64 holds.
+        scale = (
+            1.0 / np.maximum(spread, max(typical * 1e-3, loops.TINY))
+            if typical > 0.0
+            else np.ones_like(center)
+        )
         codes = np.empty((len(rows), rows.n_features), dtype=np.int8)
         traits = np.empty((len(rows), 4))
 

@@ -51,14 +51,15 @@ def _pick(
     found = np.empty(n, dtype=np.int64)
     every = np.arange(n)
     rounding = 4.0 * s * 2.0**-52
+    least = 4.0 * s * 2.0**-1074
     # Σ of the norms of everything added to a score so far bounds its rounding, per unit of ‖x‖.
-    added = np.sqrt(np.sum(theta * theta))
+    added = np.sqrt(np.sum(theta * theta)) + loops.TINY
     target_norm = np.sqrt(np.sum(target * target))
     for t in range(order.shape[0]):
         floor = -np.inf
         for i in range(n):
             if available[i]:
-                slack[i] = rounding * added * norms[i]
+                slack[i] = rounding * added * (norms[i] + loops.TINY) + least * (t + 1)
                 floor = max(floor, scores[i] - slack[i])
         count = loops.candidates(scores, slack, available, floor, found)
         best = loops.choose(block, every, theta, found, count)

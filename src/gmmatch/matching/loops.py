@@ -18,6 +18,12 @@ CODE_LIMIT = 127
 QUERY_LIMIT = 32767
 # 2^-52: twice the unit roundoff of float64.
 _DOUBLE_ROUNDOFF = 2.0**-52
+# Squares of numbers below this may underflow, so a norm is known up to this much, and a product of numbers
+# that small loses up to _LEAST. Both are far below the rounding of ordinary data.
+TINY = 1e-150
+_LEAST = 2.0**-1074
+# Rows whose largest entry, in the columns' units, is outside this range are not coded: squares stay finite.
+_CODED_RANGE = 1e100
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -42,7 +48,7 @@ def scan_rows(
 ) -> float:
     """Score a chunk of rows in float64, in any order of summation; return the best lower bound."""
     s = theta.shape[0]
-    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * theta_norm
+    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY)
     best = -np.inf
     for i in range(index.shape[0]):
         if not available[i]:
@@ -52,7 +58,7 @@ def scan_rows(
         for j in range(s):
             total += np.float64(row[j]) * theta[j]
         scores[i] = total
-        slack[i] = rounding * norms[i]
+        slack[i] = rounding * (norms[i] + TINY) + 2.0 * s * _LEAST
         best = max(best, total - slack[i])
     return best
 
@@ -84,7 +90,12 @@ def encode_chunk(
         largest = 0.0
         for j in range(s):
             largest = max(largest, abs(scaled[j]))
-        step = largest / CODE_LIMIT if largest > 0.0 else 1.0
+        traits[i, 3] = np.sqrt(norm) + TINY
+        if largest < 1.0 / _CODED_RANGE or largest > _CODED_RANGE:
+            codes[i] = 0
+            traits[i, 0], traits[i, 1], traits[i, 2] = 1.0, largest * np.sqrt(s), 0.0
+            continue
+        step = largest / CODE_LIMIT
         inverse = 1.0 / step
         error, length = 0.0, 0.0
         for j in range(s):
@@ -98,7 +109,6 @@ def encode_chunk(
         traits[i, 0] = step
         traits[i, 1] = np.sqrt(error)
         traits[i, 2] = np.sqrt(length)
-        traits[i, 3] = np.sqrt(norm)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -112,7 +122,7 @@ def quantise_query(
     largest = 0.0
     for j in range(s):
         largest = max(largest, abs(theta[j] / scale[j]))
-    step = largest / limit if largest > 0.0 else 1.0
+    step = max(largest / limit, TINY)
     norm, error = 0.0, 0.0
     for j in range(s):
         value = theta[j] / scale[j]
@@ -120,7 +130,7 @@ def quantise_query(
         query[j] = np.int16(code)
         norm += value * value
         error += (value - code * step) ** 2
-    return step, np.sqrt(norm), np.sqrt(error)
+    return step, np.sqrt(norm) + TINY, np.sqrt(error) + TINY
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -142,7 +152,7 @@ def scan_codes(
     Schwarz; the last term covers the rounding of the exact score itself.
     """
     n, s = codes.shape
-    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * theta_norm
+    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY)
     # The sums alone, for all rows: a loop with nothing else in it is what the compiler vectorises best.
     for i in range(n):
         total = np.int32(0)
@@ -158,6 +168,7 @@ def scan_codes(
         slack[i] = (
             1.000001 * (query_norm * traits[i, 1] + query_error * traits[i, 2])
             + rounding * (traits[i, 3] + traits[i, 2])
+            + 2.0 * s * _LEAST
         )  # fmt: skip
         best = max(best, scores[i] - slack[i])
     return best
@@ -171,10 +182,14 @@ def candidates(
     floor: float,
     found: NDArray[np.int64],
 ) -> int:
-    """Write the rows that may be the best into ``found``, in row order; return how many there are."""
+    """Write the rows that may be the best into ``found``, in row order; return how many there are.
+
+    A row is left out only if it is known to be below the floor: a bound that overflowed to NaN leaves it in.
+    So at least one row is found while any is available.
+    """
     count = 0
     for i in range(scores.shape[0]):
-        if available[i] and scores[i] + slack[i] >= floor:
+        if available[i] and not scores[i] + slack[i] < floor:
             found[count] = i
             count += 1
     return count
