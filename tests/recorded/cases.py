@@ -1,0 +1,562 @@
+"""Inputs and calls whose picks are recorded in ``picks.json``. Only public names are used."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gmmatch as gm
+
+INDEPENDENT = (
+    "Independent batches (carry=False) are drawn and corrected differently on an engine and in memory."
+)
+GIVEN_LABELS = ("forgetting", "grand", "el2n", "optimization")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a case runs: an empty folder of its own, and how many threads (None for what is usual)."""
+
+    folder: Path
+    jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call that returns row numbers; ``needs`` names what it cannot do without."""
+
+    name: str
+    call: Callable[[Place], Any]
+    needs: tuple[str, ...] = ()
+    note: str = ""
+
+    def record(self, place: Place) -> dict[str, Any]:
+        """Make the call and describe its row numbers as the JSON file does."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            order = np.ascontiguousarray(self.call(place), dtype="<i8")
+        found = {
+            "hash": hashlib.sha256(order.tobytes()).hexdigest(),
+            "first": order[:5].tolist(),
+            "k": len(order),
+        }
+        return {**found, "note": self.note} if self.note else found
+
+
+def missing(case: Case) -> str | None:
+    """Return what a case needs and this machine does not have."""
+    for need in case.needs:
+        if need == "cuda":
+            if find_spec("torch") is None:
+                return "torch"
+            import torch
+
+            if not torch.cuda.is_available():
+                return "a CUDA device"
+        elif find_spec(need) is None:
+            return need
+    return None
+
+
+# --- inputs ----------------------------------------------------------------------------------------------------
+
+
+def dense(dtype: Any = np.float64) -> tuple[Any, Any]:
+    """400 rows around one centre, a quarter of them elsewhere."""
+    random = np.random.default_rng(11)
+    rows = random.standard_normal((400, 12)) * np.linspace(0.5, 2.0, 12) + 1.0
+    rows[random.permutation(400)[:100]] += 4.0
+    return rows.astype(dtype), None
+
+
+def labelled(dtype: Any = np.float64) -> tuple[Any, Any]:
+    """360 rows of five unbalanced classes and one class of a single row; a tenth of the labels are wrong."""
+    random = np.random.default_rng(12)
+    true = random.choice(5, 360, p=[0.45, 0.25, 0.15, 0.1, 0.05])
+    rows = random.standard_normal((360, 10)) + 3.0 * np.eye(10)[true] + 0.5
+    labels = np.where(random.random(360) < 0.1, random.integers(0, 5, 360), true)
+    labels[17] = 9
+    return rows.astype(dtype), labels
+
+
+def two_classes() -> tuple[Any, Any]:
+    random = np.random.default_rng(13)
+    labels = random.integers(0, 2, 300)
+    return random.standard_normal((300, 6)) + 2.0 * labels[:, None], labels
+
+
+def lattice() -> tuple[Any, Any]:
+    """300 rows of small whole numbers, many of them equal."""
+    return np.random.default_rng(14).integers(-2, 3, (300, 3)), None
+
+
+def lattice_labelled() -> tuple[Any, Any]:
+    return lattice()[0].astype(np.int16), np.random.default_rng(15).integers(0, 3, 300)
+
+
+def half_lattice() -> tuple[Any, Any]:
+    return lattice()[0].astype(np.float16), None
+
+
+def strided() -> tuple[Any, Any]:
+    """Every second column of every second row, backwards, and read-only."""
+    random = np.random.default_rng(16)
+    rows = np.asfortranarray(random.standard_normal((500, 16)) + 0.5)[::-2, 1::2]
+    rows.flags.writeable = False
+    return rows, random.integers(0, 3, 250)
+
+
+def strided_alone() -> tuple[Any, Any]:
+    return strided()[0], None
+
+
+def with_missing() -> tuple[Any, Any]:
+    """Labels of which some are None."""
+    rows, labels = labelled()
+    found = labels.astype(object)
+    found[::9] = None
+    return rows, found
+
+
+def with_minus_one() -> tuple[Any, Any]:
+    rows, labels = labelled(np.float32)
+    return rows, np.where(np.arange(len(labels)) % 7 == 0, -1, labels)
+
+
+def named() -> tuple[Any, Any]:
+    rows, labels = labelled(np.float32)
+    names = np.array(["zebra", "cat", "dög", "ant", "bee", "", "", "", "", "lone wolf"])
+    return rows, names[labels]
+
+
+def far_from_zero() -> tuple[Any, Any]:
+    rows, labels = labelled()
+    return rows + 1000.0, labels
+
+
+def wide() -> tuple[Any, Any]:
+    """More columns than rows."""
+    random = np.random.default_rng(17)
+    return random.standard_normal((80, 200)).astype(np.float32), random.integers(0, 2, 80)
+
+
+def many() -> tuple[Any, Any]:
+    """600 rows for batches, the rarer ones first."""
+    random = np.random.default_rng(18)
+    rows = random.standard_normal((600, 6)) + 1.0
+    rows[:150] += 3.0
+    return rows, random.integers(0, 2, 600)
+
+
+def many_alone() -> tuple[Any, Any]:
+    return many()[0], None
+
+
+def as_tensor(data: Callable[[], tuple[Any, Any]], dtype: str, device: str = "cpu") -> Callable[[], Any]:
+    """Return the input with its rows as a torch tensor."""
+
+    def made() -> tuple[Any, Any]:
+        import torch
+
+        rows, labels = data()
+        # A copy: torch knows neither negative strides nor read-only memory.
+        tensor = torch.from_numpy(np.array(rows, order="C"))
+        return tensor.to(device=device, dtype=getattr(torch, dtype)), labels
+
+    return made
+
+
+# --- the cases -------------------------------------------------------------------------------------------------
+
+CASES: dict[str, Case] = {}
+
+
+def add(name: str, call: Callable[[Place], Any], needs: tuple[str, ...] = (), note: str = "") -> None:
+    assert name not in CASES, name
+    CASES[name] = Case(name, call, needs, note)
+
+
+def select(
+    name: str,
+    data: Callable[[], tuple[Any, Any]],
+    *,
+    needs: tuple[str, ...] = (),
+    note: str = "",
+    **options: Any,
+) -> None:
+    """Add a call of ``gm.select``."""
+
+    def call(place: Place) -> Any:
+        rows, labels = data()
+        jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
+        return gm.select(rows, **{"y": labels, "random_state": 5, **jobs, **options}).order
+
+    add(name, call, needs, note)
+
+
+def _model_options(method: str, n: int) -> dict[str, Any]:
+    """What the methods that learn from labels take in place of them."""
+    random = np.random.default_rng(19)
+    if method == "optimization":
+        return {"vectors": random.standard_normal((n, 4))}
+    return {"scores": random.integers(0, 40, n)} if method in GIVEN_LABELS else {}
+
+
+def _every_method() -> None:
+    for method in gm.methods():
+        torch = ("torch",) if method in ("forgetting", "grand", "el2n") else ()
+        select(f"{method}/dense", dense, k=60, method=method, **_model_options(method, 400))
+        select(f"{method}/labelled", labelled, k=70, method=method, needs=torch)
+        select(f"{method}/balanced", two_classes, k=0.2, method=method, needs=torch, per_class="balanced")
+        select(
+            f"{method}/float32",
+            lambda: dense(np.float32),
+            k="10%",
+            method=method,
+            **_model_options(method, 400),
+        )
+        select(f"{method}/lattice", lattice, k=50, method=method, **_model_options(method, 300))
+        select(
+            f"{method}/include and exclude", labelled, k=60, method=method, needs=torch,
+            include=[3, 201, 102], exclude=np.arange(0, 360, 5)[1:],
+            sample_weight=np.random.default_rng(20).integers(1, 4, 360).astype(float),
+            per_class=None,
+        )  # fmt: skip
+    select("optimization/projected", labelled, k=70, method="optimization", memory_limit=20_000)
+    for center in ("coordinate-median", "geometric-median"):
+        for method in ("easy", "hard", "moderate"):
+            select(f"{method}/{center}", labelled, k=50, method=method, center=center)
+    select(
+        "self-supervised/clusters", dense, k=40, method="self-supervised", n_clusters=4, preprocess=["unit"]
+    )
+    for screen in ("contrast", "core", "none"):
+        select(f"robust/screen {screen}", labelled, k=60, method="robust", screen=screen)
+    select("robust/two classes", two_classes, k=60, method="robust")
+    select("random/replacement", dense, k=500, method="random", replacement=True)
+    select("el2n/no hidden layer", two_classes, k=40, method="el2n", hidden=0, runs=2, needs=("torch",))
+    select("grand/last layer", two_classes, k=40, method="grand", parameters="last-layer", needs=("torch",))
+
+
+def _every_input() -> None:
+    for method in ("gm-matching", "herding", "moderate"):
+        for dtype in (np.float16, np.float32):
+            name = np.dtype(dtype).name
+            select(f"{method}/{name} rows", lambda dtype=dtype: dense(dtype), k=80, method=method)
+            select(f"{method}/{name} labelled", lambda dtype=dtype: labelled(dtype), k=80, method=method)
+        for dtype in ("bfloat16", "float32"):
+            data = as_tensor(labelled, dtype)
+            select(f"{method}/{dtype} tensor", data, k=80, method=method, needs=("torch",))
+        for data in (
+            strided, strided_alone, lattice_labelled, half_lattice, named, with_missing, with_minus_one,
+            far_from_zero, wide,
+        ):  # fmt: skip
+            select(f"{method}/{data.__name__.replace('_', ' ')}", data, k=40, method=method)
+        select(f"{method}/unlabeled group", with_missing, k=60, method=method, unlabeled="group")
+        select(
+            f"{method}/class counts", named, method=method, per_class={"cat": 9, "zebra": 0.1, "lone wolf": 1}
+        )
+        select(f"{method}/labels ignored", labelled, k=40, method=method, per_class=None)
+        select(f"{method}/share of what is left", labelled, k=0.3, method=method, exclude=np.arange(0, 90))
+    select("kernel-herding/strided", strided, k=40, method="kernel-herding")
+    select("kernel-herding/bfloat16 tensor", as_tensor(labelled, "bfloat16"), k=50, method="kernel-herding",
+           needs=("torch",))  # fmt: skip
+    select("robust/bfloat16 tensor", as_tensor(labelled, "bfloat16"), k=50, method="robust", needs=("torch",))
+    select("robust/missing labels", with_missing, k=50, method="robust", unlabeled="group")
+
+
+def _every_option() -> None:
+    options: dict[str, dict[str, Any]] = {
+        "start zero": {"start": "zero"},
+        "replacement": {"replacement": True},
+        "normalize": {"normalize": True},
+        "unit target": {"normalize": True, "unit_target": True},
+        "centred and scaled": {"preprocess": ["center", "scale"]},
+        "principal axes": {"preprocess": ["pca:4"]},
+        "unit rows": {"preprocess": "unit"},
+        "batches": {"batches": 4},
+        "independent batches": {"batches": 4, "carry": False, "k": 200, "note": INDEPENDENT},
+        "batches of few picks": {"batches": 50},
+        "include": {"include": [7, 300, 21], "exclude": np.arange(100, 200)},
+        "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},
+    }
+    for name, given in options.items():
+        for method in ("gm-matching", "herding"):
+            select(f"{method}/{name}", labelled, **{"k": 72, "method": method, **given})
+    for strategy in ("direct", "coded", "gram"):
+        for data in (dense, labelled, lattice, half_lattice):
+            select(f"strategy {strategy}/{data.__name__.replace('_', ' ')}", data, k=64, strategy=strategy)
+        select(f"strategy {strategy}/replacement", lattice, k=64, strategy=strategy, replacement=True)
+        select(f"strategy {strategy}/batches", many_alone, k=64, strategy=strategy, batches=3)
+    median = {"method": "gm-matching", "k": 60}
+    select("gm-matching/median of half the rows", dense, **median, median_fraction=0.5)
+    select("gm-matching/smoothed median", dense, **median, delta=0.1)
+    select("gm-matching/exact median", dense, **median, eps=1e-13)
+    select(
+        "moment-matching/coordinate median",
+        labelled,
+        k=60,
+        method="moment-matching",
+        target="coordinate-median",
+    )
+    select("gm-matching/many batches", many, k=120, batches=5)
+    for batches in (2, 5):
+        for name, data in (("labelled", many), ("alone", many_alone)):
+            select(
+                f"independent batches {batches}/{name}",
+                data,
+                k=240,
+                batches=batches,
+                carry=False,
+                note=INDEPENDENT,
+            )
+    select("independent batches/replacement", many_alone, k=240, batches=4, carry=False, replacement=True,
+           start="zero", note=INDEPENDENT)  # fmt: skip
+
+    def fitted(place: Place) -> Any:
+        rows, labels = labelled()
+        return gm.GMMatching(k=50, random_state=1, n_jobs=place.jobs or -1).fit(rows, labels).selection_.order
+
+    def near_the_median(place: Place) -> Any:
+        rows, _ = dense()
+        point = gm.geometric_median(rows, n_jobs=place.jobs or -1).point
+        return np.argsort(np.square(rows - point).sum(axis=1), kind="stable")
+
+    def near_the_weighted_median(place: Place) -> Any:
+        rows, _ = dense(np.float16)
+        weights = np.random.default_rng(22).random(len(rows))
+        found = gm.geometric_median(
+            rows, sample_weight=weights, init="mean", accelerate=False, n_jobs=place.jobs or -1
+        )
+        return np.argsort(np.square(rows.astype(float) - found.point).sum(axis=1), kind="stable")
+
+    add("estimator/fit", fitted)
+    add("geometric median/rows by distance", near_the_median)
+    add("geometric median/weighted", near_the_weighted_median)
+    add("screen/labelled", lambda place: np.flatnonzero(gm.screen(*labelled()).kept))
+    add("screen/dense", lambda place: np.flatnonzero(gm.screen(dense()[0]).kept))
+
+
+def _every_kernel() -> None:
+    kernels: dict[str, Any] = {
+        "rbf": "rbf",
+        "laplacian": "laplacian",
+        "polynomial": "polynomial",
+        "rbf of width 2": gm.RBF(2.0),
+    }
+    for name, kernel in kernels.items():
+        for method in ("gm-matching", "kernel-herding"):
+            for data in (dense, labelled):
+                select(f"{method}/{name} {data.__name__}", data, k=50, method=method, kernel=kernel)
+            options = {"k": 40, "method": method, "kernel": kernel}
+            select(f"{method}/{name} replacement", lattice, **options, replacement=True)
+            select(f"{method}/{name} batches", dense, **options, batches=3)
+            select(f"{method}/{name} include", labelled, **options, include=[7, 300, 21], start="zero")
+    select("gm-matching/rbf unit target", labelled, k=40, kernel="rbf", unit_target=True)
+    select("gm-matching/rbf half the rows", dense, k=40, kernel="rbf", median_fraction=0.5)
+    for approximation in ("nystroem", "fourier"):
+        for method in ("gm-matching", "kernel-herding"):
+            options = {"method": method, "kernel": "rbf", "approximation": approximation, "n_components": 24}
+            select(f"{method}/{approximation}", labelled, k=50, **options)
+    select("kernel-herding/nystroem independent", many_alone, k=160, method="kernel-herding",
+           approximation="nystroem", n_components=24, batches=4, carry=False, note=INDEPENDENT)  # fmt: skip
+
+
+# --- rows in files ---------------------------------------------------------------------------------------------
+
+
+def make_store(path: Path, dtype: str = "float32") -> Path:
+    """Write the 600 rows into a store of six files."""
+    from gmmatch.embeddings import StoreWriter
+
+    rows, labels = many()
+    settings: dict[str, Any] = {"encoder": "made", "encoder_fingerprint": "1", "rows_per_shard": 100}
+    with StoreWriter(path, dtype=dtype, **settings) as writer:
+        writer.append(rows.astype(dtype), ids=[f"row-{i}" for i in range(len(rows))], labels=labels.tolist())
+        writer.finish()
+    return path
+
+
+def command(*arguments: object) -> None:
+    """Run the ``gmmatch`` command in this process."""
+    from gmmatch.cli import main
+
+    before, said = sys.argv, io.StringIO()
+    sys.argv = ["gmmatch", *map(str, arguments)]
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            main()
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise RuntimeError(f"{' '.join(sys.argv)} failed: {said.getvalue()}") from None
+    finally:
+        sys.argv = before
+
+
+def from_store(name: str, *, labels: bool = True, dtype: str = "float32", **options: Any) -> None:
+    """Add a call of ``gm.select`` on the rows of a store."""
+    note = options.pop("note", "")
+
+    def call(place: Place) -> Any:
+        from gmmatch.embeddings import open_store
+
+        store = open_store(make_store(place.folder / "x.emb", dtype))
+        jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
+        y = store.labels if labels else None
+        return gm.select(store.as_array(), **{"y": y, "random_state": 5, **jobs, **options}).order
+
+    add(f"store/{name}", call, note=note)
+
+
+def by_command(
+    name: str, *arguments: object, source: str = "store", needs: tuple[str, ...] = (), note: str = ""
+) -> None:
+    """Add a call of ``gmmatch select`` on a store, or on one file of vectors."""
+
+    def call(place: Place) -> Any:
+        path = place.folder / "x.npy"
+        if source == "store":
+            path = make_store(place.folder / "x.emb")
+        else:
+            np.save(path, many()[0])
+        picks = place.folder / "picks.json"
+        command("select", path, "-o", picks, *arguments)
+        return gm.Selection.load(picks).order
+
+    add(name, call, needs, note)
+
+
+def _rows_in_files() -> None:
+    for method in gm.methods():
+        from_store(method, k=60, method=method)
+    from_store("float16", k=60, dtype="float16")
+    from_store("no labels", k=60, labels=False)
+    from_store("little memory", k=120, memory_limit=6_000)
+    from_store("little memory no labels", k=120, labels=False, memory_limit=10_000)
+    from_store("little memory herding", k=120, dtype="float16", method="herding", memory_limit=6_000)
+    from_store("batches", k=120, batches=4)
+    from_store("independent batches", k=240, batches=4, carry=False, note=INDEPENDENT)
+    from_store("preprocess", k=60, preprocess=["center", "pca:3", "unit"])
+    from_store("rbf", k=60, kernel="rbf")
+    by_command("command/store", "-k", 60)
+    by_command("command/memory", "-k", "10%", "--memory", "240MB", "--labels", "none")
+    by_command("command/balanced", "-k", 60, "--per-class", "balanced", "--seed", 3, "-m", "herding")
+    by_command("command/file", "-k", 60, "-m", "kernel-herding", "--set", "start=zero", source="file")
+    for engine in ("local", "ray"):
+        needs = ("ray",) if engine == "ray" else ()
+        on = ("--engine", engine, "--workers", 2)
+        by_command(f"{engine} engine/store", "-k", 60, *on, needs=needs)
+        by_command(f"{engine} engine/file", "-k", 60, *on, source="file", needs=needs)
+        by_command(
+            f"{engine} engine/herding", "-k", 60, *on, "-m", "herding", "--set", "start=zero", needs=needs
+        )
+        by_command(
+            f"{engine} engine/unit rows", "-k", 60, *on, "--set", "normalize=true", "--set", "unit_target=true",
+            "--per-class", "balanced", needs=needs,
+        )  # fmt: skip
+        for batches in (2, 5):
+            more = ("-k", 240, *on, "--set", f"batches={batches}")
+            by_command(f"{engine} engine/batches {batches}", *more, needs=needs, note=INDEPENDENT)
+            by_command(
+                f"{engine} engine/batches {batches} file", *more, needs=needs, note=INDEPENDENT, source="file"
+            )
+
+
+# --- on a GPU --------------------------------------------------------------------------------------------------
+
+
+def _on_cuda() -> None:
+    def cuda(name: str, data: Callable[[], Any], dtype: str = "float32", **options: Any) -> None:
+        select(f"cuda/{name}", as_tensor(data, dtype, "cuda"), needs=("torch", "cuda"), **options)
+
+    for method in gm.methods():
+        cuda(f"{method} dense", dense, k=60, method=method, **_model_options(method, 400))
+        cuda(f"{method} labelled", labelled, k=70, method=method)
+    for method in ("gm-matching", "herding"):
+        for dtype in ("float64", "float16", "bfloat16"):
+            cuda(f"{method} {dtype}", dense, dtype, k=60, method=method)
+            cuda(f"{method} {dtype} labelled", labelled, dtype, k=70, method=method)
+        cuda(f"{method} lattice", lattice, k=50, method=method)
+        cuda(f"{method} missing labels", with_missing, k=50, method=method)
+        for name, given in {
+            "start zero": {"start": "zero"},
+            "replacement": {"replacement": True},
+            "unit target": {"normalize": True, "unit_target": True},
+            "preprocess": {"preprocess": ["center", "scale", "pca:4"]},
+            "batches": {"batches": 4},
+            "independent batches": {"batches": 4, "carry": False, "k": 200, "note": INDEPENDENT},
+            "include": {"include": [7, 300, 21]},
+            "exclude": {"exclude": np.arange(100, 200)},
+            "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},
+        }.items():
+            cuda(f"{method} {name}", labelled, **{"k": 72, "method": method, **given})
+    for kernel in ("rbf", "laplacian", "polynomial"):
+        for method in ("gm-matching", "kernel-herding"):
+            cuda(f"{method} {kernel} dense", dense, k=50, method=method, kernel=kernel)
+            cuda(f"{method} {kernel} labelled", labelled, k=50, method=method, kernel=kernel)
+            cuda(
+                f"{method} {kernel} replacement",
+                lattice,
+                k=40,
+                method=method,
+                kernel=kernel,
+                replacement=True,
+            )
+
+
+_every_method()
+_every_input()
+_every_option()
+_every_kernel()
+_rows_in_files()
+_on_cuda()
+
+
+# --- a Ray cluster ---------------------------------------------------------------------------------------------
+
+# Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
+_RAY_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@contextlib.contextmanager
+def ray_cluster() -> Iterator[None]:
+    """Hold a cluster of two CPUs on this machine, which the Ray engine then uses."""
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="gm")  # short: the names of sockets have a limit
+    before = {name: os.environ.get(name) for name in _RAY_SETTINGS}
+    os.environ.update(_RAY_SETTINGS)
+    try:
+        ray.init(
+            address="local", num_cpus=2, num_gpus=0, object_store_memory=80_000_000, include_dashboard=False,
+            log_to_driver=False, logging_level="ERROR", _temp_dir=folder,
+        )  # fmt: skip
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
