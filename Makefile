@@ -45,9 +45,9 @@ clean: ## Remove whatever the targets above have made
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.
-.venv/.installed-%: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.installed-%: pyproject.toml paper/pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing gmmatch with the extras $(subst -,$(comma) ,$*) ..."
-	$(INSTALL) -e ".[$(subst -,$(comma),$*)]"
+	$(INSTALL) -e ".[$(subst -,$(comma),$*)]" -e ./paper
 	@touch $@
 
 .venv/bin/python:

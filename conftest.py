@@ -6,7 +6,14 @@ import os
 from importlib.util import find_spec
 
 # The kernels' modules need Triton, which comes with torch for CUDA.
-collect_ignore_glob = [] if find_spec("triton") else ["src/gmmatch/gpu/*_kernels.py"]
+collect_ignore_glob = (
+    []
+    if find_spec("triton")
+    else [
+        "src/gmmatch/backends/cuda/*_kernels.py",
+        "paper/src/gmmatch_paper/training/networks/norm_kernels.py",
+    ]
+)
 
 # The same cases on every machine, so that a failure means a change; HYPOTHESIS_PROFILE=search draws new ones.
 # A busy machine is slow, which is no failure.

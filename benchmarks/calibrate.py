@@ -13,8 +13,8 @@ from gmmatch.matching import cost
 from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.matching.direct import Codes
 from gmmatch.matching.engine import match
-from gmmatch.parallel import available_cores
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import available_cores
+from gmmatch.rows.rows import Rows
 
 NAME = "calibrate"
 _GRID = (

@@ -140,7 +140,7 @@ def ray_nodes(count: int) -> Iterator[None]:
 
 def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, dict[str, Any]]:
     """Select once, and return the selection with its timings, bytes and memory."""
-    from gmmatch.engines import select_on
+    from gmmatch.backends.cluster import select_on
 
     watch: list[Watch] = []
     ends: dict[int, float] = {}
@@ -209,7 +209,7 @@ def _counted(found: Any, clock: Clock) -> dict[str, Any]:
 
 def in_turn(paths: list[Path], labels: Any, k: Any, workers: int, repeats: int) -> tuple[Any, ...]:
     """Measure both engines in turn; return their picks, all of their runs, and the seconds to start Ray's nodes."""
-    from gmmatch.engines import LocalEngine, RayEngine
+    from gmmatch.backends.cluster import LocalEngine, RayEngine
 
     runs: dict[str, list[dict[str, Any]]] = {"local": [], "ray": []}
     picks, starts = {}, []
@@ -229,7 +229,7 @@ def in_turn(paths: list[Path], labels: Any, k: Any, workers: int, repeats: int) 
 
 def seconds_per_call(paths: list[Path], workers: int) -> float:
     """Return the median time that it takes to ask all workers for next to nothing, through Ray."""
-    from gmmatch.engines import RayEngine, select_on
+    from gmmatch.backends.cluster import RayEngine, select_on
 
     times: list[float] = []
     with ray_nodes(workers):
@@ -251,7 +251,7 @@ def seconds_per_call(paths: list[Path], workers: int) -> float:
 
 def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repeats: int) -> dict[str, Any]:
     """Measure both engines on the same rows, with and without labels, and the local one on other sizes."""
-    from gmmatch.engines import LocalEngine
+    from gmmatch.backends.cluster import LocalEngine
 
     cases, checks, starts, places = [], [], [], []
     with tempfile.TemporaryDirectory() as name:

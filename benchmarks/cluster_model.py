@@ -64,7 +64,7 @@ def extrapolated(
     result: Mapping[str, Any], *, rows: int, features: int, share: float, machines: int, cores: int
 ) -> dict[str, Any]:
     """Return what the model says about a larger job, from the unlabelled case."""
-    from gmmatch.engines.batching import batch_counts, stages
+    from gmmatch.backends.cluster.batching import batch_counts, stages
 
     case, k = result["cases"][0], int(rows * share)
     per_number = constants(case["local"], result["rows"], result["features"])

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from gmmatch.training.diffusion import FAST, DiffusionRecipe, train_diffusion
-from gmmatch.training.diffusion_execution import execution_on
-from gmmatch.training.diffusion_sampling import sample_images
-from gmmatch.training.networks.unet import UNet
+from gmmatch_paper.training.diffusion import FAST, DiffusionRecipe, train_diffusion
+from gmmatch_paper.training.diffusion_execution import execution_on
+from gmmatch_paper.training.diffusion_sampling import sample_images
+from gmmatch_paper.training.networks.unet import UNet
 
 
 def seconds_of(work: Callable[[], object], repeats: int, device: str) -> float:

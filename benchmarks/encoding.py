@@ -24,7 +24,7 @@ from benchmarks.report import Ratio, Report
 from benchmarks.timing import side_by_side, timed
 from gmmatch.data import Source, open_source
 from gmmatch.data.source import Batch
-from gmmatch.embedding_run import embed
+from gmmatch.embeddings.run import embed
 from gmmatch.encoders import TransformersEncoder
 
 BAR = 0.8

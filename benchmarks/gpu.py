@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gmmatch.gpu.groups import DeviceGroups
-from gmmatch.gpu.medians import grouped_medians
-from gmmatch.gpu.picks import grouped_picks
+from gmmatch.backends.cuda.groups import DeviceGroups
+from gmmatch.backends.cuda.medians import grouped_medians
+from gmmatch.backends.cuda.picks import grouped_picks
 from gmmatch.matching.reference import reference_picks
 
 GROUPS, ROWS, COLUMNS, PICKS = 1000, 1280, 512, 128

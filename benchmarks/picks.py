@@ -14,8 +14,8 @@ from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
 from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.matching.engine import match
-from gmmatch.parallel import available_cores
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import available_cores
+from gmmatch.rows.rows import Rows
 
 NAME = "picks"
 _STRATEGIES = ("auto", "direct", "coded", "gram")

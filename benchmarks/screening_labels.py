@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 import gmmatch as gm
 from benchmarks import machine
-from gmmatch.corruption.labels import SymmetricNoise
-from gmmatch.training.probe import fit_linear_probe
+from gmmatch_paper.corruption.labels import SymmetricNoise
+from gmmatch_paper.training.probe import fit_linear_probe
 
 STRENGTH = 0.03
 OTHERS = ("random", "herding", "gm-matching")

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from gmmatch.training.images import put_images
-from gmmatch.training.loop import train
-from gmmatch.training.recipes import FAST
+from gmmatch_paper.training.images import put_images
+from gmmatch_paper.training.loop import train
+from gmmatch_paper.training.recipes import FAST
 
 
 def main() -> None:

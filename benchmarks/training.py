@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from gmmatch.training.evaluation import accuracy
-from gmmatch.training.gradients import el2n_scores, grand_scores
-from gmmatch.training.images import Images, put_images
-from gmmatch.training.loop import train
-from gmmatch.training.networks import build_network
-from gmmatch.training.recipes import FAST, FAST_ADAMW
+from gmmatch.dynamics.gradients import el2n_scores, grand_scores
+from gmmatch_paper.training.evaluation import accuracy
+from gmmatch_paper.training.images import Images, put_images
+from gmmatch_paper.training.loop import train
+from gmmatch_paper.training.networks import build_network
+from gmmatch_paper.training.recipes import FAST, FAST_ADAMW
 
 NETWORKS = ("resnet50", "vgg16", "shufflenetv2", "senet18", "senet50", "efficientnet-b0", "vit-s")
 SECTIONS = ("full", "throughput", "networks", "scores")

@@ -13,8 +13,8 @@ from benchmarks import data
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import side_by_side
 from gmmatch.median.passes import evaluate
-from gmmatch.parallel import available_cores
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import available_cores
+from gmmatch.rows.rows import Rows
 
 NAME = "weiszfeld-pass"
 

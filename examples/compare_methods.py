@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 import gmmatch as gm
-from gmmatch.corruption import SymmetricNoise
+from gmmatch_paper.corruption import SymmetricNoise
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X / 16, y, test_size=0.3, random_state=0, stratify=y)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import gmmatch as gm
-from gmmatch.corruption import ImageCorruption
+from gmmatch_paper.corruption import ImageCorruption
 
 digits = load_digits()
 images = (digits.images / 16).astype(np.float32)

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gmmatch as gm
-from gmmatch.corruption import GrossCorruption
+from gmmatch_paper.corruption import GrossCorruption
 
 clean = np.random.default_rng(0).normal(size=(1000, 2))
 bad = GrossCorruption(rate=0.4, adversary="far-cluster", seed=0).apply(clean)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import gmmatch as gm
-from gmmatch.corruption import SymmetricNoise
+from gmmatch_paper.corruption import SymmetricNoise
 
 digits = load_digits()
 X = digits.data

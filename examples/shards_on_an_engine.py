@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gmmatch.engines import LocalEngine, open_shards, select_on
+from gmmatch.backends.cluster import LocalEngine, open_shards, select_on
 
 folder = tempfile.TemporaryDirectory()
 random = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import torch
 from sklearn.datasets import load_digits
 
 import gmmatch as gm
-from gmmatch.corruption import SymmetricNoise
+from gmmatch_paper.corruption import SymmetricNoise
 
 X, y = load_digits(return_X_y=True)
 noisy = SymmetricNoise(rate=0.2, seed=0).apply(y)

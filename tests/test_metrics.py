@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 
 from gmmatch import metrics
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
+from gmmatch.kernels.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
 
 
 def sample(n: int, s: int = 4, seed: int = 0) -> np.ndarray:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import gmmatch as gm
-from gmmatch.corruption import SymmetricNoise
-from gmmatch.studies import style
+from gmmatch_paper.corruption import SymmetricNoise
+from gmmatch_paper.studies import style
 
 DOCS = Path(__file__).parents[1]
 IMAGES, RESULTS = DOCS / "images" / "methods", DOCS / "results" / "methods.json"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
-    "Dynamics": "gmmatch.training.dynamics",
+    "Dynamics": "gmmatch.dynamics.recorder",
     "EL2N": "gmmatch.selectors._el2n",
     "Easy": "gmmatch.selectors._easy",
     "Forgetting": "gmmatch.selectors._forgetting",
@@ -21,17 +21,17 @@ _WHERE = {
     "Hard": "gmmatch.selectors._hard",
     "Herding": "gmmatch.selectors._herding",
     "KernelHerding": "gmmatch.selectors._kernel_herding",
-    "Laplacian": "gmmatch.kernels",
-    "Linear": "gmmatch.kernels",
+    "Laplacian": "gmmatch.kernels.kernels",
+    "Linear": "gmmatch.kernels.kernels",
     "Moderate": "gmmatch.selectors._moderate",
     "MomentMatching": "gmmatch.selectors.moment_matching",
     "Optimization": "gmmatch.selectors._optimization",
-    "Polynomial": "gmmatch.kernels",
-    "RBF": "gmmatch.kernels",
+    "Polynomial": "gmmatch.kernels.kernels",
+    "RBF": "gmmatch.kernels.kernels",
     "Random": "gmmatch.selectors._random",
     "Robust": "gmmatch.selectors._robust",
     "Screening": "gmmatch.screening.result",
-    "Selection": "gmmatch.selection",
+    "Selection": "gmmatch.selection.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
     "errors": "",
     "geometric_median": "gmmatch.median",
@@ -40,19 +40,19 @@ _WHERE = {
     "metrics": "",
     "screen": "gmmatch.screening.screens",
     "select": "gmmatch.selectors.registry",
-    "theory": "",
 }
 
 __all__ = sorted([*_WHERE, "__version__"])
 
 if TYPE_CHECKING:
-    from gmmatch import errors, metrics, theory
+    from gmmatch import errors, metrics
+    from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.errors import GMMatchError
-    from gmmatch.kernels import RBF, Laplacian, Linear, Polynomial
+    from gmmatch.kernels.kernels import RBF, Laplacian, Linear, Polynomial
     from gmmatch.median import geometric_median
     from gmmatch.screening.result import Screening
     from gmmatch.screening.screens import screen
-    from gmmatch.selection import Selection
+    from gmmatch.selection.selection import Selection
     from gmmatch.selectors._easy import Easy
     from gmmatch.selectors._el2n import EL2N
     from gmmatch.selectors._forgetting import Forgetting
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from gmmatch.selectors._self_supervised import SelfSupervised
     from gmmatch.selectors.moment_matching import MomentMatching
     from gmmatch.selectors.registry import method_class, methods, select
-    from gmmatch.training.dynamics import Dynamics
 
 
 def __getattr__(name: str) -> Any:

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows import Rows
-from gmmatch.scaled_distances import typical_row
+from gmmatch.kernels.distances import typical_row
+from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
+from gmmatch.rows.checks import check_rows
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Mask, Matrix, Vector
-from gmmatch.validation import check_rows
 
 __all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
 
@@ -79,7 +79,7 @@ def mmd(
     A, B : arrays of shape (n, s) and (m, s)
         The picks and the reference.
     kernel : Kernel, name, or (name, parameters)
-        See :func:`gmmatch.kernels.resolve_kernel`.
+        See :func:`gmmatch.kernels.kernels.resolve_kernel`.
     bandwidth : float or "median"
         Length of an "rbf" or "laplacian" given by name alone. "median" is the median distance within
         ``B``, the reference, so that several subsets are measured on one scale.

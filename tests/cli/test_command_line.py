@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import gmmatch
 from gmmatch.cli import COMMANDS, build_app, main
-from gmmatch.cli._group import CommandFiles, CommandGroup
+from gmmatch.cli.io.group import CommandFiles, CommandGroup
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
 FOLDER = Path(gmmatch.__file__).parent / "cli"

@@ -13,7 +13,15 @@ from typer.testing import CliRunner
 import gmmatch
 from gmmatch.cli import build_app
 from gmmatch.cli import demo as command_module
-from gmmatch.demo import CONTENDERS, NoisyDigits, compare, measure, noisy_digits, pick, steps
+from gmmatch.cli.io.demo_comparison import (
+    CONTENDERS,
+    NoisyDigits,
+    compare,
+    measure,
+    noisy_digits,
+    pick,
+    steps,
+)
 from gmmatch.errors import InvalidInputError
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "results" / "demo.json"
@@ -47,7 +55,7 @@ def computed(monkeypatch, one_seed) -> dict:
         assert list(seeds) == [0]
         return one_seed
 
-    monkeypatch.setattr("gmmatch.demo.compare", stand_in)
+    monkeypatch.setattr("gmmatch.cli.io.demo_comparison.compare", stand_in)
     return one_seed
 
 
@@ -163,7 +171,9 @@ def test_the_picture_is_written_where_asked_and_nothing_beside_it(tmp_path, comp
 
 @pytest.mark.parametrize(("path", "wrong"), [("map.bmp", ".png"), ("missing/map.png", "no folder")])
 def test_a_picture_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, path, wrong):
-    monkeypatch.setattr("gmmatch.demo.compare", lambda *_, **__: pytest.fail("worked first"))
+    monkeypatch.setattr(
+        "gmmatch.cli.io.demo_comparison.compare", lambda *_, **__: pytest.fail("worked first")
+    )
     result = run("--output", str(tmp_path / path))
     assert result.exit_code == 2
     assert wrong in result.stderr

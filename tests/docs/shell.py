@@ -164,10 +164,10 @@ def check_arguments(words: list[str]) -> None:
 
 def _check_study(options: dict[str, object]) -> None:
     """Fail unless the studies exist and know the values of their options."""
-    from gmmatch.cli._image_studies import choices_of
-    from gmmatch.cli.reproduce import _expanded
-    from gmmatch.studies import study_names
-    from gmmatch.studies.classification import image_study_names
+    from gmmatch_paper.commands.image_studies import choices_of
+    from gmmatch_paper.commands.reproduce import _expanded
+    from gmmatch_paper.studies import study_names
+    from gmmatch_paper.studies.classification import image_study_names
 
     names = options["names"] or []
     assert isinstance(names, (list, tuple))

@@ -164,7 +164,7 @@ def small_images(patch: MonkeyPatch) -> Names:
     """Coloured images to train on and to test with, and a recipe that is over in two epochs."""
     from dataclasses import replace
 
-    from gmmatch.training import recipes
+    from gmmatch_paper.training import recipes
 
     images, labels = striped_images(33)
     test_images, test_labels = striped_images(15, seed=1)

@@ -20,7 +20,7 @@ class Crowd:
 
 def main(source_path: str, encoder_name: str, store_path: str) -> None:
     from gmmatch.data import open_source
-    from gmmatch.embedding_run import embed
+    from gmmatch.embeddings.run import embed
     from gmmatch.encoders import load_encoder
 
     source = open_source(source_path)

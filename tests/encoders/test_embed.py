@@ -16,8 +16,8 @@ import pytest
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.embedding_run import embed
 from gmmatch.embeddings import open_store
+from gmmatch.embeddings.run import embed
 from gmmatch.encoders import CallableEncoder, load_encoder
 from gmmatch.errors import GMMatchError, InvalidInputError
 

@@ -13,7 +13,7 @@ from gmmatch.matching.cost import choose_strategy
 from gmmatch.matching.direct import Codes
 from gmmatch.matching.engine import match
 from gmmatch.matching.reference import reference_picks
-from gmmatch.rows import Rows, as_rows
+from gmmatch.rows.rows import Rows, as_rows
 
 STRATEGIES = ("direct", "coded", "gram")
 
@@ -78,7 +78,7 @@ def test_threads_and_chunks_do_not_change_the_picks(strategy, monkeypatch):
     rows = np.random.default_rng(0).standard_normal((3000, 16)).astype(np.float32)
     target = rows.astype(np.float64).mean(axis=0)
     alone = match(as_rows(rows), target, 200, strategy=strategy, threads=1)
-    monkeypatch.setattr("gmmatch.rows.CHUNK_ELEMENTS", 1 << 10)
+    monkeypatch.setattr("gmmatch.rows.rows.CHUNK_ELEMENTS", 1 << 10)
     monkeypatch.setattr("gmmatch.matching.direct._THREADED_BYTES", 1)
     for threads in (2, 3):
         split = match(as_rows(rows), target, 200, strategy=strategy, threads=threads)

@@ -12,7 +12,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.matching.engine import match
 from gmmatch.matching.in_kernel import match_in_kernel
 from gmmatch.matching.kernel_rows import ComputedRows, StoredGram
-from gmmatch.rows import as_rows
+from gmmatch.rows.rows import as_rows
 
 KERNELS = [Linear(), Polynomial(3), RBF(1.3), Laplacian(2.0)]
 

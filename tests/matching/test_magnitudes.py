@@ -13,7 +13,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.matching.engine import match
 from gmmatch.matching.reference import reference_picks
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 
 STRATEGIES = ["direct", "coded", "gram"]
 SCALES = [5e-324, 1e-310, 1e-200, 1e-155, 1e-100, 1.0, 1e100, 1e149]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gmmatch import report
-from gmmatch.studies import style
+from gmmatch_paper.studies import style
 
 ASSETS = Path(report.__file__).parent / "assets"
 CSS = (ASSETS / "style.css").read_text(encoding="utf-8")

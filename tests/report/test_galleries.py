@@ -12,7 +12,7 @@ from gmmatch.report import galleries
 from gmmatch.report.classes import classes_of
 from gmmatch.report.galleries import screened_out, standing_apart, typical_picks
 from gmmatch.report.yardsticks import Yardsticks
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
 
 from .conftest import blobs

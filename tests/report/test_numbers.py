@@ -11,7 +11,7 @@ from gmmatch.report import yardsticks as module
 from gmmatch.report.classes import classes_of
 from gmmatch.report.residuals import residual_path
 from gmmatch.report.yardsticks import Yardsticks
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 
 from .conftest import blobs
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine, select_on
 from gmmatch.cli import build_app
-from gmmatch.engines import LocalEngine, select_on
 from gmmatch.report.rerun import python_to_run_again
 
 from .conftest import blobs
@@ -118,7 +118,10 @@ def test_picks_of_a_cluster_name_ray(sorted_rows):
     found = select_on(LocalEngine(), files[1], k=5, random_state=2)
     facts = {**found.provenance, "engine": {**found.provenance["engine"], "name": "ray"}}
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
-    assert code is not None and code.splitlines()[0] == "from gmmatch.engines import RayEngine, select_on"
+    assert (
+        code is not None
+        and code.splitlines()[0] == "from gmmatch.backends.cluster import RayEngine, select_on"
+    )
     assert f"    selection = select_on(engine, {files[1]!r}, k=5, random_state=2)" in code.splitlines()
     assert 'with RayEngine(device="cpu") as engine:' in code
     compile(code, "page", "exec")

@@ -13,7 +13,7 @@ from gmmatch.report import projection as projections
 from gmmatch.report.map_data import first_view
 from gmmatch.report.projection import check_projection, project
 from gmmatch.report.thinning import choose_rows, row_states
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 
 from .conftest import blobs
 from .reading import unpacked

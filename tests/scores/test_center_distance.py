@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows import as_rows
+from gmmatch.rows.rows import as_rows
 from gmmatch.scores.center_distance import center_distances
 
 

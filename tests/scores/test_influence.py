@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.scores.influence import exact_hessian, influence_vectors
 from gmmatch.scores.softmax_regression import SoftmaxRegression
 

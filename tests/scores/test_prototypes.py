@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.scores import prototypes
 from gmmatch.scores.prototypes import find_prototypes, prototype_distances
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.corruption import SymmetricNoise
+from gmmatch_paper.corruption import SymmetricNoise
 
 
 @pytest.mark.xfail(

@@ -69,7 +69,7 @@ def test_grand_of_the_last_layer_and_of_all_agree_on_most_rows(noisy_digits):
 
 def test_optimization_keeps_the_parameters_where_they_were(noisy_digits):
     """A regression on what is kept is nearer to the one on all rows than one on random rows is."""
-    from gmmatch.rows import Rows
+    from gmmatch.rows.rows import Rows
     from gmmatch.scores.softmax_regression import SoftmaxRegression
 
     X, y, _ = noisy_digits
@@ -246,9 +246,9 @@ def test_what_is_recorded(method):
 @pytest.mark.parametrize("method", NEEDS_TORCH)
 def test_without_torch_the_error_names_the_extra(method, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith("gmmatch.training.")]:
+    for name in [name for name in sys.modules if name.startswith("gmmatch_paper.training.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("gmmatch.training.small_model", raising=False)
+    monkeypatch.delattr("gmmatch.dynamics.small_model", raising=False)
     with pytest.raises(MissingDependencyError, match=r'pip install "gmmatch\[torch\]", or pass scores='):
         select(method)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gmmatch.feature_maps import FourierFeatures
-from gmmatch.kernels import RBF
-from gmmatch.rows import Rows
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.kernels.kernels import RBF
+from gmmatch.rows.rows import Rows
 from gmmatch.targets.class_means import narrow_features, shared_means
 
 ROWS = np.random.default_rng(0).normal(size=(500, 3)) + 100.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows import as_rows
+from gmmatch.rows.rows import as_rows
 from gmmatch.targets import (
     CoordinateMedianTarget,
     GeometricMedianTarget,

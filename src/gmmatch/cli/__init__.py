@@ -11,17 +11,15 @@ from typing import Annotated
 
 import typer
 
-from gmmatch.cli._group import CommandGroup
+from gmmatch.cli.io.group import CommandGroup
 
 COMMANDS = (
     "compare",
-    "corrupt",
     "demo",
     "embed",
     "export",
     "info",
     "methods",
-    "reproduce",
     "select",
 )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import (
+from gmmatch.cli.io.arguments import (
     AmountOption,
     EmbeddingColumnOption,
     EmbeddingsArgument,
@@ -20,13 +20,13 @@ from gmmatch.cli._arguments import (
     parse_memory,
     split_names,
 )
-from gmmatch.cli._output import console, note, print_json, progress
-from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
+from gmmatch.cli.io.output import console, note, print_json, progress
+from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 
 if TYPE_CHECKING:
-    from gmmatch.cli._comparing import Comparison
-    from gmmatch.cli._inputs import Embeddings
-    from gmmatch.selection import Selection
+    from gmmatch.cli.io.comparing import Comparison
+    from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.selection.selection import Selection
 
 
 def compare(
@@ -71,8 +71,8 @@ def compare(
     names = split_names(methods, "--methods")
     limit = parse_memory(memory)
     page = Report(report, map_choice, content, force=force, context=context)
-    from gmmatch.cli._comparing import Comparison, read_truth
-    from gmmatch.cli._inputs import open_embeddings
+    from gmmatch.cli.io.comparing import Comparison, read_truth
+    from gmmatch.cli.io.inputs import open_embeddings
 
     _load(names)
     embeddings = open_embeddings(
@@ -106,7 +106,7 @@ def _load(names: list[str]) -> None:
 
 
 def _check_all(names: list[str], embeddings: Embeddings, k: str) -> None:
-    from gmmatch.cli._selecting import check_request
+    from gmmatch.cli.io.selecting import check_request
 
     for name in names:
         check_request(embeddings, k=k, method=name)
@@ -116,7 +116,7 @@ def _measure(
     names: list[str], embeddings: Embeddings, comparison: Comparison, asked: dict[str, Any], *, keep: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Selection]]:
     """Run the methods; return their figures, and their selections if they are needed later."""
-    from gmmatch.cli._selecting import run_selection
+    from gmmatch.cli.io.selecting import run_selection
 
     rows, selections = [], {}
     with progress() as bar:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli._files import check_output
-from gmmatch.cli._output import console, note, print_json, progress
+from gmmatch.cli.io.files import check_output
+from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
@@ -32,7 +32,7 @@ def demo(
     """
     if output is not None:
         _check_output(output)
-    from gmmatch.demo import compare, steps
+    from gmmatch.cli.io.demo_comparison import compare, steps
 
     with progress() as bar:
         task = bar.add_task("Selecting and training", total=steps(range(seeds)))
@@ -46,7 +46,7 @@ def demo(
 
 
 def _draw(output: Path | None) -> None:
-    from gmmatch.cli._demo_picture import draw
+    from gmmatch.cli.io.demo_picture import draw
 
     try:
         draw(output or DEFAULT_PICTURE)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import (
+from gmmatch.cli.io.arguments import (
     EmbeddingColumnOption,
     ImageColumnOption,
     SplitOption,
     TextColumnOption,
 )
-from gmmatch.cli._files import check_output, keep_inputs
-from gmmatch.cli._output import console, note, print_json, progress
+from gmmatch.cli.io.files import check_output, keep_inputs
+from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
-    from gmmatch.embedding_run import EmbedReport
+    from gmmatch.embeddings.run import EmbedReport
 
 _LISTED_AT_MOST = 5
 
@@ -113,7 +113,7 @@ def embed(
     opened = open_source(source, streaming=streaming, **options)
     if opened.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
-    from gmmatch.embedding_run import embed as run
+    from gmmatch.embeddings.run import embed as run
     from gmmatch.encoders import load_encoder
 
     if not as_json:
@@ -141,7 +141,7 @@ def embed(
 
 def _check_places(source: str, output: Path) -> None:
     """Raise for what cannot be a source or a store, before a model is loaded, which may take minutes."""
-    from gmmatch.cli._stores import is_store
+    from gmmatch.cli.io.stores import is_store
 
     if is_store(source):
         raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
@@ -174,7 +174,7 @@ class RecordedSource:
 
 
 def _delete(output: Path) -> None:
-    from gmmatch.cli._stores import is_store
+    from gmmatch.cli.io.stores import is_store
     from gmmatch.embeddings import delete_store
 
     if is_store(output):
@@ -186,7 +186,7 @@ def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from gmmatch.embedding_run import EmbedReport
+    >>> from gmmatch.embeddings.run import EmbedReport
     >>> report = EmbedReport(Path("x.emb"), 100, 8, "float32", 60, 40, (), 20, 20, 3.0)
     >>> describe_report(report, "image")["rows_per_second"]
     20.0

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gmmatch.cli._arguments import EmbeddingColumnOption, ForceOption
-from gmmatch.cli._output import note, print_json
+from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption
+from gmmatch.cli.io.output import note, print_json
 
 
 def export(
@@ -48,7 +48,7 @@ def export(
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl
       gmmatch export picks.parquet vectors.parquet -o picked.parquet --id-column key
     """
-    from gmmatch.cli._exporting import export_picks
+    from gmmatch.cli.io.exporting import export_picks
 
     columns = {"split": split, "embedding_column": embedding_column, "id_column": id_column}
     count = export_picks(picks, source, output, link=link, columns=columns, force=force)

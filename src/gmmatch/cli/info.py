@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._output import console, print_json
+from gmmatch.cli.io.output import console, print_json
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     ...     describe_path(f"{folder}/picks.json")["what"]
     'selection'
     """
-    from gmmatch.cli._stores import is_store
+    from gmmatch.cli.io.stores import is_store
 
     if is_store(path):
         return _describe_store(path, verify)
     if is_selection(path):
         from gmmatch.cli.select import describe_selection
-        from gmmatch.selection import Selection
+        from gmmatch.selection.selection import Selection
 
         # Reading a selection compares the checksums that its format has.
         return {"what": "selection", "path": path, **describe_selection(Selection.load(path), None, None)}
@@ -201,7 +201,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
 def _count_labels(store: Any) -> list[dict[str, Any]]:
     from collections import Counter
 
-    from gmmatch.cli._stores import store_tables
+    from gmmatch.cli.io.stores import store_tables
 
     counts: Counter[Any] = Counter()
     for _, _, table in store_tables(store):

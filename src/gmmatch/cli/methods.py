@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli._output import console, print_json
+from gmmatch.cli.io.output import console, print_json
 
 
 def methods(

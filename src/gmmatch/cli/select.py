@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli._arguments import (
+from gmmatch.cli.io.arguments import (
     AmountOption,
     EmbeddingColumnOption,
     EmbeddingsArgument,
@@ -23,14 +23,14 @@ from gmmatch.cli._arguments import (
     parse_memory,
     parse_settings,
 )
-from gmmatch.cli._engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
-from gmmatch.cli._files import check_output, explained, keep_inputs
-from gmmatch.cli._output import console, note, print_json
-from gmmatch.cli._reporting import ContentOption, MapOption, Report, ReportOption
+from gmmatch.cli.io.engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
+from gmmatch.cli.io.files import check_output, explained, keep_inputs
+from gmmatch.cli.io.output import console, note, print_json
+from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.selection import Selection
+    from gmmatch.selection.selection import Selection
 
 _FORMATS = (".parquet", ".json", ".npy")
 _CLASSES_SHOWN = 30
@@ -73,7 +73,7 @@ def select(
       gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
       gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
     """
-    from gmmatch.cli._inputs import open_embeddings, refuse_columns
+    from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
 
     _check_suffix(output)
     check_output(output, force=force)
@@ -89,7 +89,7 @@ def select(
         page.find_contents(embeddings)
         selection, seconds = on_engine.select(shards, embeddings.labels, **asked)
     else:
-        from gmmatch.cli._selecting import run_selection
+        from gmmatch.cli.io.selecting import run_selection
 
         columns = {"embedding_column": embedding_column, "id_column": id_column}
         embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)

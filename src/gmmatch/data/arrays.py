@@ -15,8 +15,8 @@ from gmmatch.data.fingerprints import canonical, evenly_spaced, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.data.values import check_dtype, check_shape, plain_ids, plain_labels
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.labels import Label
-from gmmatch.npy_files import mapped
+from gmmatch.rows.npy_files import mapped
+from gmmatch.selection.labels import Label
 
 _SAMPLED_ROWS = 1024
 

@@ -18,7 +18,7 @@ from gmmatch.errors import (
     InvalidTypeError,
     MissingDependencyError,
 )
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 _SAMPLED_ROWS = 64
 _SAMPLED_FROM_STREAM = 16

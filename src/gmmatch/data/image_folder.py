@@ -12,7 +12,7 @@ from gmmatch.data.fingerprints import evenly_spaced, file_ends, fingerprint_of
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 _SAMPLED_FILES = 256
 

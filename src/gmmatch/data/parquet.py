@@ -14,7 +14,7 @@ from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.data.tables import TableReader, column_types
 from gmmatch.data.values import plain_ids, plain_labels
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 # Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
 # it was asked for before it hands out the first row.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
 """What the rows of a source are."""

@@ -16,7 +16,7 @@ from gmmatch.data.fingerprints import files_fingerprint
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.data.values import plain_ids, plain_labels, plain_texts
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 
 class TextTable(BaseSource):

@@ -9,7 +9,7 @@ import numpy as np
 
 from gmmatch.data.source import Id
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.labels import Label, plain_label
+from gmmatch.selection.labels import Label, plain_label
 
 
 def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:

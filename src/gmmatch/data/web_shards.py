@@ -20,7 +20,7 @@ from gmmatch.data.fingerprints import files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.labels import Label
+from gmmatch.selection.labels import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.
 _KEY = re.compile(r"^((?:.*/|)[^./]+)[.]([^/]*)$", re.DOTALL)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch.embeddings.manifest import damaged_file
 from gmmatch.errors import InvalidTypeError
-from gmmatch.labels import Label, plain_label
+from gmmatch.selection.labels import Label, plain_label
 
 _AS_JSON = b"json"
 

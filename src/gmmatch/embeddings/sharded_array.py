@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.npy_files import mapped
+from gmmatch.rows.npy_files import mapped
 from gmmatch.types import Indices
 
 # A memory map keeps a file open, and a process may have 1,024 files open by default.
@@ -56,7 +56,7 @@ class ShardedArray:
     """
 
     ndim = 2
-    bfloat16 = False  # what gmmatch.rows.RowSource asks for
+    bfloat16 = False  # what gmmatch.rows.rows.RowSource asks for
 
     def __init__(
         self,

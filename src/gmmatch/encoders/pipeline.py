@@ -25,8 +25,8 @@ from gmmatch.encoders.backoff import BackingOff
 from gmmatch.encoders.base import Encoder, Items, OnError, Vectors
 from gmmatch.encoders.worker import Worker
 from gmmatch.errors import InvalidInputError
-from gmmatch.labels import Label
-from gmmatch.parallel import available_cores
+from gmmatch.rows.parallel import available_cores
+from gmmatch.selection.labels import Label
 
 _ROWS_PER_TASK = 16
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gmmatch.budget import largest_remainder
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import as_generator
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.budget import largest_remainder
 from gmmatch.types import Indices, RandomState
-from gmmatch.validation import as_generator
 
 # Where rows come from files, a batch is made of runs of this many bytes: random enough for the matching
 # (there are thousands of them), long enough for the disk.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gmmatch.matching import loops
 from gmmatch.matching.walk import Picks, Walk
 from gmmatch.median.passes import distances_to
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Mask, Vector
 
 # From this many bytes per scan on, a second thread saves more than its start costs.

@@ -15,8 +15,8 @@ from gmmatch.matching.cost import check_strategy, choose_strategy, working_memor
 from gmmatch.matching.direct import pick_directly
 from gmmatch.matching.gram import pick_by_gram
 from gmmatch.matching.walk import Picks, Walk
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Mask, RandomState, Start, Vector
 
 # Independent batches all err the same way. So they are merged until each makes this many picks and can

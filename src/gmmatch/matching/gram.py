@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gmmatch.matching import loops
 from gmmatch.matching.walk import Picks, Walk
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Mask
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.kernels import RBF, Kernel
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.kernels.kernels import RBF, Kernel
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.median import loops
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
 
 # Unit roundoff of float64.

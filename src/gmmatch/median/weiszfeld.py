@@ -13,10 +13,10 @@ from gmmatch.errors import ConvergenceWarning, InvalidInputError, InvalidTypeErr
 from gmmatch.median.acceleration import AndersonMixer
 from gmmatch.median.passes import Evaluation, evaluate, weighted_mean
 from gmmatch.median.result import MedianResult
-from gmmatch.parallel import resolve_jobs
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.rows import Rows
 from gmmatch.types import RandomState, Vector
-from gmmatch.validation import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
 
 Stop = Literal["gap", "step"]
 

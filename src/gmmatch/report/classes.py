@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.labels import Label, group_rows
+from gmmatch.selection.labels import Label, group_rows
 from gmmatch.types import Indices
 
 NO_LABEL = "(no label)"

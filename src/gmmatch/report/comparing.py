@@ -11,24 +11,23 @@ import numpy as np
 from gmmatch.report.charts import Chart, Series, line_chart
 from gmmatch.report.quality import MEANINGS, notes_about
 from gmmatch.report.yardsticks import Yardsticks
-from gmmatch.selection import Selection
-from gmmatch.studies import style
+from gmmatch.selection.selection import Selection
 
 _KEYS = {
     "contamination": ("Wrong labels", "share of the picks whose label is not the true one"),
     **MEANINGS,
     "seconds": ("Seconds", "that the selection took"),
 }
-# Names of the page's colours for those that the project's figures give to methods.
+# The page's colours, by method; others get one of the spare ones.
 _COLORS = {
-    style.BLUE: "kept",
-    style.ORANGE: "c1",
-    style.GREEN: "c2",
-    style.PURPLE: "c3",
-    style.SKY: "c4",
-    style.VERMILLION: "c5",
-    style.GREY: "muted",
-    style.BLACK: "ink",
+    "random": "muted",
+    "easy": "c2",
+    "hard": "c5",
+    "moderate": "c3",
+    "herding": "c1",
+    "kernel-herding": "c1",
+    "gm-matching": "kept",
+    "gm-matching-rbf": "kept",
 }
 _SPARE = ("c4", "c1", "c2", "c3", "c5", "kept", "ink")
 
@@ -110,7 +109,7 @@ def _colors(names: list[str]) -> dict[str, tuple[str, bool]]:
     """A colour for each method, that of the project's figures where they have one; dashed if it is taken."""
     found: dict[str, tuple[str, bool]] = {}
     for number, name in enumerate(names):
-        color = _COLORS.get(style.COLORS.get(name, ""), _SPARE[number % len(_SPARE)])
+        color = _COLORS.get(name, _SPARE[number % len(_SPARE)])
         found[name] = (color, color in {taken for taken, _ in found.values()})
     return found
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gmmatch.data.images import BrokenImageError, ImageBytes, load_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.report.text import shown
-from gmmatch.row_taking import count_rows, take_rows
+from gmmatch.rows.taking import count_rows, take_rows
 from gmmatch.types import Indices
 
 if TYPE_CHECKING:

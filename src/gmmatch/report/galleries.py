@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from gmmatch.report.classes import Classes
 from gmmatch.report.content import spread
-from gmmatch.rows import Rows
-from gmmatch.selection import Selection
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 SUSPICIOUS_PER_REASON = 24

@@ -16,7 +16,7 @@ from gmmatch.report.packing import packed, smallest_unsigned
 from gmmatch.report.projection import Projection
 from gmmatch.report.text import LONGEST_NAME, shown
 from gmmatch.report.thinning import Drawn
-from gmmatch.selection import Selection
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 # Pictures or texts for so many rows of the map, beside those of the galleries.

@@ -9,8 +9,8 @@ import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.report.text import shown
-from gmmatch.row_taking import count_rows, take_rows
-from gmmatch.selection import Selection
+from gmmatch.rows.taking import count_rows, take_rows
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 LONGEST = 72

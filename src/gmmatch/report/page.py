@@ -27,10 +27,10 @@ from gmmatch.report.rerun import python_to_run_again
 from gmmatch.report.summary import about_method, class_lines, facts
 from gmmatch.report.thinning import Drawn, choose_rows, row_states
 from gmmatch.report.yardsticks import Yardsticks
-from gmmatch.rows import Rows
-from gmmatch.selection import Selection
+from gmmatch.rows.checks import check_rows
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices, Mask
-from gmmatch.validation import check_rows
 
 
 @dataclass(frozen=True, eq=False)

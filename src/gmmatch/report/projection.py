@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, MissingDependencyError
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
 ProjectionName: TypeAlias = Literal["pca", "tsne", "umap"]

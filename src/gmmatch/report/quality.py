@@ -9,7 +9,7 @@ import numpy as np
 from gmmatch.report.charts import Chart, Series, line_chart
 from gmmatch.report.residuals import residual_path
 from gmmatch.report.yardsticks import Figures, Path, Yardsticks
-from gmmatch.selection import Selection
+from gmmatch.selection.selection import Selection
 
 _MOST_CLASS_CURVES = 60
 

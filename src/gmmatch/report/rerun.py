@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from gmmatch.errors import UnknownMethodError
-from gmmatch.selection import Selection
+from gmmatch.selection.selection import Selection
 
 # What has no effect on the picks.
 _WITHOUT_EFFECT = {"n_jobs"}
@@ -72,11 +72,11 @@ def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> s
     on_gpu = any(str(device).startswith("cuda") for device in engine.get("devices", []))
     device = f'device="{"cuda" if on_gpu else "cpu"}"'
     if engine.get("name") == "ray":
-        header = "from gmmatch.engines import RayEngine, select_on\n\n"
+        header = "from gmmatch.backends.cluster import RayEngine, select_on\n\n"
         return (
             f"{header}with RayEngine({device}) as engine:  # address=... of a cluster\n    selection = {call}"
         )
-    header = "from gmmatch.engines import LocalEngine, select_on\n\n"
+    header = "from gmmatch.backends.cluster import LocalEngine, select_on\n\n"
     return f"{header}engine = LocalEngine({device if on_gpu else ''})\nselection = {call}"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gmmatch.errors import UnknownMethodError
 from gmmatch.report.classes import NO_LABEL, Classes
 from gmmatch.report.text import LONGEST_NAME, shown
-from gmmatch.selection import Selection
+from gmmatch.selection.selection import Selection
 
 _LONGEST_FACT = 160
 _OWN_LINES = {"k", "per_class", "n_jobs"}

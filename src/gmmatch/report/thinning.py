@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.selection import Selection
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 LEFT_OUT, KEPT, SCREENED_OUT = 0, 1, 2

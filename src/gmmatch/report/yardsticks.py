@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gmmatch.metrics import imbalance, mmd
 from gmmatch.report.classes import Classes
 from gmmatch.report.residuals import growing_steps
-from gmmatch.rows import Rows
-from gmmatch.selection import Selection
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices, Mask
 
 # MMD takes as many rows per class as keep its cost the same however many classes there are.

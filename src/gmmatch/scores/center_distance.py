@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.targets import resolve_target
 from gmmatch.types import Vector
 

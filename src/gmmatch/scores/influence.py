@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.parallel import map_in_order
+from gmmatch.rows.parallel import map_in_order
 from gmmatch.scores.blas import one_blas_thread
 from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
 from gmmatch.types import Indices
@@ -84,7 +84,7 @@ def influence_vectors(
 
     Examples
     --------
-    >>> from gmmatch.rows import Rows
+    >>> from gmmatch.rows.rows import Rows
     >>> rows = Rows(np.array([[0.0], [1.0], [2.0], [3.0]]))
     >>> problem = SoftmaxRegression.of(rows, np.array([0, 1, 0, 1]), np.ones(4), 2, 0.1)
     >>> found = influence_vectors(problem, problem.fit(), random=np.random.default_rng(0))
@@ -144,7 +144,7 @@ def exact_hessian(problem: SoftmaxRegression, parameters: Parameters) -> NDArray
 
     Examples
     --------
-    >>> from gmmatch.rows import Rows
+    >>> from gmmatch.rows.rows import Rows
     >>> rows = Rows(np.array([[-1.0], [1.0]]))
     >>> problem = SoftmaxRegression.of(rows, np.array([0, 1]), np.ones(2), 2, strength=1.0)
     >>> exact_hessian(problem, np.zeros((2, 2)))[0]

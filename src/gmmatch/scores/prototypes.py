@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.scores.blas import one_blas_thread
 from gmmatch.types import Vector
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.scores.blas import one_blas_thread
 from gmmatch.scores.logits import errors
 from gmmatch.scores.standardize import Standardization

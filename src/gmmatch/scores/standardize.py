@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.median.passes import weighted_mean
-from gmmatch.parallel import map_in_order
-from gmmatch.rows import Rows
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
 # A row that lies farther out than so many deviations would dominate a small model's every step.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import tensor_beside
+from gmmatch.backends.cuda.blocks import tensor_beside
 
 Square = Any  # an (s, s) array or tensor
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.algebra import Square, combined, shrunk_solutions, trace
 from gmmatch.screening.channel import (
     Channel,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import TensorRows, on_device
+from gmmatch.backends.cuda.blocks import TensorRows, on_device
 from gmmatch.median.passes import distances_to
 from gmmatch.median.weiszfeld import solve
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.algebra import leading_directions
 from gmmatch.screening.faint import faint_odds
 from gmmatch.screening.mixture import Mixture, connected, fit_mixture, log_sum

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import tensor_beside, whole_precision
+from gmmatch.backends.cuda.blocks import tensor_beside, whole_precision
 from gmmatch.screening.cloud import MOST_ODDS, Climbed, Expected
 from gmmatch.types import Indices, Vector
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.gpu.blocks import TensorRows, on_device, tensor_beside, whole_precision
-from gmmatch.rows import Rows
+from gmmatch.backends.cuda.blocks import TensorRows, on_device, tensor_beside, whole_precision
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.algebra import Square
 from gmmatch.screening.cloud import Cloud
 from gmmatch.screening.device_cloud import DeviceCloud

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows import Rows
-from gmmatch.scaled_distances import negative_half_squared_distances
+from gmmatch.kernels.distances import negative_half_squared_distances
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.algebra import Square
 from gmmatch.screening.cloud import Cloud, HostCloud
 from gmmatch.types import Indices, Vector

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.backends.cuda.blocks import on_device
 from gmmatch.errors import InvalidInputError
-from gmmatch.gpu.blocks import on_device
-from gmmatch.labels import Group, group_rows
-from gmmatch.parallel import resolve_jobs
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import check_rows
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.rows import Rows
 from gmmatch.scores.blas import one_blas_thread
 from gmmatch.screening.contrast import (
     FEWEST,
@@ -30,8 +30,8 @@ from gmmatch.screening.heaps import heap_odds
 from gmmatch.screening.points import Points
 from gmmatch.screening.result import FAR_OUT, OTHER_CLASS, REASONS, Screening, labels_at
 from gmmatch.screening.scales import scale_odds
+from gmmatch.selection.labels import Group, group_rows
 from gmmatch.types import Indices, Mask, Vector
-from gmmatch.validation import check_rows
 
 # Wider rows are seen along their widest directions: so many at most, and fewer where there are few rows.
 _WIDTH = 1024

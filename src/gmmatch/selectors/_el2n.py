@@ -10,8 +10,8 @@ from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
-    from gmmatch.training.dynamics import Dynamics
-    from gmmatch.training.small_model import SmallTask
+    from gmmatch.dynamics.recorder import Dynamics
+    from gmmatch.dynamics.small_model import SmallTask
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,8 +49,8 @@ class EL2N(ModelRanking):
 
     def of_training(self, task: SmallTask, seed: int) -> Vector:
         """Return the score at the end of a training."""
-        from gmmatch.training.gradients import el2n_scores
-        from gmmatch.training.small_model import train_small_model
+        from gmmatch.dynamics.gradients import el2n_scores
+        from gmmatch.dynamics.small_model import train_small_model
 
         model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
         return el2n_scores(model, task.in_order())

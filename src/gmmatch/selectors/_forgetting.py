@@ -10,8 +10,8 @@ from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
-    from gmmatch.training.dynamics import Dynamics
-    from gmmatch.training.small_model import SmallTask
+    from gmmatch.dynamics.recorder import Dynamics
+    from gmmatch.dynamics.small_model import SmallTask
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -51,8 +51,8 @@ class Forgetting(ModelRanking):
 
     def of_training(self, task: SmallTask, seed: int) -> Dynamics:
         """Return what a recorder saw in the course of a training."""
-        from gmmatch.training.dynamics import Dynamics
-        from gmmatch.training.small_model import train_small_model
+        from gmmatch.dynamics.recorder import Dynamics
+        from gmmatch.dynamics.small_model import train_small_model
 
         recorder = Dynamics(len(task.rows))
         train_small_model(
@@ -67,6 +67,6 @@ class Forgetting(ModelRanking):
 
     def of_runs(self, trainings: list[Dynamics]) -> Vector:
         """Return the mean number of events; a row counts as learnt if it was in any of the trainings."""
-        from gmmatch.training.dynamics import Dynamics
+        from gmmatch.dynamics.recorder import Dynamics
 
         return Dynamics.merged(trainings).forgetting()

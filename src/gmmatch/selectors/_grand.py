@@ -11,8 +11,8 @@ from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
-    from gmmatch.training.dynamics import Dynamics
-    from gmmatch.training.small_model import SmallTask
+    from gmmatch.dynamics.recorder import Dynamics
+    from gmmatch.dynamics.small_model import SmallTask
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -54,8 +54,8 @@ class GraNd(ModelRanking):
         """Return the score at the end of a training."""
         import torch
 
-        from gmmatch.training.gradients import grand_scores
-        from gmmatch.training.small_model import train_small_model
+        from gmmatch.dynamics.gradients import grand_scores
+        from gmmatch.dynamics.small_model import train_small_model
 
         model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
         if self.parameters == "last-layer":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gmmatch.kernels import KernelSpec
+from gmmatch.kernels.kernels import KernelSpec
 from gmmatch.selectors.moment_matching import MomentMatching
 
 

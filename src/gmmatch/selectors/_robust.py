@@ -7,29 +7,29 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.backends.cuda.features import match_on_device
+from gmmatch.backends.cuda.tensor_source import TensorSource
 from gmmatch.errors import GMMatchWarning, InvalidInputError
-from gmmatch.gpu.features import match_on_device
-from gmmatch.gpu.tensor_source import TensorSource
-from gmmatch.kernel_means import row_means
-from gmmatch.kernels import RBF
-from gmmatch.labels import Group
+from gmmatch.kernels.kernels import RBF
+from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import working_memory
 from gmmatch.matching.engine import match
 from gmmatch.matching.in_kernel import match_in_kernel
 from gmmatch.matching.kernel_rows import ComputedRows
 from gmmatch.matching.walk import Picks
-from gmmatch.parallel import resolve_jobs
-from gmmatch.preprocessing import preprocess_rows
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import warn_caller
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.preprocessing import preprocess_rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.contrast import TOLERANCE
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.screening.screens import ScreenMethod, check_screen_options, screen_groups
+from gmmatch.selection.labels import Group
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.robust_targets import RobustFacts, in_the_kernel_itself, kept_shares, robust_facts
 from gmmatch.targets.class_means import narrow_features
 from gmmatch.types import Mask, Vector
-from gmmatch.validation import warn_caller
 
 # Wrong labels that are expected among the picks, in tolerances; with more of them, a more careful target is matched.
 _MOST_WRONG = 2.0

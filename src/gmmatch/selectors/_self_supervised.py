@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.parallel import resolve_jobs
-from gmmatch.preprocessing import preprocess_rows
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.scores.score import PROTOTYPE_DISTANCE
 from gmmatch.selectors.base import Request
 from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight, check_whole_number
@@ -24,7 +24,7 @@ class SelfSupervised(ScoreRanking):
     The least typical rows (Sorscher et al., 2022), and so the most corrupt ones where rows are. The rows
     should be embeddings of a self-supervised model: of the hub, such as
     ``gmmatch embed --encoder facebook/dinov2-small``, or your own, which
-    :func:`gmmatch.training.contrastive.train_simclr` trains on images. Labels play no part in the score,
+    :func:`gmmatch_paper.training.contrastive.train_simclr` trains on images. Labels play no part in the score,
     only in the number of clusters, and in the quotas.
 
     Parameters

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.budget import PerClass
 from gmmatch.errors import InvalidInputError
-from gmmatch.labels import Group
-from gmmatch.selected_groups import frozen_ids
+from gmmatch.selection.budget import PerClass
+from gmmatch.selection.groups import frozen_ids
+from gmmatch.selection.labels import Group
 from gmmatch.types import Mask, Vector
 
 

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from gmmatch.budget import Budget, PerClass, quotas
 from gmmatch.errors import InvalidInputError
-from gmmatch.labels import Group, Unlabeled, group_rows
 from gmmatch.matching.walk import Picks
-from gmmatch.parallel import map_in_order, resolve_jobs
-from gmmatch.preprocessing import parse_steps, preprocess_rows
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
+from gmmatch.rows.parallel import map_in_order, resolve_jobs
+from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
-from gmmatch.selected_groups import SelectedGroup, interleave
-from gmmatch.selection import Selection
+from gmmatch.selection.budget import Budget, PerClass, quotas
+from gmmatch.selection.groups import SelectedGroup, interleave
+from gmmatch.selection.labels import Group, Unlabeled, group_rows
+from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import (
     check_group_weights,
     check_ids,
@@ -37,7 +38,6 @@ from gmmatch.selectors.provenance import (
     recorded_parameters,
 )
 from gmmatch.types import Indices, Mask, RandomState, Vector
-from gmmatch.validation import as_generator, check_rows, check_sample_weight, warn_caller
 
 # How much is picked when neither k nor a mapping of classes says so.
 DEFAULT_SHARE = 0.1

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.utils import InputTags, Tags
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.row_taking import take_rows
+from gmmatch.rows.taking import take_rows
 from gmmatch.types import Indices
 
 if TYPE_CHECKING:
-    from gmmatch.selection import Selection
+    from gmmatch.selection.selection import Selection
 
 
 @dataclass

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gmmatch.errors import ApproximationWarning, ConvergenceWarning, InvalidInputError
-from gmmatch.feature_maps import FourierFeatures, NystroemFeatures
-from gmmatch.kernel_means import row_means
-from gmmatch.kernels import Kernel, resolve_kernel
+from gmmatch.kernels.feature_maps import FourierFeatures, NystroemFeatures
+from gmmatch.kernels.kernels import Kernel, resolve_kernel
+from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import GRAM_LIMIT
 from gmmatch.matching.in_kernel import match_in_kernel
 from gmmatch.matching.kernel_rows import ComputedRows, KernelRows, StoredGram
 from gmmatch.median.in_kernel import kernel_geometric_median
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.targets.moments import sample_positions
 from gmmatch.types import Vector

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
-from gmmatch.labels import group_rows
 from gmmatch.matching.walk import Picks
 from gmmatch.median.passes import weighted_mean
-from gmmatch.parallel import resolve_jobs
-from gmmatch.preprocessing import preprocess_rows
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.scores.score import Score
+from gmmatch.selection.labels import group_rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint, recorded_parameters
 from gmmatch.selectors.ranking import rank, residuals_along
 from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
-    from gmmatch.training.dynamics import Dynamics
-    from gmmatch.training.small_model import SmallTask
+    from gmmatch.dynamics.recorder import Dynamics
+    from gmmatch.dynamics.small_model import SmallTask
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def read_scores(scores: Any, n: int) -> Vector:
 
 def read_dynamics(dynamics: Any, n: int) -> Dynamics:
     """Return a recording that was given: a recorder, several of them, or the path of one that was saved."""
-    from gmmatch.training.dynamics import Dynamics
+    from gmmatch.dynamics.recorder import Dynamics
 
     several = dynamics if isinstance(dynamics, (list, tuple)) else [dynamics]
     found = [Dynamics.load(one) if isinstance(one, (str, os.PathLike)) else one for one in several]
@@ -240,7 +240,7 @@ def read_dynamics(dynamics: Any, n: int) -> Dynamics:
 def import_small_model(method: str) -> Any:
     """Return the module that trains the proxy; it needs torch."""
     try:
-        from gmmatch.training import small_model
+        from gmmatch.dynamics import small_model
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
-from gmmatch.kernels import KernelSpec, resolve_kernel
+from gmmatch.kernels.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.engine import match
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
@@ -114,7 +114,7 @@ class MomentMatching(Selector):
 
     def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
         if hasattr(tasks[0].rows.source, "tensor"):
-            from gmmatch.gpu.selecting import run_on_device, runs_on_device
+            from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
 
             if runs_on_device(self, tasks):
                 return run_on_device(self, tasks)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.kernels import Kernel
-from gmmatch.labels import Group
-from gmmatch.rows import Rows
+from gmmatch.kernels.kernels import Kernel
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.labels import Group
 
 
 def recorded_parameters(selector: Any) -> dict[str, Any]:

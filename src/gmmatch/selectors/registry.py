@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gmmatch.errors import InvalidInputError, UnknownMethodError
 
 if TYPE_CHECKING:
-    from gmmatch.selection import Selection
+    from gmmatch.selection.selection import Selection
     from gmmatch.selectors.base import Selector
 
 _METHODS = {

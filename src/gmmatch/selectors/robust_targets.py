@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.feature_maps import FourierFeatures
-from gmmatch.gpu.blocks import on_device
-from gmmatch.gpu.features import features_on_device, fits_on_device, means_on_device
-from gmmatch.kernels import RBF
+from gmmatch.backends.cuda.blocks import on_device
+from gmmatch.backends.cuda.features import features_on_device, fits_on_device, means_on_device
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.kernels.kernels import RBF
 from gmmatch.matching.cost import GRAM_LIMIT
-from gmmatch.rows import Rows
+from gmmatch.rows.rows import Rows
 from gmmatch.screening.sampling import spread_sample
 from gmmatch.screening.screens import Screened
 from gmmatch.selectors.base import GroupResult, GroupTask, Request

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.feature_maps import FourierFeatures
-from gmmatch.rows import Rows
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.rows.rows import Rows
 
 _PART_ELEMENTS = 1 << 18
 
@@ -28,7 +28,7 @@ def narrow_features(
 
     Examples
     --------
-    >>> from gmmatch.kernels import RBF
+    >>> from gmmatch.kernels.kernels import RBF
     >>> rows = Rows(np.array([[0.0], [1.0]]))
     >>> features = FourierFeatures(RBF(1.0), 100).fit(rows)
     >>> bool(np.allclose(narrow_features(features, rows), features.transform(rows), atol=1e-5))
@@ -84,7 +84,7 @@ def shared_means(
 
     Examples
     --------
-    >>> from gmmatch.kernels import RBF
+    >>> from gmmatch.kernels.kernels import RBF
     >>> rows = Rows(np.array([[0.0], [1.0]]))
     >>> features = FourierFeatures(RBF(1.0), 1000).fit(rows)
     >>> means = shared_means(features, rows, np.array([[1.0, 1.0], [0.0, 1.0]]))

@@ -10,9 +10,9 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.median.passes import distances_to, weighted_mean
 from gmmatch.median.weiszfeld import solve
-from gmmatch.rows import Rows
+from gmmatch.rows.checks import check_fraction
+from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
-from gmmatch.validation import check_fraction
 
 # Columns come in blocks of so many numbers, so that no second copy of the rows exists.
 _BLOCK_ELEMENTS = 1 << 22

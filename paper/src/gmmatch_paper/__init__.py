@@ -1,0 +1,1 @@
+"""The laboratory of gmmatch: the paper's figures, tables, corruptions, networks and diffusion."""

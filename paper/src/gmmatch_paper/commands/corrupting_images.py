@@ -1,0 +1,245 @@
+"""Corrupted copies of image folders and of Parquet files with images."""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.cli.io.export_images import MARK, put_image, take_place
+from gmmatch.cli.io.files import explained
+from gmmatch.errors import InvalidInputError
+from gmmatch_paper.commands.corrupting import Advance, Touched
+from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from gmmatch.data.image_folder import ImageFolder
+    from gmmatch.types import Mask
+    from gmmatch_paper.corruption.images import ImageCorruption
+    from gmmatch_paper.corruption.labels import LabelNoise
+
+_AT_A_TIME = 256
+# Formats that can be written without loss, and JPEG at a quality that adds next to none.
+_FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), ("JPEG", {"quality": 95, "subsampling": 0})),
+    **dict.fromkeys((".bmp", ".dib"), ("BMP", {})),
+    **dict.fromkeys((".tif", ".tiff"), ("TIFF", {})),
+    **dict.fromkeys((".ppm", ".pgm", ".pnm"), ("PPM", {})),
+    ".png": ("PNG", {}),
+    ".webp": ("WEBP", {"lossless": True}),
+}
+
+
+def spoil_folder(
+    source: ImageFolder,
+    corruption: ImageCorruption | LabelNoise,
+    output: Path,
+    advance: Advance,
+    *,
+    link: bool = False,
+) -> Touched:
+    """Write a copy of a folder of images; it appears under its name when it is complete.
+
+    Spoilt images keep their names and formats (JPEG at quality 95), all others are copied or linked as
+    they are. Label noise moves images to the folder of another class.
+    """
+    from gmmatch_paper.corruption.images import ImageCorruption
+
+    if isinstance(corruption, ImageCorruption):
+        return _spoilt_folder(source, corruption, output, advance, link=link)
+    return _moved_folder(source, corruption, output, advance, link=link)
+
+
+def _spoilt_folder(
+    source: ImageFolder, corruption: ImageCorruption, output: Path, advance: Advance, *, link: bool
+) -> Touched:
+    names = [str(name) for name in source.ids]
+    mask = corruption.choose(len(names))
+    _check_writable([name for name, spoil in zip(names, mask.tolist(), strict=True) if spoil])
+
+    def place(row: int, target: Path) -> str:
+        path = source.folder / names[row]
+        if not mask[row]:
+            put_image(path, target, link)
+            return ""
+        format, options = _FORMATS[path.suffix.lower()]
+        spoilt, kind = corruption.spoil(open_picture(path), row)
+        spoilt.save(target, format=format, **options)
+        return kind
+
+    kinds = _fill_folder(source, names, output, place, advance)
+    return Touched(names, mask, kinds)
+
+
+def _moved_folder(
+    source: ImageFolder, noise: LabelNoise, output: Path, advance: Advance, *, link: bool
+) -> Touched:
+    import numpy as np
+
+    from gmmatch.data.files import natural_key
+
+    names, labels = [str(name) for name in source.ids], list(source.labels or [])
+    result = noise.apply(np.array(labels, dtype=object))
+    after = moved_names(names, labels, result.data.tolist(), result.mask)
+    _fill_folder(
+        source, after, output, lambda row, target: _copied(source.folder / names[row], target, link), advance
+    )
+    # In the order in which the copy will be read.
+    order = sorted(range(len(after)), key=lambda row: natural_key(after[row]))
+    return Touched(
+        ids=[after[row] for row in order],
+        mask=result.mask[order],
+        kinds=result.kinds[order],
+        labels=[result.data[row] for row in order],
+        original_labels=[labels[row] for row in order],
+        source_ids=[names[row] for row in order],
+    )
+
+
+def _copied(image: Path, target: Path, link: bool) -> str:
+    put_image(image, target, link)
+    return ""
+
+
+def moved_names(names: list[str], before: list[Any], after: list[Any], mask: Mask) -> list[str]:
+    """Return where images go whose labels change: to the same place below the folder of their new class.
+
+    A name that the source has already gets its old class appended, so that no file of the copy has the name
+    of another one of the source.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mask = np.array([True, False])
+    >>> moved_names(["cat/1.png", "dog/1.png"], ["cat", "dog"], ["dog", "dog"], mask)
+    ['dog/1-from-cat.png', 'dog/1.png']
+    """
+    labelled = [(name, label) for name, label in zip(names, before, strict=True) if label is not None]
+    on_top = all(name.startswith(f"{label}/") for name, label in labelled)
+    taken, places = set(names), list(names)
+    for row, moved in enumerate(mask.tolist()):
+        if not moved:
+            continue
+        folders = names[row].split("/")
+        folders[0 if on_top else 1] = str(after[row])
+        target = wanted = Path(*folders)
+        number = 1
+        while target.as_posix() in taken:
+            again = f"-{number}" if number > 1 else ""
+            target = wanted.with_name(f"{wanted.stem}-from-{before[row]}{again}{wanted.suffix}")
+            number += 1
+        places[row] = target.as_posix()
+        taken.add(places[row])
+    return places
+
+
+def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Any, advance: Advance) -> Any:
+    """Let ``place(row, path)`` make each file, on every core; return what it said of each row."""
+    import numpy as np
+
+    from gmmatch.rows.parallel import available_cores, map_in_order
+
+    target = output.absolute()
+    temporary = target.with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
+    kinds: list[str] = []
+    try:
+        with explained(output):
+            temporary.mkdir()
+            for folder in dict.fromkeys((temporary / name).parent for name in names):
+                folder.mkdir(parents=True, exist_ok=True)
+            for start in range(0, len(names), _AT_A_TIME):
+                count = min(_AT_A_TIME, len(names) - start)
+                first = start  # bound now, as the threads look it up later
+
+                def work(i: int, first: int = first) -> str:
+                    return str(place(first + i, temporary / names[first + i]))
+
+                kinds += map_in_order(work, count, available_cores())
+                advance(start + count)
+            mark = {"source": str(source.folder.resolve()), "images": len(names)}
+            (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
+            take_place(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return np.array(kinds)
+
+
+def _check_writable(names: list[str]) -> None:
+    for name in names:
+        if Path(name).suffix.lower() not in _FORMATS:
+            raise InvalidInputError(
+                f"{name} would be corrupted, but its format cannot be written: convert it to .png first."
+            )
+
+
+def open_picture(item: Any) -> Image:
+    """Decode a path or the bytes of an image; gray ones as mode L, all others as RGB.
+
+    Parameters
+    ----------
+    item
+        A path or :class:`gmmatch.data.ImageBytes`.
+    """
+    from PIL import Image
+
+    from gmmatch.data import load_image
+
+    picture = load_image(item)
+    with Image.open(item if isinstance(item, Path) else io.BytesIO(item.data)) as opened:
+        mode = opened.mode
+    return picture.convert("L") if mode in ("1", "L", "LA", "La", "F") or mode.startswith("I") else picture
+
+
+def spoil_parquet(source: Any, corruption: ImageCorruption, output: Path, advance: Advance) -> Touched:
+    """Write a copy of Parquet files, in which the bytes of some images are others.
+
+    JPEGs stay JPEGs (of quality 95); all other formats become PNG.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from gmmatch.data.tables import TableReader
+    from gmmatch.rows.parallel import available_cores, map_in_order
+
+    mask = corruption.choose(len(source))
+    kinds = np.full(len(source), "", dtype="<U32")
+    reader, name = TableReader(source.columns, source.location), source.columns.data
+
+    def change(batch: Any, first: int, folder: Path) -> Any:
+        chosen = np.flatnonzero(mask[first : first + len(batch)]).tolist()
+        if not chosen:
+            return batch
+        images = reader.batch(batch, first, folder).rows
+
+        def work(i: int) -> bytes:
+            spoilt, kinds[first + chosen[i]] = corruption.spoil(
+                open_picture(images[chosen[i]]), first + chosen[i]
+            )
+            return encoded(spoilt, images[chosen[i]])
+
+        column = batch.column(name)
+        values = column.to_pylist()
+        for i, data in zip(chosen, map_in_order(work, len(chosen), available_cores()), strict=True):
+            values[i] = {**values[i], "bytes": data} if isinstance(values[i], dict) else data
+        return batch.set_column(
+            batch.schema.get_field_index(name), batch.schema.field(name), pa.array(values, column.type)
+        )
+
+    rewrite_parquet(source, output, change, advance, rows_at_a_time=_AT_A_TIME)
+    return Touched(list(source.ids), mask, kinds)
+
+
+def encoded(picture: Image, original: Any) -> bytes:
+    """Return a picture as the bytes of a file, a JPEG if the original was one and else a PNG."""
+    from PIL import Image
+
+    with Image.open(original if isinstance(original, Path) else io.BytesIO(original.data)) as opened:
+        format, options = _FORMATS[".jpg" if opened.format == "JPEG" else ".png"]
+    file = io.BytesIO()
+    picture.save(file, format=format, **options)
+    return file.getvalue()

@@ -1,0 +1,194 @@
+"""What ``gmmatch reproduce`` does for the studies on images."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gmmatch.cli.io.arguments import split_names
+from gmmatch.cli.io.output import console, note, progress
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from gmmatch_paper.studies.classification.image_study import Choices, ImageStudy, Plan
+    from gmmatch_paper.studies.results import Results
+    from gmmatch_paper.studies.runner import Workers
+    from gmmatch_paper.studies.study import SizeName, Table
+
+
+@dataclass(frozen=True)
+class ImageRun:
+    """How the studies on images are run.
+
+    Attributes
+    ----------
+    choices
+        What the user chose of the studies' own options.
+    size
+        ``"quick"`` or ``"full"``.
+    output, cache
+        Folders for results, and for what cells share.
+    device, jobs
+        Where, and in how many processes; None for what suits the device.
+    fresh, seconds
+        As for :func:`~gmmatch_paper.studies.classification.running.run_image_study`.
+    """
+
+    choices: Choices
+    size: SizeName
+    output: Path
+    cache: Path | None
+    device: str
+    jobs: int | None
+    fresh: bool
+    seconds: float | None
+
+
+def choices_of(options: dict[str, str | int | None]) -> Choices:
+    """Return the options of the command line as choices; lists are given with commas between them.
+
+    Examples
+    --------
+    >>> choices_of({"ratios": "0.2,0.3", "seeds": 3}).ratios
+    ('0.2', '0.3')
+    """
+    from gmmatch_paper.studies.classification.image_study import Choices
+
+    lists = ("ratios", "methods", "downstream", "networks", "corruptions")
+    found: dict[str, object] = {}
+    for name, value in options.items():
+        if name in lists and isinstance(value, str):
+            found[name] = tuple(split_names(value, f"--{name}"))
+        else:
+            found[name] = value
+    return Choices(**found)  # type: ignore[arg-type]
+
+
+def refuse_options(choices: Choices, names: list[str]) -> None:
+    """Raise where options of the studies on images are given for others."""
+    from dataclasses import replace
+
+    given = replace(choices, seeds=None).given()
+    if given:
+        option = next(iter(given)).replace("_", "-")
+        raise InvalidInputError(
+            f"--{option} is an option of the studies on images, and {names[0]!r} is none of them."
+        )
+
+
+def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
+    """Run studies on images one after another, with the same processes."""
+    from gmmatch_paper.studies.classification.running import default_jobs
+    from gmmatch_paper.studies.runner import Workers
+
+    plans = [study.plan(run.size, run.choices) for study in studies]  # all mistakes before any work
+    with Workers(run.jobs if run.jobs is not None else default_jobs(run.device)) as workers:
+        for study, plan in zip(studies, plans, strict=True):
+            _run(study, plan, run, workers)
+
+
+def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
+    from gmmatch_paper.studies.classification.running import draw_pictures, run_image_study, typed_command
+
+    began = time.monotonic()
+    with progress() as bar:
+        task = bar.add_task(study.name, total=None)
+        counts: list[int] = []
+
+        def told(done: int, total: int) -> None:
+            counts.append(done)
+            bar.update(task, completed=done, total=total)
+
+        results = run_image_study(
+            study,
+            plan,
+            output=run.output,
+            cache=run.cache,
+            size=run.size,
+            device=run.device,
+            workers=workers,
+            fresh=run.fresh,
+            seconds=run.seconds,
+            command=typed_command(study.name, run.size, run.choices),
+            progress=told,
+        )
+        measured, seconds = counts[-1] - counts[0], time.monotonic() - began
+        bar.update(task, description=f"{study.name}: drawing")
+        try:
+            drawn = draw_pictures(study, results, run.output)
+        except MissingDependencyError as error:
+            drawn = []
+            note(f"{error} The numbers are there without them.")
+    note(f"Wrote {', '.join([f'{study.name}.json', *drawn])} to {run.output}")
+    if measured:
+        note(
+            f"{measured} cells in {seconds:.0f} seconds with {workers.jobs} processes: "
+            f"{60 * measured / seconds:.1f} cells per minute"
+        )
+    _print_results(study, results)
+
+
+def _print_results(study: ImageStudy, results: Results) -> None:
+    from rich.markup import escape
+
+    from gmmatch_paper.studies.classification.pages import result_tables
+    from gmmatch_paper.studies.classification.tables import NOT_RUN
+
+    screen = console()
+    screen.print(f"[bold]{study.name}[/bold]  {escape(study.title)}")
+    for table in result_tables(study, results):
+        _print_table(table, NOT_RUN)
+    errors = [cell for cells in results.parts.values() for cell in cells if "error" in cell]
+    for cell in errors[:5]:
+        what = ", ".join(
+            str(cell[name]) for name in ("corruption", "amount", "method", "seed") if name in cell
+        )
+        note(f"failed: {what}: {cell['error']}")
+    if len(errors) > 5:
+        note(f"and {len(errors) - 5} more failed; {study.name}.json has them all")
+
+
+def _print_table(table: Table, not_run: str) -> None:
+    """Print the rows of a table that hold anything measured; the page has the others too."""
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    ours = [place for place, name in enumerate(table.columns) if place and not name.startswith("paper")]
+    rows = [row for row in table.rows if any(row[place] != not_run for place in ours)]
+    if not rows:
+        return
+    grid = Grid(box=None)
+    for column in table.columns:
+        grid.add_column(escape(column))
+    for row in rows:
+        grid.add_row(
+            *(f"[bold]{escape(text.strip('*'))}[/bold]" if "**" in text else escape(text) for text in row)
+        )
+    console().print(escape(table.caption.replace("`", "")))
+    console().print(grid)
+
+
+def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
+    """Say how many trainings studies need and how long they may take; nothing is trained or written."""
+    from gmmatch_paper.studies.classification.estimate import estimate, shown_duration
+    from gmmatch_paper.studies.classification.image_study import places_of
+    from gmmatch_paper.studies.classification.running import default_jobs, finished_keys
+
+    jobs = run.jobs if run.jobs is not None else default_jobs(run.device)
+    for study in studies:
+        plan = study.plan(run.size, run.choices)
+        places = places_of(plan, cache="", device=run.device, threads=1)
+        data = places.load()
+        built = study.as_study(plan, places, data)
+        cells = [cell for part in built.parts for cell in part.cells(run.size)]
+        finished = [] if run.fresh else finished_keys(built, run.output)
+        found = estimate(cells, finished, plan, data, run.device)
+        screen = console()
+        screen.print(f"[bold]{study.name}[/bold]  {found.cells} cells, {found.done} of them measured")
+        for name, count in found.trainings.items():
+            screen.print(f"  {count:5d} × {name}")
+        screen.print(
+            f"  about {shown_duration(found.seconds or 0.0)} in one process, from {found.source}; --jobs {jobs}"
+        )

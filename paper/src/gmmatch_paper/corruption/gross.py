@@ -1,0 +1,202 @@
+"""Gross corruption: an adversary looks at all rows and replaces some of them as it likes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_rows
+from gmmatch.rows.rows import Rows, read_only
+from gmmatch.types import Indices, Vector
+from gmmatch_paper.corruption.adversaries import AdversaryName, as_adversary, center_and_radius
+from gmmatch_paper.corruption.result import Corrupted, one_kind
+from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed
+
+_ADVERSARY = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrossCorruption(RateAndSeed):
+    """Replace a share ψ of the rows by an adversary's (the paper's definition of gross corruption).
+
+    Parameters
+    ----------
+    rate : float
+        The paper's ψ. Exactly ψn rows, rounded half up, are replaced.
+    adversary : str or callable
+        ``"far-cluster"``, ``"shell"``, ``"heavy-tail"``; an object of
+        :mod:`gmmatch_paper.corruption.adversaries` with other settings; or any function ``(rows, count, random)``
+        that returns ``count`` rows. ``rows`` are all rows, read-only: the adversary inspects everything.
+    seed : int
+        Decides which rows are replaced, and feeds the adversary's ``random``.
+
+    Examples
+    --------
+    >>> X = np.zeros((10, 2))
+    >>> result = GrossCorruption(rate=0.2, adversary=lambda rows, count, random: np.full((count, 2), 9.0)).apply(X)
+    >>> int(result.mask.sum()), result.data[result.mask].tolist(), float(X.max())
+    (2, [[9.0, 9.0], [9.0, 9.0]], 0.0)
+    """
+
+    rate: float = 0.4
+    adversary: AdversaryName = "far-cluster"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        as_adversary(self.adversary)
+
+    def apply(self, X: Any, /) -> Corrupted:
+        """Return a corrupted copy of ``X``.
+
+        Parameters
+        ----------
+        X : array of shape (n, s)
+            Floats keep their type; integers become floats.
+
+        Returns
+        -------
+        Corrupted
+        """
+        rows = check_rows(X)
+        return _replaced(rows, *self.replacements(rows), self.name)
+
+    @property
+    def name(self) -> str:
+        """What the replaced rows are called in :attr:`Corrupted.kinds`."""
+        return as_adversary(self.adversary)[0]
+
+    def replacements(self, X: Any) -> tuple[Indices, NDArray[np.float64]]:
+        """Return which rows are replaced, and by what; for rows of which no copy fits in memory."""
+        rows = check_rows(X)
+        places = np.flatnonzero(self.choose(len(rows)))
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_ADVERSARY,)))
+        adversary = as_adversary(self.adversary)[1]
+        bad = np.asarray(adversary(read_only(_as_array(rows)), len(places), random), dtype=np.float64)
+        if bad.shape != (len(places), rows.n_features):
+            raise InvalidInputError(
+                f"adversary returned an array of shape {bad.shape}, where ({len(places)}, {rows.n_features}) is "
+                "expected: one row per row that is replaced."
+            )
+        return places, bad
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanAttack:
+    """Replace a single row so that the mean of all becomes any point that the adversary likes.
+
+    The row is :math:`x_B = n \\mu_B - \\sum_{i \\neq B} x_i` (the paper's ``sec:vulnerability``), which is why
+    the mean has a breakdown point of 0.
+
+    Parameters
+    ----------
+    target : array of shape (s,), optional
+        Where the mean is to go.
+    distance : float, optional
+        In place of a target: how far the mean is to move, in a random direction, in units of the rows'
+        root mean squared distance from their mean.
+    row : int, optional
+        Which row is replaced; by default a random one.
+    seed : int
+        Of the row and the direction.
+
+    Examples
+    --------
+    >>> result = MeanAttack(target=(100.0, -7.0)).apply([[0.0, 0.0], [1.0, 1.0], [2.0, 5.0]])
+    >>> result.data.mean(axis=0), int(result.mask.sum())
+    (array([100.,  -7.]), 1)
+    """
+
+    target: Any = None
+    distance: float | None = None
+    row: int | None = None
+    seed: int = 0
+
+    name = "mean-attack"
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        if (self.target is None) == (self.distance is None):
+            raise InvalidInputError(
+                "target and distance: give one of the two, which says where the mean goes."
+            )
+
+    def apply(self, X: Any, /) -> Corrupted:
+        """Return a copy of ``X``, of shape (n, s), with one other row."""
+        rows = check_rows(X)
+        return _replaced(rows, *self.replacements(rows), self.name)
+
+    def replacements(self, X: Any) -> tuple[Indices, NDArray[np.float64]]:
+        """Return the number of the row that is replaced, and by what, both as arrays with one entry."""
+        rows = check_rows(X)
+        n = len(rows)
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_ADVERSARY,)))
+        row = int(random.integers(n)) if self.row is None else self.row
+        if not 0 <= row < n:
+            raise InvalidInputError(f"row={row}: X has {n:,} rows, so give a number from 0 to {n - 1}.")
+        wanted = self._wanted(rows, random)
+        # Not the sum of all less the row: that would lose the others' digits if the row is huge.
+        total, others = np.zeros(rows.n_features), rows.subset(np.delete(np.arange(n), row))
+        for chunk in range(others.n_chunks):
+            total += others.block(chunk, np.float64).sum(axis=0)
+        return np.array([row]), row_that_moves_mean(total, n, wanted)[None]
+
+    def _wanted(self, rows: Rows, random: np.random.Generator) -> Vector:
+        if self.distance is not None:
+            mean, radius = center_and_radius(rows)
+            direction = random.normal(size=len(mean))
+            return np.asarray(mean + self.distance * radius * direction / np.linalg.norm(direction))
+        wanted = np.asarray(self.target, dtype=np.float64)
+        if wanted.shape != (rows.n_features,):
+            raise InvalidInputError(
+                f"target has shape {wanted.shape}: give one number per column of X, shape ({rows.n_features},)."
+            )
+        return wanted
+
+
+def row_that_moves_mean(sum_of_others: Vector, n: int, target: Vector) -> Vector:
+    """Return the row that, beside n − 1 others with this sum, puts the mean of all n at the target.
+
+    Examples
+    --------
+    >>> row_that_moves_mean(np.array([3.0, 0.0]), 4, np.array([1.0, 10.0]))
+    array([ 1., 40.])
+    """
+    return np.asarray(n * target - sum_of_others)
+
+
+def fitting(bad: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an adversary's rows in the type of the rows that they replace.
+
+    Examples
+    --------
+    >>> fitting(np.array([[1e9]]), np.dtype(np.float16))
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: float16 cannot hold the adversary's rows (up to 1e+09): convert X to float64.
+    """
+    with np.errstate(over="ignore"):
+        cast = bad.astype(dtype)
+    if not np.isfinite(cast).all():
+        largest = float(np.abs(bad).max())
+        raise InvalidInputError(
+            f"{dtype} cannot hold the adversary's rows (up to {largest:.3g}): convert X to float64."
+        )
+    return cast
+
+
+def _replaced(rows: Rows, places: Indices, bad: NDArray[np.float64], name: str) -> Corrupted:
+    array = _as_array(rows)
+    data = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
+    data[places] = fitting(bad, data.dtype)
+    mask = np.zeros(len(rows), dtype=np.bool_)
+    mask[places] = True
+    return Corrupted(data, mask, one_kind(name, mask))
+
+
+def _as_array(rows: Rows) -> NDArray[Any]:
+    source = rows.source
+    whole = len(rows) == len(source) and bool((np.diff(rows.index) == 1).all())
+    return source if isinstance(source, np.ndarray) and whole and not rows.bfloat16 else rows.copied()

@@ -1,0 +1,224 @@
+"""Spoilt images: which of them, by what, and in whatever form the images come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.types import Indices
+from gmmatch_paper.corruption.kinds import ImageKind, as_distortions
+from gmmatch_paper.corruption.noise import Distortion
+from gmmatch_paper.corruption.result import Corrupted
+from gmmatch_paper.corruption.seeding import RateAndSeed, row_stream
+
+# Pixels that are worked on at a time: enough to make loops of Python negligible, few enough for the cache.
+_BLOCK_NUMBERS = 1 << 20
+_MOST_CHANNELS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageCorruption(RateAndSeed):
+    """Spoil a share of some images.
+
+    Parameters
+    ----------
+    kind : str, distortion, or several
+        ``"gaussian-noise"``, ``"occlusion"``, ``"low-resolution"``, ``"fog"``, ``"motion-blur"``,
+        ``"uniform-noise"``, ``"random-patches"``, ``"cutout"``, ``"random-image"``; an object of these with
+        settings of its own, such as ``Occlusion(fill="black")``; or several, of which each spoilt image
+        gets one, all equally likely. ``"mixture"``, the default, are the first five, as in the paper's
+        classification experiments; ``"generation-mixture"`` the five of its experiments on generation.
+    rate : float
+        Share of the images. Exactly rate · n of them, rounded half up, are spoilt.
+    severity : int
+        From 1 (mild) to 5 (severe).
+    seed : int
+        An image's result depends on the seed, its own pixels and its row number alone. With the same
+        seed, a higher rate spoils the same images and more, and a higher severity in the same way.
+
+    Examples
+    --------
+    >>> images = np.full((100, 28, 28), 128, dtype=np.uint8)
+    >>> result = ImageCorruption(rate=0.2, severity=3, seed=0).apply(images)
+    >>> result.data.shape, result.data.dtype, int(result.mask.sum())
+    ((100, 28, 28), dtype('uint8'), 20)
+    >>> sorted(result.counts)
+    ['fog', 'gaussian-noise', 'low-resolution', 'motion-blur', 'occlusion']
+    """
+
+    kind: ImageKind = "mixture"
+    severity: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole = isinstance(self.severity, Integral) and not isinstance(self.severity, bool)
+        if not whole or not 1 <= self.severity <= 5:
+            raise InvalidInputError(f"severity={self.severity!r}: give an integer from 1 to 5.")
+        as_distortions(self.kind)
+
+    def apply(self, images: Any, /, *, start: int = 0, n_rows: int | None = None) -> Corrupted:
+        """Return a copy of the images, some of them spoilt.
+
+        Parameters
+        ----------
+        images
+            An array of shape (n, h, w) or (n, h, w, c), uint8 or floats from 0 to 1; a list of PIL images
+            or of arrays (h, w[, c]), of any sizes; or a single PIL image, which is one row. PIL images
+            come back as PIL images, gray ones as mode L and all others as RGB.
+        start, n_rows
+            If these images are a piece of more: the row number of the first, and how many rows there are
+            in all. Pieces in any order then give what all at once would.
+
+        Returns
+        -------
+        Corrupted
+            For the rows of this piece.
+        """
+        single = not isinstance(images, np.ndarray) and hasattr(images, "getbands")
+        many = [images] if single else images
+        if not isinstance(many, (np.ndarray, Sequence)) or isinstance(many, (str, bytes)):
+            raise InvalidTypeError(
+                f"images has type {type(images).__name__}: give a NumPy array, a PIL image, or a list of them."
+            )
+        stop = start + len(many)
+        total = stop if n_rows is None else n_rows
+        if not 0 <= start <= stop <= total:
+            raise InvalidInputError(
+                f"start={start}, n_rows={n_rows}: {len(many)} images do not fit in there."
+            )
+        mask = self.choose(total)[start:stop].copy()
+        chosen = np.flatnonzero(mask)
+        data: Any
+        kinds = np.full(len(many), "", dtype=f"<U{max(len(d.name) for d in self.distortions)}")
+        if isinstance(many, np.ndarray):
+            check_images(many, "images")
+            data = np.array(many)
+            data[chosen], kinds[chosen] = self._spoil_array(many, chosen, start + chosen)
+        else:
+            data = []
+            for i, (image, spoil) in enumerate(zip(many, mask.tolist(), strict=True)):
+                copy, kinds[i] = self.spoil(image, start + i) if spoil else (image.copy(), "")
+                data.append(copy)
+        return Corrupted(data[0] if single else data, mask, kinds)
+
+    @property
+    def distortions(self) -> tuple[Distortion, ...]:
+        """What the kind stands for."""
+        return as_distortions(self.kind)
+
+    def kind_of(self, row: int) -> str:
+        """Return what happens to a row if it is spoilt."""
+        distortions = self.distortions
+        return distortions[self._drawn_kind(row_stream(self.seed, row), len(distortions))].name
+
+    def spoil(self, image: Any, row: int) -> tuple[Any, str]:
+        """Return a spoilt copy of one image, whatever the rate, and the name of what was done to it.
+
+        Parameters
+        ----------
+        image
+            A PIL image, or an array of shape (h, w) or (h, w, c).
+        row
+            Its number.
+        """
+        if isinstance(image, np.ndarray):
+            check_images(image[None], "image")
+            spoilt, names = self._spoil_array(image[None], np.array([0]), np.array([row]))
+            return spoilt[0], str(names[0])
+        from PIL import Image
+
+        from gmmatch.data.images import load_image
+
+        gray = getattr(image, "mode", "") in ("1", "L")
+        picture = load_image(image)
+        pixels, name = self.spoil(np.asarray(picture.convert("L") if gray else picture), row)
+        return Image.fromarray(pixels), name
+
+    def _drawn_kind(self, stream: np.random.Generator, count: int) -> int:
+        return int(stream.integers(count)) if count > 1 else 0
+
+    def _spoil_array(
+        self, images: NDArray[Any], places: Indices, rows: Indices
+    ) -> tuple[NDArray[Any], NDArray[np.str_]]:
+        """Spoil the images at these places, which have these row numbers."""
+        distortions = self.distortions
+        streams = [row_stream(self.seed, row) for row in rows.tolist()]
+        # The first draw of a stream is the kind, so this comes before anything else.
+        drawn = np.array([self._drawn_kind(stream, len(distortions)) for stream in streams], dtype=np.int64)
+        out = np.empty((len(places), *images.shape[1:]), dtype=images.dtype)
+        at_a_time = max(1, _BLOCK_NUMBERS // max(1, int(np.prod(images.shape[1:]))))
+        for number, distortion in enumerate(distortions):
+            mine = np.flatnonzero(drawn == number)
+            for first in range(0, len(mine), at_a_time):
+                part = mine[first : first + at_a_time]
+                block = to_unit(images[places[part]])
+                spoilt = distortion(block, self.severity, [streams[i] for i in part.tolist()])
+                out[part] = from_unit(spoilt, images.dtype).reshape(len(part), *images.shape[1:])
+        names = np.array([distortion.name for distortion in distortions])
+        return out, names[drawn]
+
+
+def check_images(images: NDArray[Any], name: str) -> None:
+    """Raise unless this is an array of images: uint8, or floats from 0 to 1, with the channels last.
+
+    Examples
+    --------
+    >>> check_images(np.zeros((5, 3, 32, 32)), "images")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: images has shape (5, 3, 32, 32): the channels come last; ...
+    """
+    shape = images.shape
+    if images.ndim not in (3, 4):
+        raise InvalidInputError(
+            f"{name} has shape {shape}: give images of shape (n, h, w) or (n, h, w, c), as "
+            "images.reshape(-1, 28, 28) makes of rows of 784 pixels."
+        )
+    if images.ndim == 4 and not 1 <= shape[3] <= _MOST_CHANNELS:
+        raise InvalidInputError(
+            f"{name} has shape {shape}: the channels come last; images.transpose(0, 2, 3, 1) moves them there."
+        )
+    if 0 in shape[1:]:
+        raise InvalidInputError(f"{name} has shape {shape}: an image needs at least one pixel.")
+    if images.dtype == np.uint8:
+        return
+    if images.dtype.kind != "f":
+        raise InvalidTypeError(f"{name} has dtype {images.dtype}: give uint8, or floats from 0 to 1.")
+    if images.size and not (float(images.min()) >= 0.0 and float(images.max()) <= 1.0):  # NaN fails too
+        raise InvalidInputError(
+            f"{name} has values from {float(images.min()):.4g} to {float(images.max()):.4g}: floats go from 0 to 1, "
+            "so divide them by 255 or undo their normalisation."
+        )
+
+
+def to_unit(images: NDArray[Any]) -> NDArray[np.floating[Any]]:
+    """Return images as floats from 0 to 1 of shape (b, h, w, c).
+
+    Examples
+    --------
+    >>> to_unit(np.array([[[0, 255]]], dtype=np.uint8)).tolist()
+    [[[[0.0], [1.0]]]]
+    """
+    block = images[..., None] if images.ndim == 3 else images
+    if block.dtype == np.uint8:
+        return block.astype(np.float32) / np.float32(255.0)
+    return block.astype(np.float64 if block.dtype.itemsize > 4 else np.float32, copy=False)
+
+
+def from_unit(images: NDArray[np.floating[Any]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return floats from 0 to 1 in the type of the images that they came from.
+
+    Examples
+    --------
+    >>> from_unit(np.array([0.0, 0.5, 1.0]), np.dtype(np.uint8))
+    array([  0, 128, 255], dtype=uint8)
+    """
+    if dtype == np.uint8:
+        # No value above 1 gets here, so half up is within 255.
+        return (images * 255.0 + 0.5).astype(np.uint8)
+    return images.astype(dtype, copy=False)

@@ -1,0 +1,85 @@
+"""The ways to spoil images, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from gmmatch.data.columns import unknown_name
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch_paper.corruption.blurring import LowResolution, MotionBlur
+from gmmatch_paper.corruption.noise import Distortion, GaussianNoise, RandomImage, UniformNoise
+from gmmatch_paper.corruption.patches import Cutout, Occlusion, RandomPatches
+from gmmatch_paper.corruption.weather import Fog
+
+ImageKind: TypeAlias = "str | Distortion | Sequence[str | Distortion]"
+"""A name, an object with settings of its own, or several of either, of which each image gets one."""
+
+CLASSIFICATION_KINDS = ("gaussian-noise", "occlusion", "low-resolution", "fog", "motion-blur")
+"""The five of the paper's ``sec:exp-classification``."""
+
+GENERATION_KINDS = ("gaussian-noise", "uniform-noise", "random-patches", "cutout", "random-image")
+"""The five of the paper's ``sec:exp-generation``."""
+
+_MIXTURES = {"mixture": CLASSIFICATION_KINDS, "generation-mixture": GENERATION_KINDS}
+_DISTORTIONS: dict[str, type[Any]] = {
+    cls.name: cls
+    for cls in (
+        GaussianNoise,
+        Occlusion,
+        LowResolution,
+        Fog,
+        MotionBlur,
+        UniformNoise,
+        RandomPatches,
+        Cutout,
+        RandomImage,
+    )
+}
+
+
+def image_kinds() -> tuple[str, ...]:
+    """Return the names of all kinds of image corruption, mixtures included.
+
+    Examples
+    --------
+    >>> [name for name in image_kinds() if "mixture" in name]
+    ['mixture', 'generation-mixture']
+    """
+    return (*_DISTORTIONS, *_MIXTURES)
+
+
+def distortion_class(name: str) -> type[Any]:
+    """Return the class of a distortion, by its name.
+
+    Examples
+    --------
+    >>> distortion_class("fog").__name__
+    'Fog'
+    """
+    if name not in _DISTORTIONS:
+        raise unknown_name("kind", name, image_kinds(), "there is no such corruption of images; there are")
+    return _DISTORTIONS[name]
+
+
+def as_distortions(kind: ImageKind) -> tuple[Distortion, ...]:
+    """Return what a kind stands for: one distortion, or those of a mixture.
+
+    Examples
+    --------
+    >>> [distortion.name for distortion in as_distortions(["fog", Occlusion(fill="black")])]
+    ['fog', 'occlusion']
+    """
+    if isinstance(kind, str):
+        names = _MIXTURES.get(kind, (kind,))
+        return tuple(distortion_class(name)() for name in names)
+    if isinstance(kind, Sequence):
+        if not kind:
+            raise InvalidInputError("kind is empty: give at least one corruption.")
+        return tuple(distortion for one in kind for distortion in as_distortions(one))
+    if not (callable(kind) and isinstance(getattr(kind, "name", None), str)):
+        raise InvalidTypeError(
+            f"kind has type {type(kind).__name__}: give a name ({', '.join(image_kinds())}), a distortion, or "
+            "several of them."
+        )
+    return (kind,)

@@ -1,0 +1,288 @@
+"""Label noise: classes turned into others, at exactly the rate that was asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.selection.budget import largest_remainder
+from gmmatch.selection.labels import Group, group_rows, plain_label
+from gmmatch.types import Indices
+from gmmatch_paper.corruption.result import Corrupted, one_kind
+from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed, choice_generator, count_of
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """The labels of all rows as numbers of classes; -1 for rows without a label, which are left alone."""
+
+    codes: Indices
+    names: list[Any]
+
+    @property
+    def sizes(self) -> Indices:
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+
+    @classmethod
+    def of(cls, y: NDArray[Any], known: Sequence[Any] | None) -> _Classes:
+        groups: list[Group] = group_rows(y, n=len(y), unlabeled="group") if len(y) else []
+        labelled = [group for group in groups if group.label is not None]
+        names = [group.label for group in labelled] if known is None else [plain_label(c) for c in known]
+        position = {name: number for number, name in enumerate(names)}
+        if len(position) != len(names):
+            raise InvalidInputError("classes names a class twice: give each once.")
+        codes = np.full(len(y), -1, dtype=np.int64)
+        for group in labelled:
+            if group.label not in position:
+                raise InvalidInputError(f"y holds the class {group.label!r}, which classes does not name.")
+            codes[group.rows] = position[group.label]
+        return cls(codes, names)
+
+
+class LabelNoise(ABC):
+    """What the kinds of label noise share; a subclass says which rows get which class."""
+
+    name: str
+    seed: int
+    classes: Sequence[Any] | None
+
+    def apply(self, y: Any, /) -> Corrupted:
+        """Return a noisy copy of labels.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Integers, strings or booleans. Rows without a label (None, NaN, -1) stay as they are.
+
+        Returns
+        -------
+        Corrupted
+            Its ``data`` is a NumPy array of the labels' own type; its mask marks the labels that changed.
+        """
+        labels = _as_labels(y)
+        classes = _Classes.of(labels, self.classes)
+        if len(classes.names) < 2:
+            raise InvalidInputError(
+                f"y has {len(classes.names)} classes: labels can turn into others only where there are two."
+            )
+        rows, turned = self._flips(classes, choice_generator(self.seed))
+        data = _with_room(labels, classes.names)
+        # One by one, as an array of the names would turn numbers among strings into strings.
+        for row, code in zip(rows.tolist(), turned.tolist(), strict=True):
+            data[row] = classes.names[code]
+        mask = np.zeros(len(labels), dtype=np.bool_)
+        mask[rows] = True
+        return Corrupted(data, mask, one_kind(self.name, mask))
+
+    @abstractmethod
+    def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
+        """Return which rows change, and the number of the class that each becomes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RatedNoise(RateAndSeed, LabelNoise):
+    """Noise of one rate."""
+
+    rate: float = 0.2
+    stratify: bool = True
+
+    def _chosen(self, codes: Indices, sizes: Indices, random: np.random.Generator) -> Indices:
+        """Return the rows that change: a share ``rate`` of those whose code is not -1."""
+        shuffled = random.permutation(np.flatnonzero(codes >= 0))
+        count = count_of(self.rate, len(shuffled))
+        if not self.stratify:
+            return np.sort(shuffled[:count])
+        of_class = codes[shuffled]
+        quotas = largest_remainder(count, sizes)
+        parts = [shuffled[of_class == number][:quota] for number, quota in enumerate(quotas.tolist())]
+        return np.sort(np.concatenate(parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SymmetricNoise(_RatedNoise):
+    """Turn a share of the labels into any other class, all others equally likely.
+
+    A label never turns into itself, so the rate is the share of wrong labels.
+
+    Parameters
+    ----------
+    rate : float
+        Share of the labelled rows. Exactly rate · n of them, rounded half up, change.
+    stratify : bool
+        Whether every class loses the same share: the count is then divided among the classes by largest
+        remainder, so that each loses rate times its size to within one row, and the total stays exact.
+        Otherwise the rows are drawn from all together.
+    classes : sequence, optional
+        All classes, where ``y`` may not hold every one.
+    seed : int
+        The same seed gives the same flips.
+
+    Examples
+    --------
+    >>> y = ["cat"] * 5 + ["dog"] * 5
+    >>> result = SymmetricNoise(rate=0.4, seed=0).apply(y)
+    >>> int(result.mask.sum()), sorted(result.data[:5].tolist())
+    (4, ['cat', 'cat', 'cat', 'dog', 'dog'])
+    """
+
+    classes: Sequence[Any] | None = None
+
+    name = "symmetric"
+
+    def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
+        rows = self._chosen(classes.codes, classes.sizes, random)
+        steps = random.integers(1, len(classes.names), size=len(rows))
+        return rows, (classes.codes[rows] + steps) % len(classes.names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairFlip(_RatedNoise):
+    """Turn a share of each class into one other class, as people who confuse two classes do.
+
+    Parameters
+    ----------
+    rate : float
+        Share of the rows whose class can turn; the count is as for :class:`SymmetricNoise`.
+    stratify : bool
+        As for :class:`SymmetricNoise`.
+    pairs : mapping, optional
+        What each class turns into; classes that it does not name stay as they are. By default each turns
+        into the next one in order, and the last into the first.
+    classes : sequence, optional
+        All classes in their order, where ``y`` may not hold every one.
+    seed : int
+        The same seed gives the same flips.
+
+    Examples
+    --------
+    >>> sorted(PairFlip(rate=0.5, seed=0).apply([0, 0, 0, 0, 1, 1]).data[:4].tolist())
+    [0, 0, 1, 1]
+    >>> PairFlip(rate=1.0, pairs={"cat": "dog"}).apply(["cat", "dog", "cat"]).data.tolist()
+    ['dog', 'dog', 'dog']
+    """
+
+    pairs: Mapping[Any, Any] | None = None
+    classes: Sequence[Any] | None = None
+
+    name = "pair-flip"
+
+    def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
+        follows = self._follows(classes.names)
+        # Classes that turn into nothing count as if they had no label.
+        codes = np.where((classes.codes >= 0) & (follows[classes.codes] >= 0), classes.codes, -1)
+        sizes = np.where(follows >= 0, classes.sizes, 0)
+        rows = self._chosen(codes, sizes, random)
+        return rows, follows[codes[rows]]
+
+    def _follows(self, names: list[Any]) -> Indices:
+        if self.pairs is None:
+            return np.roll(np.arange(len(names)), -1)
+        position = {name: number for number, name in enumerate(names)}
+        follows = np.full(len(names), -1, dtype=np.int64)
+        for before, after in self.pairs.items():
+            for name in (before, after):
+                if name not in position:
+                    listed = ", ".join(repr(known) for known in names[:10])
+                    raise InvalidInputError(
+                        f"pairs names {name!r}, which is no class of y: they are {listed}."
+                    )
+            if before == after:
+                raise InvalidInputError(f"pairs turns {before!r} into itself: leave it out.")
+            follows[position[before]] = position[after]
+        return follows
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransitionNoise(LabelNoise):
+    """Turn labels as a matrix says: entry (i, j) is the share of class i that becomes class j.
+
+    The shares are exact: the n_i rows of class i are divided among the entries of row i by largest
+    remainder, so that every count is within one of n_i times its entry.
+
+    Parameters
+    ----------
+    matrix : array of shape (c, c)
+        Not negative; each row sums to 1. What is on the diagonal stays.
+    classes : sequence, optional
+        The classes in the order of the matrix; by default those of ``y``, numbers numerically and strings
+        alphabetically.
+    seed : int
+        Decides which rows change.
+
+    Examples
+    --------
+    >>> noise = TransitionNoise(matrix=[[0.5, 0.5], [0.0, 1.0]], seed=0)
+    >>> result = noise.apply(["cat", "cat", "dog", "dog"])
+    >>> sorted(result.data[:2].tolist()), result.data[2:].tolist()
+    (['cat', 'dog'], ['dog', 'dog'])
+    """
+
+    matrix: Any
+    classes: Sequence[Any] | None = None
+    seed: int = 0
+
+    name = "transition"
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        shares = self._shares()
+        if shares.ndim != 2 or shares.shape[0] != shares.shape[1]:
+            raise InvalidInputError(
+                f"matrix has shape {shares.shape}: give one row and one column per class."
+            )
+        if not (np.isfinite(shares).all() and (shares >= 0.0).all()):
+            raise InvalidInputError(
+                "matrix holds a number that is negative or not finite: its entries are shares."
+            )
+        off = np.flatnonzero(np.abs(shares.sum(axis=1) - 1.0) > 1e-6)
+        if len(off):
+            total = shares[off[0]].sum()
+            raise InvalidInputError(f"matrix: row {off[0]} sums to {total:.6g}, where shares sum to 1.")
+
+    def _shares(self) -> NDArray[np.float64]:
+        return np.asarray(self.matrix, dtype=np.float64)
+
+    def _flips(self, classes: _Classes, random: np.random.Generator) -> tuple[Indices, Indices]:
+        shares = self._shares()
+        if len(shares) != len(classes.names):
+            raise InvalidInputError(
+                f"matrix is for {len(shares)} classes, but there are {len(classes.names)}: name them by classes."
+            )
+        turned = classes.codes.copy()
+        for number, row in enumerate(shares):
+            mine = random.permutation(np.flatnonzero(classes.codes == number))
+            turned[mine] = np.repeat(np.arange(len(row)), largest_remainder(len(mine), row))
+        rows = np.flatnonzero(turned != classes.codes)
+        return rows, turned[rows]
+
+
+def _as_labels(y: Any) -> NDArray[Any]:
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidInputError(f"y has shape {array.shape}: give one label per row, shape (n,).")
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    # NumPy would write numbers among strings as strings.
+    if isinstance(y, (list, tuple)) and array.dtype.kind in "US" and not all(isinstance(v, str) for v in y):
+        array = np.array(list(y), dtype=object)
+    return array
+
+
+def _with_room(labels: NDArray[Any], names: list[Any]) -> NDArray[Any]:
+    """A copy of the labels whose type can hold every class, also those that no row has yet."""
+    known = np.array(names, dtype=object)
+    try:
+        if (known.astype(labels.dtype) == known).all():
+            return labels.copy()
+    except (ValueError, TypeError, OverflowError):
+        return labels.astype(object)
+    wider = np.asarray(names).dtype
+    return labels.astype(np.result_type(labels.dtype, wider) if wider.kind in "USiu" else object)

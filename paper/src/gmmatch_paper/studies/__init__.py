@@ -1,0 +1,64 @@
+"""The paper's synthetic figures and its theory, measured afresh.
+
+A study is one file with one :class:`~gmmatch_paper.studies.study.Study`: what varies, what is measured in each
+cell, how it is drawn, and which statements of the paper are checked against the numbers.
+:func:`~gmmatch_paper.studies.runner.run_study` runs any of them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch_paper.studies.study import Study
+
+_STUDIES = (
+    "robust-mean",
+    "median-landscape",
+    "noisy-gaussian",
+    "moment-convergence",
+    "kernels",
+    "median-scaling",
+    "batch-scaling",
+    "subsampling",
+    "breakdown",
+    "bounds",
+)
+
+
+def study_names() -> tuple[str, ...]:
+    """Return the names of all studies, in the paper's order.
+
+    Examples
+    --------
+    >>> "noisy-gaussian" in study_names()
+    True
+    """
+    return _STUDIES
+
+
+def load_study(name: str) -> Study:
+    """Return a study by its name.
+
+    Examples
+    --------
+    >>> load_study("robust-mean").paper
+    ('fig:toy-moment', 'fig:exp-syn-moment')
+    """
+    from gmmatch_paper.studies.classification import image_study_names
+
+    key = str(name).lower().replace("_", "-")
+    if key not in _STUDIES:
+        known = (*_STUDIES, *image_study_names())
+        near = difflib.get_close_matches(key, known, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
+        raise InvalidInputError(
+            f"No study is called {name!r}: {hint}They are {', '.join(_STUDIES)}, all; on images "
+            f"{', '.join(image_study_names())}, all-images."
+        )
+    study: Study = import_module(f"gmmatch_paper.studies.{key.replace('-', '_')}").STUDY
+    return study

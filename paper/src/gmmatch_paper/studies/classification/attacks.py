@@ -1,0 +1,95 @@
+"""Images that a network trained on them gets wrong, made once for all cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch_paper.studies.classification.cache import Arrays, Cache
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
+from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.classification.downstream import recipe_named, train_network
+from gmmatch_paper.studies.classification.proxies import VERSION
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from gmmatch_paper.training.loop import Trained
+
+
+def attacked_images(
+    data: ImageData,
+    corruption: CorruptionSpec,
+    *,
+    network: str,
+    recipe: str,
+    seed: int,
+    cache: Cache,
+    device: str,
+) -> NDArray[np.uint8]:
+    """Return the training images under an attack on a network that was trained on them."""
+    key = {
+        "version": VERSION,
+        "data": data.fingerprint,
+        "network": network,
+        "recipe": repr(recipe_named(recipe)),
+        "seed": seed,
+    }
+
+    def attack() -> Arrays:
+        return _attack(data, corruption, seed, _target(data, key, network, recipe, cache, device))
+
+    # Numbered on their own: since 2 the network is attacked as it was trained, in bfloat16 on a GPU.
+    return cache.get("attacks", {**key, "corruption": corruption.text, "attack": 2}, attack)["images"]
+
+
+def _target(
+    data: ImageData, key: dict[str, Any], network: str, recipe: str, cache: Cache, device: str
+) -> nn.Module:
+    """Return the network to attack, trained once for all attacks."""
+    weights = cache.path("targets", key).with_suffix(".pt")
+
+    def trained() -> Trained:
+        return train_network(
+            network,
+            data.x_train,
+            data.y_train,
+            n_classes=data.n_classes,
+            recipe=recipe,
+            seed=key["seed"],
+            device=device,
+            checkpoint=weights,
+        )
+
+    cache.get("targets", key, lambda: {"epochs": np.array(len(trained().history))})
+    return trained().model  # from the checkpoint, which has no epoch left
+
+
+def _attack(data: ImageData, corruption: CorruptionSpec, seed: int, target: nn.Module) -> Arrays:
+    import torch
+
+    from gmmatch_paper.corruption import FGSM, PGD
+    from gmmatch_paper.training.images import put_images
+
+    where = next(target.parameters()).device
+    images = put_images(data.x_train, data.y_train)
+    mean, deviation = (one.to(where)[:, None, None] for one in (images.mean, images.deviation))
+
+    class Normalized(torch.nn.Module):
+        """The network for images from 0 to 1, which is what an attack changes."""
+
+        def __init__(self, model: torch.nn.Module) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, x: Any) -> Any:
+            # As it was trained: in bfloat16 where that is fast.
+            with torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
+                return self.model((x - mean) / deviation).float()
+
+    method = {"pgd": PGD, "fgsm": FGSM}[corruption.kind](rate=corruption.rate, seed=seed)
+    pixels = torch.as_tensor(data.x_train).permute(0, 3, 1, 2).float() / 255.0
+    found = method.apply(pixels, torch.as_tensor(data.y_train), Normalized(target)).data
+    return {"images": (found * 255.0).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()}

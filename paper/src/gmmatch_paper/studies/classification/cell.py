@@ -1,0 +1,228 @@
+"""One cell: corrupt, embed, pick, train on the picks, test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.types import Indices
+from gmmatch_paper.studies.classification.amounts import budget
+from gmmatch_paper.studies.classification.attacks import attacked_images
+from gmmatch_paper.studies.classification.cache import Arrays, Cache
+from gmmatch_paper.studies.classification.corruptions import (
+    ATTACKS,
+    CorruptionSpec,
+    NoisyImages,
+    corrupt_data,
+)
+from gmmatch_paper.studies.classification.data import ImageData, load_images
+from gmmatch_paper.studies.classification.downstream import (
+    device_name,
+    pick_device,
+    probe_accuracy,
+    train_network,
+)
+from gmmatch_paper.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
+from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
+from gmmatch_paper.studies.study import Measured
+
+CODE = "cells-1"
+"""Stands for how a cell is measured. A change that moves the numbers gets the next number."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are on this machine; no result depends on it.
+
+    Attributes
+    ----------
+    dataset, encoder
+        As the user named them.
+    cache
+        Folder for what cells share.
+    device
+        ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    image_size, limit, test_limit
+        See :func:`~gmmatch_paper.studies.classification.data.load_images`.
+    proxy_network
+        The network of an in-domain proxy if the encoder names none, and the one that attacks are made on.
+    threads
+        For the selection.
+    """
+
+    dataset: str
+    encoder: str
+    cache: str
+    device: str = "auto"
+    image_size: int | None = None
+    limit: int | None = None
+    test_limit: int | None = None
+    proxy_network: str = "resnet18"
+    threads: int = 1
+
+    def load(self) -> ImageData:
+        """Return the images."""
+        return load_images(
+            self.dataset, image_size=self.image_size, limit=self.limit, test_limit=self.test_limit
+        )
+
+
+@dataclass(frozen=True)
+class MeasureCell:
+    """What a worker calls for every cell of a study."""
+
+    places: Places
+
+    def __call__(
+        self,
+        *,
+        dataset: str,
+        data: str,
+        encoder: str,
+        downstream: str,
+        network: str,
+        recipe: str,
+        corruption: str,
+        amount: str,
+        method: str,
+        seed: int,
+    ) -> Measured:
+        """Measure a cell; ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
+        with limited_threads(self.places.threads):
+            given = _Given.of(self.places, CorruptionSpec.parse(corruption), recipe, seed)
+            proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+            key = {
+                "code": CODE,
+                "data": data,
+                "encoder": encoder,
+                "recipe": recipe if proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS else "",
+                "corruption": corruption,
+                "amount": amount,
+                "method": method,
+                "seed": seed,
+            }
+            picked = given.picked(key)
+            rows = picked["rows"]
+            began = time.perf_counter()
+            accuracies = given.probe(rows) if downstream == "probe" else given.train(network, rows)
+            return {
+                **accuracies,
+                "contamination": float(given.noisy.corrupt[rows].mean()),
+                "n_picked": len(rows),
+                "select_seconds": float(picked["seconds"]),
+                "train_seconds": time.perf_counter() - began,
+                "device": device_name(given.device),
+            }
+
+
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """The data of a cell as its methods and its training see them."""
+
+    places: Places
+    spec: CorruptionSpec
+    recipe: str
+    seed: int
+    images: ImageData
+    noisy: NoisyImages
+    cache: Cache
+    device: str
+
+    @classmethod
+    def of(cls, places: Places, spec: CorruptionSpec, recipe: str, seed: int) -> _Given:
+        images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
+        attacked = None
+        if spec.kind in ATTACKS:
+            network = places.proxy_network
+            attacked = attacked_images(
+                images, spec, network=network, recipe=recipe, seed=seed, cache=cache, device=device
+            )
+        noisy = corrupt_data(images, spec, seed, attacked)
+        return cls(places, spec, recipe, seed, images, noisy, cache, device)
+
+    def embedded(self) -> Embedded:
+        proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+        return embed_data(
+            self.images,
+            self.noisy,
+            self.spec,
+            proxy,
+            seed=self.seed,
+            recipe=self.recipe,
+            cache=self.cache,
+            device=self.device,
+        )
+
+    def picked(self, key: dict[str, Any]) -> Arrays:
+        """Return the picks that a key stands for, made only if the cache does not have them."""
+        method, amount = key["method"], budget(key["amount"], self.images.n_classes)
+        labels, threads = self.noisy.labels, self.places.threads
+
+        def ranked() -> Arrays:
+            return rank_all(self.embedded(), labels, method, self.seed, threads)
+
+        def make() -> Arrays:
+            if learns_scores(method):
+                # What a model was trained for serves every amount.
+                return cut_ranking(self.cache.get("rankings", {**key, "amount": "all"}, ranked), amount)
+            return pick(self.embedded(), labels, amount, method, self.seed, threads)
+
+        return self.cache.get("selections", key, make)
+
+    def probe(self, rows: Indices) -> Measured:
+        found, labels = self.embedded(), self.noisy.labels[rows]
+        accuracy = probe_accuracy(
+            found.train[rows], labels, found.test, self.images.y_test, seed=self.seed, device=self.device
+        )
+        return {"accuracy": accuracy}
+
+    def train(self, network: str, rows: Indices) -> Measured:
+        trained = train_network(
+            network,
+            self.noisy.images[rows],
+            self.noisy.labels[rows],
+            n_classes=self.images.n_classes,
+            recipe=self.recipe,
+            seed=self.seed,
+            device=self.device,
+            test=(self.images.x_test, self.images.y_test),
+        )
+        others = {f"top_{top}": value for top, value in trained.accuracies.items() if top > 1}
+        return {"accuracy": trained.accuracy, **others}
+
+
+@lru_cache(maxsize=1)
+def _cache(folder: str) -> Cache:
+    return Cache(folder)
+
+
+@contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """Keep matrix products and torch to so many threads: other cells run beside this one."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    try:
+        import torch
+    except ImportError:
+        with threadpool_limits(threads):
+            yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_downstream(name: str) -> str:
+    """Return the name of a downstream task, if there is such a one."""
+    if name not in ("probe", "scratch"):
+        raise InvalidInputError(f"--downstream {name}: expected probe or scratch.")
+    return name

@@ -1,0 +1,149 @@
+"""What is trained on the picks: a network from scratch, or a linear probe on the embeddings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch_paper.training.recipes import Recipe, find_recipe, recipes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gmmatch_paper.training.loop import OnBatch, Trained
+
+QUICK = Recipe(
+    "quick",
+    epochs=4,
+    batch_size=32,
+    learning_rate=0.1,
+    weight_decay=5e-4,
+    schedule="one-cycle",
+    warmup=0.25,
+    seeds=1,
+)
+"""For trying a study on small images; its accuracies mean nothing."""
+
+LINEAR = "linear"
+"""The 'network' of a linear probe."""
+
+# Fewer strengths than the probe's own, as a study fits it hundreds of times.
+PROBE_STRENGTHS = (1e-1, 1e-2, 1e-3)
+PROBE_ITERATIONS = 100
+
+
+def study_recipe(name: str, network: str, image_size: int) -> str:
+    """Return the name of the recipe that ``fast`` or ``paper`` stands for.
+
+    Examples
+    --------
+    >>> study_recipe("paper", "resnet50", 32), study_recipe("fast", "vit-s", 32)
+    ('paper-cifar', 'fast-adamw')
+    """
+    if name == "fast":
+        return "fast-adamw" if network.startswith("vit") else "fast"
+    if name == "paper":
+        if image_size <= 32:
+            return "paper-cifar"
+        return "paper-tiny-imagenet" if image_size <= 64 else "paper-imagenet"
+    if name not in (QUICK.name, *recipes()):
+        known = ", ".join(dict.fromkeys(["fast", "paper", QUICK.name, *recipes()]))
+        raise InvalidInputError(f"--recipe {name}: there is no such recipe; there are {known}.")
+    return name
+
+
+def recipe_named(name: str) -> Recipe:
+    """Return a recipe, the quick one included."""
+    return QUICK if name == QUICK.name else find_recipe(name)
+
+
+def require_torch() -> None:
+    """Raise an error that names the extra, unless torch is there."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            'Training needs torch, which is not installed: pip install "gmmatch[torch]".'
+        ) from error
+
+
+def train_network(
+    network: str,
+    images: Any,
+    labels: Any,
+    *,
+    n_classes: int,
+    recipe: str,
+    seed: int,
+    device: str,
+    test: tuple[Any, Any] | None = None,
+    on_batch: OnBatch | None = None,
+    checkpoint: Path | None = None,
+) -> Trained:
+    """Train a network by name on images, the small ones of the studies included."""
+    require_torch()
+    from gmmatch_paper.studies.classification.small_networks import SMALL_NETWORKS, build_small_network
+    from gmmatch_paper.training.loop import train
+
+    built: Any = network
+    if network in SMALL_NETWORKS:
+        built = build_small_network(network, n_classes, images.shape[3], seed)
+    test_images, test_labels = test if test is not None else (None, None)
+    return train(
+        built,
+        images,
+        labels,
+        test_images=test_images,
+        test_labels=test_labels,
+        recipe=recipe_named(recipe),
+        n_classes=n_classes,
+        seed=seed,
+        device=device,
+        on_batch=on_batch,
+        checkpoint=checkpoint,
+    )
+
+
+def probe_accuracy(
+    train_rows: Any, train_labels: Any, test_rows: Any, test_labels: Any, *, seed: int, device: str
+) -> float:
+    """Return the test accuracy of a linear probe; fitted on a GPU if the device is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat(np.eye(2), 10, axis=0)
+    >>> probe_accuracy(X, np.repeat([0, 1], 10), np.eye(2), np.array([0, 1]), seed=0, device="cpu")
+    1.0
+    """
+    from gmmatch_paper.training.probe import fit_linear_probe
+
+    rows = train_rows
+    if device.startswith("cuda"):
+        import torch
+
+        rows = torch.as_tensor(train_rows, device=device).float()
+    probe = fit_linear_probe(
+        rows, train_labels, strengths=PROBE_STRENGTHS, max_iter=PROBE_ITERATIONS, random_state=seed
+    )
+    return probe.accuracy(test_rows, test_labels)
+
+
+def pick_device(device: str) -> str:
+    """Return ``"cuda"`` or ``"cpu"`` for ``"auto"``, and any other name as it is."""
+    if device != "auto":
+        return device
+    try:
+        import torch
+    except ImportError:
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def device_name(device: str) -> str:
+    """Return what to call a device in results."""
+    if not device.startswith("cuda"):
+        return device
+    import torch
+
+    return str(torch.cuda.get_device_name(device))

@@ -1,0 +1,24 @@
+"""What corruption does to embeddings (fig:diffusion_noise_samples_mnist and its t-SNE figure)."""
+
+from __future__ import annotations
+
+from gmmatch_paper.studies.classification.image_study import CLIP, ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.maps import MAP_CORRUPTIONS, PICTURES, map_tables, maps_part
+
+STUDY = ImageStudy(
+    name="embedding-maps",
+    title="Where spoilt images lie among the others",
+    paper=("fig:diffusion_noise_samples_mnist", "fig:diffusion_noise_samples_tsne_mnist"),
+    question="Do spoilt images stand apart in an encoder's space, and do the classes stay apart?",
+    method=(
+        "MNIST, clean and with 45% of the images spoilt by one of the five corruptions of the paper's figure, is "
+        "embedded and drawn by t-SNE (after PCA to at most 50 dimensions). The shares in the table are of each "
+        "image's ten nearest neighbours in the encoder's own space, not on the map."
+    ),
+    full=Plan("ylecun/mnist", CLIP, MAP_CORRUPTIONS, seeds=1, limit=1000, test_limit=1),
+    quick=quick_plan(MAP_CORRUPTIONS, limit=200, test_limit=1),
+    knows=("dataset", "encoder", "corruptions", "seeds", "image_size", "limit"),
+    part=maps_part,
+    tables=map_tables,
+    pictures=PICTURES,
+)

@@ -1,0 +1,205 @@
+"""How many trainings a study needs, and how long they are likely to take."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gmmatch_paper.studies.classification.amounts import rows_of
+from gmmatch_paper.studies.classification.corruptions import ATTACKS, CorruptionSpec
+from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.classification.downstream import (
+    PROBE_ITERATIONS,
+    PROBE_STRENGTHS,
+    pick_device,
+    recipe_named,
+    train_network,
+)
+from gmmatch_paper.studies.classification.image_study import Plan
+from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
+
+_PROBE_FEATURES = 512
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is left of a study.
+
+    Attributes
+    ----------
+    cells, done
+        How many there are, and how many of them are measured.
+    trainings
+        By what is trained: those of the cells, of in-domain proxies and of networks to attack.
+    seconds
+        Of all of them one after another in one process; None where nothing could be measured.
+    source
+        Where the seconds come from.
+    """
+
+    cells: int
+    done: int
+    trainings: dict[str, int]
+    seconds: float | None
+    source: str
+
+
+def estimate(
+    cells: Sequence[Mapping[str, Any]],
+    finished: Sequence[Mapping[str, Any]],
+    plan: Plan,
+    data: ImageData,
+    device: str,
+) -> Estimate:
+    """Return what is left of the cells of a plan.
+
+    Parameters
+    ----------
+    cells
+        All cells.
+    finished
+        Cells that were measured before; how long they took is the best guess for the others.
+    plan, data
+        Of the study.
+    device
+        Where it is to run: without finished cells, a few steps are timed there.
+    """
+    known = {_identity(cell) for cell in finished}
+    left = [cell for cell in cells if _identity(cell) not in known]
+    trainings = Counter(_name(cell) for cell in left)
+    shared = _shared_trainings(left, plan)
+    trainings.update(
+        {f"{network} as proxy or target ({recipe})": n for (network, recipe), n in shared.items()}
+    )
+    measured = _mean_seconds(finished)
+    rates: dict[tuple[str, str], float] = {}
+    total, timed = 0.0, False
+    for cell in left:
+        if _name(cell) in measured:
+            total += measured[_name(cell)]
+            continue
+        rows = rows_of(cell.get("amount", "100%"), len(data.y_train), data.n_classes)
+        total += _cell_seconds(cell, rows, data, device, rates)
+        timed = True
+    for (network, recipe), count in shared.items():
+        total += count * training_seconds(network, recipe, len(data.y_train), data, device, rates)
+        timed = True
+    source = "a few steps timed on this machine" if timed else "the cells that are measured"
+    return Estimate(len(cells), len(cells) - len(left), dict(trainings), total, source)
+
+
+def training_seconds(
+    network: str, recipe: str, n_rows: int, data: ImageData, device: str, rates: dict[tuple[str, str], float]
+) -> float:
+    """Return about how long a training takes, from the time per image of a few steps."""
+    plan = recipe_named(recipe)
+    if (network, recipe) not in rates:
+        place = pick_device(device)
+        # A few images do on a CPU, whose time grows with their number; a GPU needs whole batches.
+        batch, steps = (plan.batch_size, 8) if place.startswith("cuda") else (8, 2)
+        short = replace(plan, epochs=2, min_steps=0, batch_size=batch)
+        rates[network, recipe] = _seconds_per_image(network, short, batch * steps, data, place)
+    size = plan.rows_per_step(n_rows)
+    images = plan.epochs_for(n_rows) * plan.steps_per_epoch(n_rows) * size
+    return images * rates[network, recipe]
+
+
+def _seconds_per_image(network: str, recipe: Any, count: int, data: ImageData, device: str) -> float:
+    rows = np.arange(count) % len(data.x_train)
+    trained = train_network(
+        network,
+        data.x_train[rows],
+        data.y_train[rows],
+        n_classes=data.n_classes,
+        recipe=recipe,
+        seed=0,
+        device=device,
+    )
+    # The first epoch pays for setting up.
+    return trained.history[-1].seconds / count
+
+
+def _cell_seconds(
+    cell: Mapping[str, Any], rows: int, data: ImageData, device: str, rates: dict[tuple[str, str], float]
+) -> float:
+    if cell.get("downstream") == "diffusion":
+        from gmmatch_paper.studies.generation.estimate import cell_seconds
+
+        return cell_seconds(cell["recipe"], data, device, rates)
+    if cell.get("downstream") == "scratch":
+        return training_seconds(cell["network"], cell["recipe"], rows, data, device, rates)
+    if ("probe", "") not in rates:
+        from gmmatch_paper.training.probe import fit_linear_probe
+
+        random = np.random.default_rng(0)
+        X, y = random.normal(size=(300, _PROBE_FEATURES)), np.arange(300) % max(2, data.n_classes)
+        began = time.perf_counter()
+        fit_linear_probe(X, y, strengths=PROBE_STRENGTHS, max_iter=PROBE_ITERATIONS)
+        rates["probe", ""] = (time.perf_counter() - began) / 300
+    return rows * rates["probe", ""]
+
+
+def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[tuple[str, str]]:
+    """Count the networks that cells share: proxies of every corruption and seed, and those to attack."""
+    proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
+    target = proxy.spec if proxy.kind == IN_DOMAIN else plan.proxy_network
+    found: set[tuple[str, str, str, int]] = set()
+    for cell in left:
+        recipe = cell.get("recipe", "")
+        if not recipe:
+            continue
+        if proxy.kind == IN_DOMAIN:
+            found.add((proxy.spec, recipe, cell["corruption"], cell["seed"]))
+        if CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS:
+            found.add((target, recipe, "target of attacks", cell["seed"]))
+    return Counter((network, recipe) for network, recipe, _, _ in found)
+
+
+def _mean_seconds(finished: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the mean seconds of finished cells by what they trained."""
+    groups: dict[str, list[float]] = {}
+    for cell in finished:
+        groups.setdefault(_name(cell), []).append(float(cell["seconds"]))
+    return {name: float(np.mean(seconds)) for name, seconds in groups.items()}
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    if "downstream" not in cell:
+        return "map"
+    return "linear probe" if cell["downstream"] == "probe" else f"{cell['network']} ({cell['recipe']})"
+
+
+_PARAMETERS = (
+    "dataset",
+    "data",
+    "encoder",
+    "downstream",
+    "network",
+    "recipe",
+    "corruption",
+    "amount",
+    "method",
+    "seed",
+)
+
+
+def _identity(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(cell.get(name) for name in _PARAMETERS)
+
+
+def shown_duration(seconds: float) -> str:
+    """Return a duration for people.
+
+    Examples
+    --------
+    >>> shown_duration(42), shown_duration(600), shown_duration(9000)
+    ('42 seconds', '10 minutes', '2.5 hours')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,85 @@
+"""The numbers that the paper prints, copied from its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+
+class Printed(NamedTuple):
+    """An accuracy in percent and its deviation, as printed."""
+
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
+class PaperBlock:
+    """A block of one of the paper's tables: one dataset, one corruption, one network.
+
+    Attributes
+    ----------
+    table
+        The label of the table.
+    dataset, corruption, network
+        What was trained on what; the corruption as a study writes it.
+    amounts
+        The columns: how much was kept.
+    rows
+        By method, one printed number per column.
+
+    Examples
+    --------
+    >>> block = paper_blocks(["tab:exp-clip-cifar"])[0]
+    >>> block.dataset, block.at("gm-matching", "100/class")
+    ('CIFAR-10', Printed(mean=47.6, deviation=1.9))
+    """
+
+    table: str
+    dataset: str
+    corruption: str
+    network: str
+    amounts: tuple[str, ...]
+    rows: dict[str, tuple[Printed, ...]]
+
+    def at(self, method: str, amount: str) -> Printed | None:
+        """Return what is printed for a method and an amount, if anything is."""
+        if method not in self.rows or amount not in self.amounts:
+            return None
+        return self.rows[method][self.amounts.index(amount)]
+
+
+@lru_cache(maxsize=1)
+def _all_blocks() -> tuple[PaperBlock, ...]:
+    text = (
+        files("gmmatch_paper.studies.classification")
+        .joinpath("paper_tables.json")
+        .read_text(encoding="utf-8")
+    )
+    blocks: list[dict[str, Any]] = json.loads(text)
+    return tuple(
+        PaperBlock(
+            **{name: block[name] for name in ("table", "dataset", "corruption", "network")},
+            amounts=tuple(block["amounts"]),
+            rows={
+                method: tuple(Printed(*number) for number in numbers)
+                for method, numbers in block["rows"].items()
+            },
+        )
+        for block in blocks
+    )
+
+
+def paper_blocks(tables: Sequence[str]) -> list[PaperBlock]:
+    """Return the blocks of some of the paper's tables, in their order there.
+
+    Examples
+    --------
+    >>> [block.corruption for block in paper_blocks(["tab:cifarC"])]
+    ['image:5%', 'image:10%', 'image:20%']
+    """
+    return [block for block in _all_blocks() if block.table in tables]

@@ -1,0 +1,271 @@
+"""Embeddings to select in: an in-domain network, a frozen encoder, features from a file, or pixels."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch_paper.studies.classification.cache import Arrays, Cache
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, NoisyImages
+from gmmatch_paper.studies.classification.data import ImageData, digest_of
+from gmmatch_paper.studies.classification.downstream import recipe_named, train_network
+
+IN_DOMAIN = "in-domain"
+PIXELS = "pixels"
+# Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class ProxySpec:
+    """The encoder of a study, as the user named it.
+
+    ``in-domain`` or ``in-domain:NETWORK``; ``pixels``; a folder or ``.npz`` file with features
+    (``train.npy`` and ``test.npy``, or members ``train`` and ``test``); or anything that
+    :func:`gmmatch.encoders.load_encoder` takes.
+
+    Examples
+    --------
+    >>> ProxySpec.parse("in-domain:resnet50").name, ProxySpec.parse("openai/clip-vit-base-patch32").kind
+    ('in-domain:resnet50', 'encoder')
+    """
+
+    kind: str
+    spec: str
+    name: str
+
+    @classmethod
+    def parse(cls, spec: str, network: str = "resnet18") -> ProxySpec:
+        """Tell what a text names; ``network`` is the in-domain one if the text names none."""
+        if spec.partition(":")[0] == IN_DOMAIN:
+            chosen = spec.partition(":")[2] or network
+            return cls(IN_DOMAIN, chosen, f"{IN_DOMAIN}:{chosen}")
+        if spec == PIXELS:
+            return cls(PIXELS, spec, spec)
+        path = Path(spec)
+        if path.suffix == ".npz" or (path / "train.npy").exists():
+            return cls("features", spec, path.stem if path.suffix == ".npz" else path.name)
+        return cls("encoder", spec, path.name if path.exists() else spec)
+
+    @property
+    def needs_images_as_they_were(self) -> bool:
+        """Whether it knows the clean images alone."""
+        return self.kind == "features"
+
+    def fingerprint(self) -> str:
+        """Return a hash of features that come from files, and nothing for the others."""
+        if self.kind != "features":
+            return ""
+        return digest_of(load_features(self.spec).values())
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Rows to select from and to test on; ``dynamics`` is the recording of an in-domain training."""
+
+    train: NDArray[Any]
+    test: NDArray[Any]
+    dynamics: Path | None = None
+
+
+@lru_cache(maxsize=1)
+def load_features(spec: str) -> Arrays:
+    """Return features that were computed before: a ``.npz`` file, or a folder with two ``.npy`` files."""
+    path = Path(spec)
+    if path.suffix == ".npz":
+        if not path.exists():
+            raise DataFileNotFoundError(f"--encoder {spec}: there is no such file.")
+        with np.load(path, allow_pickle=False) as members:
+            found = {key: members[key] for key in members.files if key in ("train", "test")}
+    else:
+        found = {
+            key: np.load(path / f"{key}.npy") for key in ("train", "test") if (path / f"{key}.npy").exists()
+        }
+    missing = [key for key in ("train", "test") if key not in found]
+    if missing:
+        raise InvalidInputError(
+            f"--encoder {spec} has no {' and no '.join(missing)}: expected features of the training and of the "
+            "test images."
+        )
+    return found
+
+
+def embed_data(
+    data: ImageData,
+    noisy: NoisyImages,
+    corruption: CorruptionSpec,
+    proxy: ProxySpec,
+    *,
+    seed: int,
+    recipe: str,
+    cache: Cache,
+    device: str,
+) -> Embedded:
+    """Return the training images of a cell, as they are under its corruption, and the test images as vectors."""
+    if proxy.kind == PIXELS:
+        return Embedded(_pixels(noisy.images), _pixels(data.x_test))
+    if proxy.kind == "features":
+        return _from_file(data, corruption, proxy)
+    if proxy.kind == IN_DOMAIN:
+        return _in_domain(data, noisy, corruption, proxy, seed, recipe, cache, device)
+    return _frozen(data, noisy, corruption, proxy, seed, cache, device)
+
+
+def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return images.reshape(len(images), -1).astype(np.float32) / np.float32(255.0)
+
+
+def _from_file(data: ImageData, corruption: CorruptionSpec, proxy: ProxySpec) -> Embedded:
+    if corruption.touches_images:
+        raise InvalidInputError(
+            f"--encoder {proxy.name} holds features of the clean images, but {corruption.text} changes images: "
+            "give an encoder, or in-domain."
+        )
+    features = load_features(proxy.spec)
+    train, test = features["train"], features["test"]
+    for part, rows, images in (("train", train, data.x_train), ("test", test, data.x_test)):
+        if len(rows) < len(images):
+            raise InvalidInputError(
+                f"--encoder {proxy.name} has {len(rows):,} {part} rows for {len(images):,} images."
+            )
+    return Embedded(train[: len(data.x_train)], test[: len(data.x_test)])
+
+
+def _in_domain(
+    data: ImageData,
+    noisy: NoisyImages,
+    corruption: CorruptionSpec,
+    proxy: ProxySpec,
+    seed: int,
+    recipe: str,
+    cache: Cache,
+    device: str,
+) -> Embedded:
+    key = {
+        "version": VERSION,
+        "data": data.fingerprint,
+        "corruption": corruption.text,
+        "network": proxy.spec,
+        "recipe": repr(recipe_named(recipe)),
+        "seed": seed,
+    }
+    recording = cache.path("proxies", key).with_suffix(".dynamics.npz")
+    found = cache.get(
+        "proxies", key, lambda: _train_proxy(data, noisy, proxy.spec, seed, recipe, device, recording)
+    )
+    return Embedded(found["train"], found["test"], recording if recording.exists() else None)
+
+
+def _train_proxy(
+    data: ImageData, noisy: NoisyImages, network: str, seed: int, recipe: str, device: str, recording: Path
+) -> Arrays:
+    """Train a network on the data as they are; return its features, and record how it learnt."""
+    from gmmatch.dynamics.recorder import Dynamics
+    from gmmatch_paper.training.evaluation import predict
+    from gmmatch_paper.training.images import put_images
+
+    plan = recipe_named(recipe)
+    # EL2N tells most early in a training.
+    recorder = Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
+    steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
+
+    def record(rows: Any, logits: Any, codes: Any) -> None:
+        nonlocal seen
+        recorder.update(rows, logits, codes)
+        seen += 1
+        if seen % steps == 0:
+            recorder.end_epoch()
+
+    trained = train_network(
+        network,
+        noisy.images,
+        noisy.labels,
+        n_classes=data.n_classes,
+        recipe=recipe,
+        seed=seed,
+        device=device,
+        on_batch=record,
+    )
+    recorder.save(recording)
+    features: Any = trained.model.features
+    images = put_images(noisy.images, noisy.labels, device=device)
+    test = put_images(data.x_test, data.y_test, device=device, mean=images.mean, deviation=images.deviation)
+    return {
+        name: predict(trained.model, part, of=features).half().cpu().numpy()
+        for name, part in (("train", images), ("test", test))
+    }
+
+
+def _frozen(
+    data: ImageData,
+    noisy: NoisyImages,
+    corruption: CorruptionSpec,
+    proxy: ProxySpec,
+    seed: int,
+    cache: Cache,
+    device: str,
+) -> Embedded:
+    encoder = _encoder(proxy.spec, device)
+    key = {"version": VERSION, "images": data.images_fingerprint, "encoder": encoder.fingerprint}
+    clean = cache.get(
+        "embeddings",
+        key,
+        lambda: {"train": encode(data.x_train, encoder), "test": encode(data.x_test, encoder)},
+    )
+    if not corruption.touches_images:
+        return Embedded(clean["train"], clean["test"])
+    # Only the images that changed are encoded again.
+    rows = np.flatnonzero(noisy.corrupt)
+    changed = cache.get(
+        "embeddings",
+        {
+            **key,
+            "corruption": corruption.text,
+            "seed": seed,
+            "rows": hashlib.sha256(noisy.images.data).hexdigest(),
+        },
+        lambda: {"changed": encode(noisy.images[rows], encoder)},
+    )["changed"]
+    train = clean["train"].copy()
+    train[rows] = changed
+    return Embedded(train, clean["test"])
+
+
+@lru_cache(maxsize=1)
+def _encoder(spec: str, device: str) -> Any:
+    from gmmatch.encoders import load_encoder
+
+    return load_encoder(spec, kind="image", device=device)
+
+
+def encode(images: NDArray[np.uint8], encoder: Any) -> NDArray[Any]:
+    """Return images as an encoder's vectors, in float16 as a store keeps them.
+
+    Examples
+    --------
+    >>> from gmmatch.encoders import load_encoder
+    >>> encode(np.zeros((3, 16, 16, 1), dtype=np.uint8), load_encoder("pixels:8x8")).shape
+    (3, 192)
+    """
+    from PIL import Image
+
+    from gmmatch.data.source import Batch
+    from gmmatch.encoders import encode_batches
+
+    def batches() -> Any:
+        for start in range(0, len(images), encoder.batch_size):
+            part = images[start : start + encoder.batch_size]
+            pictures = [
+                Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
+                for image in part
+            ]
+            yield Batch(pictures, list(range(start, start + len(part))), None, start)
+
+    return np.concatenate([found.vectors.astype(np.float16) for found in encode_batches(batches(), encoder)])

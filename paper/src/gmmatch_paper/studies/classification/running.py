@@ -1,0 +1,147 @@
+"""Running a study on images: its cells through the runner, its figures, and how fast it went."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gmmatch.rows.parallel import available_cores
+from gmmatch_paper.studies.classification.downstream import device_name, pick_device
+from gmmatch_paper.studies.classification.figures import ACCURACY
+from gmmatch_paper.studies.classification.image_study import Choices, ImageStudy, Plan, places_of
+from gmmatch_paper.studies.records import part_code, read_record
+from gmmatch_paper.studies.results import Results
+from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
+from gmmatch_paper.studies.study import Picture, SizeName, Study
+from gmmatch_paper.studies.style import save
+
+# On a GPU: more processes than this wait for each other with networks of the paper's sizes.
+_GPU_JOBS = 4
+
+
+def default_jobs(device: str) -> int:
+    """Return how many processes suit a device: a few that share a GPU, or one per core.
+
+    Examples
+    --------
+    >>> default_jobs("cpu") >= 1
+    True
+    """
+    cores = available_cores()
+    return min(_GPU_JOBS, cores) if pick_device(device).startswith("cuda") else cores
+
+
+def run_image_study(
+    study: ImageStudy,
+    plan: Plan,
+    *,
+    output: str | os.PathLike[str],
+    cache: str | os.PathLike[str] | None = None,
+    size: SizeName = "quick",
+    device: str = "auto",
+    workers: Workers | None = None,
+    fresh: bool = False,
+    seconds: float | None = None,
+    command: str = "",
+    progress: Progress | None = None,
+) -> Results:
+    """Measure the cells of a plan that are not measured yet.
+
+    Parameters
+    ----------
+    study, plan
+        What to measure; see :meth:`ImageStudy.plan`.
+    output
+        Folder of ``NAME.json`` and of the journal; cells that are there are not measured again, and those
+        of other plans stay.
+    cache
+        Folder for embeddings, proxies, attacks and selections; ``output/cache`` by default.
+    size
+        What to call the run in the results.
+    device
+        ``"auto"``, ``"cpu"`` or ``"cuda"``.
+    workers
+        Processes that pull cells; each has a CUDA context of its own.
+    fresh
+        Measure everything again. The cache stays.
+    seconds
+        Begin no further cell after so long.
+    command
+        What was typed, for the results.
+    progress
+        Told how many cells are done.
+    """
+    folder = Path(output)
+    jobs = workers.jobs if workers is not None else 1
+    # Threads that wait for each other cost more than they bring where a step takes milliseconds.
+    threads = 1 if size == "quick" else max(1, available_cores() // jobs)
+    places = places_of(plan, cache=str(cache or folder / "cache"), device=device, threads=threads)
+    built = study.as_study(plan, places, places.load())
+    notes = {"device": device_name(pick_device(device))}
+    return run_study(
+        built,
+        output=folder,
+        size=size,
+        workers=workers,
+        fresh=fresh,
+        progress=progress,
+        long_run=LongRun(command or f"gmmatch reproduce {study.name}", seconds=seconds, notes=notes),
+    )
+
+
+def pictures_of(study: ImageStudy) -> dict[str, Picture]:
+    """Return the figures of a study by file name."""
+    pictures = study.pictures if study.pictures is not None else (ACCURACY,)
+    return {f"{study.name}{picture.suffix}.png": picture for picture in pictures}
+
+
+def draw_pictures(study: ImageStudy, results: Results, folder: Path) -> list[str]:
+    """Draw the figures of a study into a folder and return their names; none where nothing was measured."""
+    if not has_numbers(results):
+        return []
+    pictures = pictures_of(study)
+    for name, picture in pictures.items():
+        save(partial(picture.draw, results), folder / name)
+    return list(pictures)
+
+
+def has_numbers(results: Results) -> bool:
+    """Return whether any cell was measured."""
+    return any("error" not in cell for cells in results.parts.values() for cell in cells)
+
+
+def finished_keys(study: Study, output: Path) -> list[dict[str, Any]]:
+    """Return the cells of a study that a folder has already, with what was measured."""
+    target = output / f"{study.name}.json"
+    if not target.exists():
+        return []
+    found = []
+    record = read_record(target)
+    for part in study.parts:
+        stored = record["parts"].get(part.name)
+        if stored is not None and stored["code"] == part_code(part):
+            found += [cell for cell in stored["cells"] if "error" not in cell]
+    return found
+
+
+def typed_command(name: str, size: SizeName, choices: Choices) -> str:
+    """Return the command of a run, without the folders of this machine.
+
+    Examples
+    --------
+    >>> typed_command("label-noise", "full", Choices(dataset="/data/cifar10.npz", ratios=("0.2", "0.3"), seeds=3))
+    'gmmatch reproduce label-noise --full --dataset cifar10.npz --ratios 0.2,0.3 --seeds 3'
+    """
+    words = [f"gmmatch reproduce {name} --{size}"]
+    for option, value in choices.given().items():
+        values = value if isinstance(value, tuple) else (str(value),)
+        words.append(f"--{option.replace('_', '-')} {','.join(map(_without_folder, values))}")
+    return " ".join(words)
+
+
+def _without_folder(word: str) -> str:
+    """Return the name of a file or folder of this machine, and any other word as it is: a hub's has a slash too."""
+    path = Path(word)
+    return path.name if path.is_absolute() or path.exists() else word

@@ -1,0 +1,60 @@
+"""Networks so small that a study can be tried on a CPU in seconds."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gmmatch_paper.training.networks.base import ImageClassifier
+
+SMALL_NETWORKS = {"tiny": 8, "tiny-wide": 16}
+"""Names, and the channels of their first layer."""
+
+
+class TinyNetwork(ImageClassifier):
+    """Two convolutions and a mean over the picture.
+
+    Parameters
+    ----------
+    n_classes, channels
+        Of the data.
+    width
+        Channels of the first convolution; the second has twice as many.
+
+    Examples
+    --------
+    >>> TinyNetwork(10, 1, width=8)(torch.zeros(2, 1, 16, 16)).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, n_classes: int, channels: int, width: int) -> None:
+        super().__init__(2 * width * 4, n_classes)
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(width, 2 * width, 3, padding=1, bias=False),
+            nn.BatchNorm2d(2 * width),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        )
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the second convolution's means over the quarters of the picture."""
+        found: Tensor = self.body(x)
+        return found
+
+
+def build_small_network(name: str, n_classes: int, channels: int, seed: int) -> TinyNetwork:
+    """Return a small network by name, its weights drawn from the seed alone.
+
+    Examples
+    --------
+    >>> build_small_network("tiny", 10, 1, seed=0).head.out_features
+    10
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TinyNetwork(n_classes, channels, SMALL_NETWORKS[name])

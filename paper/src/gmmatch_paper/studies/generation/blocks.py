@@ -1,0 +1,139 @@
+"""The measured cells of the study, in the groups in which distances can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
+from gmmatch_paper.studies.classification.tables import METHOD_NAMES
+from gmmatch_paper.studies.results import Cells, Results
+
+BASELINES = ("random", "easy", "hard", "moderate", "herding")
+"""The paper's other methods in this experiment."""
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation over the seeds."""
+
+    mean: float
+    deviation: float
+
+
+class Setting(NamedTuple):
+    """What cells have in common whose distances can be compared, whatever the corruption."""
+
+    dataset: str
+    encoder: str
+    features: str
+    recipe: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """The measured cells of one setting."""
+
+    setting: Setting
+    cells: Cells
+
+    @property
+    def corruptions(self) -> list[str]:
+        """What was done to the images, nothing first."""
+        return sorted(self.cells.distinct("corruption"), key=lambda text: (rate_of(text), text))
+
+    @property
+    def amounts(self) -> list[str]:
+        """How much was kept, little first."""
+        return sorted(self.cells.distinct("amount"), key=amount_size)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods in the order of all tables."""
+        known = list(METHOD_NAMES)
+        return sorted(
+            self.cells.distinct("method"), key=lambda name: known.index(name) if name in known else 99
+        )
+
+    def spread(self, corruption: str, amount: str, method: str, of: str = "frechet") -> Spread | None:
+        """Return mean and deviation of a measurement over the seeds, if any was measured."""
+        found = self.cells.where(corruption=corruption, amount=amount)
+        mine = found if amount == "100%" else found.where(method=method)  # everything is everything
+        values = [cell[of] for cell in mine]
+        return Spread(float(np.mean(values)), float(np.std(values))) if values else None
+
+    def column(self, corruption: str, amount: str) -> dict[str, float]:
+        """Return the mean distance of every method that was measured."""
+        found = {method: self.spread(corruption, amount, method) for method in self.methods}
+        return {method: spread.mean for method, spread in found.items() if spread is not None}
+
+    def at(self, rate: float) -> str | None:
+        """Return the corruption of a share of the images by the paper's mixture, if it was measured."""
+        return next((text for text in self.corruptions if is_paper(text) and rate_of(text) == rate), None)
+
+
+def blocks_of(results: Results) -> list[Block]:
+    """Return the settings that were measured, those with most cells first."""
+    cells = Cells(cell for cell in results["generation"] if "error" not in cell)
+    settings = dict.fromkeys(Setting(*(cell[name] for name in Setting._fields)) for cell in cells)
+    blocks = [Block(setting, cells.where(**setting._asdict())) for setting in settings]
+    return sorted(blocks, key=lambda block: -len(block.cells))
+
+
+def rate_of(corruption: str) -> float:
+    """Return the share of spoilt images.
+
+    Examples
+    --------
+    >>> rate_of("image-generation-mixture:30%"), rate_of("none")
+    (0.3, 0.0)
+    """
+    return CorruptionSpec.parse(corruption).rate
+
+
+def is_paper(corruption: str) -> bool:
+    """Return whether it is one of the paper's: nothing, or its mixture of five."""
+    spec = CorruptionSpec.parse(corruption)
+    return spec.kind == "none" or spec.detail == "generation-mixture"
+
+
+def words_of(corruption: str) -> str:
+    """Return a corruption for people.
+
+    Examples
+    --------
+    >>> words_of("image-generation-mixture:30%"), words_of("none")
+    ('30% of the images spoilt', 'No corruption')
+    """
+    spec = CorruptionSpec.parse(corruption)
+    if spec.detail == "generation-mixture":
+        return f"{100 * spec.rate:g}% of the images spoilt"
+    return spec.words
+
+
+def amount_size(amount: str) -> tuple[bool, float]:
+    """Return by what amounts are sorted: numbers per class, then shares."""
+    return amount.endswith("%"), float(amount.removesuffix("%").removesuffix("/class"))
+
+
+def only(cells: Cells, name: str) -> str:
+    """Return the values of a field as text, one after another if there are several."""
+    values: list[Any] = [value for value in cells.distinct(name) if value is not None]
+    return ", ".join(map(str, values))
+
+
+def seeds_of(cells: Cells) -> str:
+    """Return over how many seeds a mean is taken: ``2 seeds``, or ``1 to 2 seeds`` where cells differ."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for cell in cells:
+        key = _place(cell)
+        counts[key] = counts.get(key, 0) + 1
+    least, most = min(counts.values()), max(counts.values())
+    count = str(most) if least == most else f"{least} to {most}"
+    return f"{count} seed" if most == 1 else f"{count} seeds"
+
+
+def _place(cell: Mapping[str, Any]) -> tuple[str, str, str]:
+    return cell["corruption"], cell["amount"], cell["method"]

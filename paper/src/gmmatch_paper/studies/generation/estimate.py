@@ -1,0 +1,54 @@
+"""How long a cell of the study is likely to take."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.classification.downstream import pick_device
+from gmmatch_paper.studies.generation.recipes import generation_recipe
+
+
+def cell_seconds(recipe: str, data: ImageData, device: str, rates: dict[tuple[str, str], float]) -> float:
+    """Return about how long training and sampling take, from a few updates and a few samples.
+
+    Parameters
+    ----------
+    recipe
+        By name.
+    data
+        Decides the size of the images.
+    device
+        Where it is to run.
+    rates
+        What was timed before, by what it was; added to.
+
+    Examples
+    --------
+    >>> from gmmatch_paper.studies.classification.data import load_images
+    >>> cell_seconds("quick:1000", load_images("digits"), "cpu", {}) > 0.0
+    True
+    """
+    if ("diffusion", recipe) not in rates:
+        rates["diffusion", recipe] = _timed(recipe, data, pick_device(device))
+    return rates["diffusion", recipe]
+
+
+def _timed(recipe: str, data: ImageData, device: str) -> float:
+    from gmmatch_paper.training.diffusion import train_diffusion
+
+    plan = generation_recipe(recipe)
+    # A few images do on a CPU, whose time grows with their number; a GPU needs whole batches, and long
+    # enough a run that its setting up does not count.
+    batch, steps, count = (plan.training.batch_size, 200, 1250) if device.startswith("cuda") else (4, 4, 4)
+    short = replace(plan.training, steps=steps, batch_size=batch)
+    images = data.x_train[np.arange(batch) % len(data.x_train)]
+    trained = train_diffusion(images, recipe=short, device=device)
+    began = time.perf_counter()
+    trained.sample(count, steps=2)
+    sampling = (time.perf_counter() - began) / (2 * count)
+    updating = trained.seconds / steps * plan.training.batch_size / batch
+    return plan.training.steps * updating + plan.samples * plan.walk * sampling

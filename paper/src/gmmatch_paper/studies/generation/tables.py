@@ -1,0 +1,112 @@
+"""The numbers of the study for its page: statements, distances, spoilt picks; what was not run says so."""
+
+from __future__ import annotations
+
+from gmmatch_paper.studies.classification.image_study import ImageStudy
+from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN
+from gmmatch_paper.studies.generation.blocks import (
+    Block,
+    amount_size,
+    blocks_of,
+    only,
+    rate_of,
+    seeds_of,
+    words_of,
+)
+from gmmatch_paper.studies.generation.claims import CLAIMS
+from gmmatch_paper.studies.generation.recipes import generation_recipe
+from gmmatch_paper.studies.results import Results
+from gmmatch_paper.studies.study import Table
+
+
+def generation_tables(study: ImageStudy, results: Results) -> list[Table]:
+    """Return all tables: those of the setting with most cells first."""
+    tables = []
+    for block in blocks_of(results):
+        tables.append(claims_table(block))
+        corruptions = dict.fromkeys((*block.corruptions, *study.full.corruptions))
+        for corruption in sorted(corruptions, key=lambda text: (rate_of(text), text)):
+            tables.append(distance_table(study, block, corruption))
+        tables += contamination_table(block)
+    return tables
+
+
+def claims_table(block: Block) -> Table:
+    """Return the statements with what the numbers say to them."""
+    rows = []
+    for claim in CLAIMS:
+        found = claim.check(block)
+        source = "ours" if claim.source == "ours" else f"`{claim.source}`"
+        answer = [NOT_RUN, ""] if found is None else [found.word, found.measured]
+        rows.append([claim.statement, source, *answer])
+    return Table(
+        f"What the paper says, and what we add, held against the distances below ({_setting(block)}).",
+        ("statement", "where", "our numbers", "measured"),
+        rows,
+    )
+
+
+def distance_table(study: ImageStudy, block: Block, corruption: str) -> Table:
+    """Return the distances under one corruption: method by share kept, in one line where there are none."""
+    amounts = sorted({*block.amounts, *study.full.ratios}, key=amount_size)
+    methods = dict.fromkeys((*block.methods, *study.full.methods))
+    cells = block.cells.where(corruption=corruption)
+    caption = f"{words_of(corruption)}: Fréchet distance to real digits, less is better."
+    heads = ("method", *(f"{amount} kept" for amount in amounts))
+    if not len(cells):
+        return Table(caption, heads, [["all of them", *(NOT_RUN for _ in amounts)]])
+    rows = []
+    for method in sorted(methods, key=list(METHOD_NAMES).index):
+        row = [METHOD_NAMES[method]]
+        for amount in amounts:
+            found = block.spread(corruption, amount, method)
+            if found is None:
+                row.append(NOT_RUN)
+                continue
+            text = f"{found.mean:.2f} ± {found.deviation:.2f}"
+            best = min(block.column(corruption, amount).values())
+            row.append(f"**{text}**" if found.mean <= best and amount != "100%" else text)
+        rows.append(row)
+    caption += (
+        f" Mean ± standard deviation over {seeds_of(cells)}; as many real training images have "
+        f"{cells.mean('frechet_real'):.2f}."
+    )
+    return Table(caption, heads, rows)
+
+
+def contamination_table(block: Block) -> list[Table]:
+    """Return the share of spoilt images among the picks, if any were spoilt."""
+    columns = [
+        (corruption, amount)
+        for corruption in block.corruptions
+        if rate_of(corruption) > 0.0
+        for amount in block.amounts
+        if amount != "100%" and len(block.cells.where(corruption=corruption, amount=amount))
+    ]
+    if not columns:
+        return []
+    rows = []
+    for method in block.methods:
+        found = [block.spread(corruption, amount, method, "contamination") for corruption, amount in columns]
+        rows.append(
+            [
+                METHOD_NAMES.get(method, method),
+                *(NOT_RUN if each is None else f"{100 * each.mean:.1f}" for each in found),
+            ]
+        )
+    heads = (f"{100 * rate_of(corruption):g}% spoilt, {amount} kept" for corruption, amount in columns)
+    return [Table("Spoilt images among the picks, in percent.", ("method", *heads), rows)]
+
+
+def _setting(block: Block) -> str:
+    setting, cells = block.setting, block.cells
+    space = (
+        f"features of `{setting.features.partition(':')[0]}`, weights {only(cells, 'features_fingerprint')}"
+    )
+    accuracies = [cell["features_accuracy"] for cell in cells if cell["features_accuracy"] is not None]
+    if accuracies:
+        space += f", {100 * min(accuracies):.1f}% of the test images right"
+    return (
+        f"{setting.dataset}, picked in `{setting.encoder}`; {generation_recipe(setting.recipe).words}; distances in "
+        f"{space}"
+    )

@@ -1,0 +1,298 @@
+"""GM Matching in polynomial and RBF kernels (fig:exp-syn-kernel)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gmmatch import metrics
+from gmmatch.kernels.kernels import RBF, Kernel, Polynomial
+from gmmatch.median.in_kernel import kernel_geometric_median
+from gmmatch.selectors._gm_matching import GMMatching
+from gmmatch.types import Indices, Vector
+from gmmatch_paper.studies import style
+from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
+from gmmatch_paper.studies.results import Results
+from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+
+DEGREES = (1, 3, 5, 10)
+KERNELS = (*(f"degree {degree}" for degree in DEGREES), "rbf")
+BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+RATES = (0.2, 0.4)
+
+
+def kernel_named(name: str) -> Kernel:
+    """Return a kernel of the study: "degree 3" is (⟨x, y⟩ + 1)³, "rbf" has the median bandwidth."""
+    return RBF() if name == "rbf" else Polynomial(degree=int(name.split()[1]), c=1.0)
+
+
+def measure_kernel(*, n: int, k: int, psi: float, kernel: str, seed: int) -> Measured:
+    """Pick with the median and with the mean as the target in one kernel's space."""
+    return _measure(kernel_named(kernel), n, k, psi, seed, keep_picks=seed == 0)
+
+
+def measure_bandwidth(*, n: int, k: int, psi: float, bandwidth: float, seed: int) -> Measured:
+    """The same in RBF kernels of several bandwidths."""
+    return _measure(RBF(bandwidth), n, k, psi, seed, keep_picks=False)
+
+
+def _measure(kernel: Kernel, n: int, k: int, psi: float, seed: int, keep_picks: bool) -> Measured:
+    data = noisy_gaussian(n, psi, seed)
+    gram = kernel.fit(data.rows)(data.rows, data.rows)
+    clean = ~data.corrupt / np.count_nonzero(~data.corrupt)
+
+    def error(coefficients: Any) -> float:
+        offset = coefficients - clean
+        return float(np.sqrt(max(0.0, float(offset @ gram @ offset))))
+
+    median = kernel_geometric_median(gram, max_iter=5000)
+    measured: Measured = {
+        "median_error": error(median.coefficients),
+        "mean_error": error(np.full(n, 1.0 / n)),
+        "corrupt_weight": median.coefficients[data.corrupt].sum(),
+    }
+    for name, coefficients in (("gm", median.coefficients), ("herding", np.full(n, 1.0 / n))):
+        picks = greedy_picks(gram, coefficients, k)
+        measured[f"{name}_contamination"] = metrics.contamination(picks, data.corrupt)
+        measured[f"{name}_error"] = metrics.moment_error(data.rows[picks], data.clean)
+        measured[f"{name}_mmd"] = metrics.mmd(data.rows[picks], data.clean)
+        if keep_picks and name == "gm":
+            selection = GMMatching(k=k, kernel=kernel, max_iter=5000, n_jobs=1).select(data.rows)
+            measured["picks"] = np.sort(picks)
+            measured["shared_with_package"] = len(np.intersect1d(picks, selection.indices)) / k
+    return measured
+
+
+def greedy_picks(gram: Any, coefficients: Vector, k: int) -> Indices:
+    """Return the picks of the paper's loop in a kernel's space, in plain float64.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Kernel values.
+    coefficients : array of shape (n,)
+        The target Σ αᵢφ(xᵢ).
+    k : int
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [1.0], [2.0], [9.0]])
+    >>> greedy_picks(rows @ rows.T, np.array([0.0, 1.0, 0.0, 0.0]), 2)
+    array([3, 0])
+    """
+    target_scores = gram @ coefficients
+    scores = target_scores.copy()
+    order = np.empty(k, dtype=np.int64)
+    free = np.ones(len(gram), dtype=bool)
+    for t in range(k):
+        order[t] = int(np.argmax(np.where(free, scores, -np.inf)))
+        free[order[t]] = False
+        scores += target_scores - gram[order[t]]
+    return order
+
+
+def ratio(cell: Mapping[str, Any]) -> float:
+    """Return the median's error as a share of the mean's, both in the kernel's space."""
+    return float(cell["median_error"] / cell["mean_error"])
+
+
+def draw(results: Results) -> Any:
+    """Draw what GM Matching picks in each kernel at ψ = 0.2, and how robust an RBF kernel's median is."""
+    figure = style.new_figure(5.3)
+    axes = figure.subplots(2, 3)
+    n = results.fixed["kernels"]["n"]
+    data = noisy_gaussian(n, 0.2, 0)
+    for panel, letter, name in zip(axes.flat, "abcde", KERNELS, strict=False):
+        cell = results["kernels"].one(psi=0.2, kernel=name, seed=0)
+        style.scatter_rows(panel, data.clean, data.rows[data.corrupt])
+        look = {"linewidths": 0.5, "facecolors": "black", "edgecolors": "white"}
+        panel.scatter(*data.rows[cell["picks"]].T, s=15, **look)
+        panel.scatter([], [], s=45, label="Picked", **look)
+        title = "RBF" if name == "rbf" else name.capitalize()
+        panel.set_title(f"({letter})  {title}\n{style.percent(cell['gm_contamination'])} corrupt")
+        panel.set(xlim=(-5, 14), ylim=(-4, 9), xticks=(0, 10), yticks=(0, 5))
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    _draw_bandwidths(axes.flat[5], results)
+    return figure
+
+
+def _draw_bandwidths(axes: Any, results: Results) -> None:
+    for psi, color, marker in zip(RATES, (style.SKY, style.BLUE), "o*", strict=True):
+        curve = results["bandwidths"].curve("bandwidth", ratio, psi=psi)
+        style.band(axes, curve, color, marker=marker, label=f"ψ = {psi:g}")
+    axes.set(xscale="log", ylim=(0, 1.05), xlabel="RBF bandwidth", ylabel="Median's error : mean's")
+    axes.set_title("(f)  RBF: is the\nmedian robust?")
+    axes.legend(loc="upper right")
+
+
+def _mean(results: Results, field: str, kernel: str, psi: float = 0.2) -> float:
+    return results["kernels"].mean(field, kernel=kernel, psi=psi)
+
+
+def _listed(results: Results, field: str, digits: int = 2) -> str:
+    return ", ".join(f"{name} {_mean(results, field, name):.{digits}f}" for name in KERNELS)
+
+
+def _check_capacity(results: Results) -> Verdict:
+    mmd = [_mean(results, "gm_mmd", f"degree {degree}") for degree in DEGREES]
+    return Verdict(
+        all(later < earlier for earlier, later in itertools.pairwise(mmd)),
+        f"MMD of the picks to the clean rows at ψ = 0.2: {_listed(results, 'gm_mmd')}",
+    )
+
+
+def _check_noise(results: Results) -> Verdict:
+    shares = [_mean(results, "gm_contamination", f"degree {degree}") for degree in DEGREES]
+    herding = [_mean(results, "herding_contamination", f"degree {degree}") for degree in DEGREES]
+    return Verdict(
+        shares[-1] > shares[0],
+        f"share of corrupt picks at ψ = 0.2: {_listed(results, 'gm_contamination')}; matching the mean instead: "
+        f"{', '.join(f'{share:.2f}' for share in herding)} for the four degrees",
+    )
+
+
+def _check_mean(results: Results) -> Verdict:
+    errors = [_mean(results, "gm_error", f"degree {degree}") for degree in DEGREES]
+    return Verdict(
+        int(np.argmin(errors)) == 0,
+        f"distance from the picks' mean to the clean rows' at ψ = 0.2: {_listed(results, 'gm_error')}",
+    )
+
+
+def _gains(results: Results, psi: float) -> dict[float, float]:
+    cells = results["bandwidths"].where(psi=psi)
+    return {
+        width: float(np.mean([ratio(cell) for cell in cells.where(bandwidth=width)])) for width in BANDWIDTHS
+    }
+
+
+def _check_narrow(results: Results) -> Verdict:
+    gains = _gains(results, 0.4)
+    narrow = [gains[width] for width in BANDWIDTHS if width <= 0.5]
+    return Verdict(
+        min(narrow) > 0.9,
+        "error of the median relative to the mean's in the RBF kernel's space at ψ = 0.4: "
+        + ", ".join(f"{gain:.2f} at bandwidth {width:g}" for width, gain in gains.items()),
+    )
+
+
+def _check_median_bandwidth(results: Results) -> Verdict:
+    cells = results["kernels"].where(kernel="rbf")
+    gains = {psi: float(np.mean([ratio(cell) for cell in cells.where(psi=psi)])) for psi in RATES}
+    shares = {psi: _mean(results, "gm_contamination", "rbf", psi) for psi in RATES}
+    herding = {psi: _mean(results, "herding_contamination", "rbf", psi) for psi in RATES}
+    return Verdict(
+        min(gains.values()) > 0.8,
+        "with the median distance of all rows as bandwidth it keeps "
+        + " and ".join(
+            f"{gains[psi]:.2f} of the mean's error at ψ = {psi:g} ({shares[psi]:.2f} of the picks corrupt, against "
+            f"{herding[psi]:.2f} for kernel herding)"
+            for psi in RATES
+        ),
+    )
+
+
+def _check_package(results: Results) -> Verdict:
+    cells = results["kernels"].where(psi=0.2, seed=0)
+    shared = {name: cells.one(kernel=name)["shared_with_package"] for name in KERNELS}
+    return Verdict(
+        min(shared.values()) == 1.0,
+        "share of picks in common: " + ", ".join(f"{name} {share:.2f}" for name, share in shared.items()),
+    )
+
+
+def _table(results: Results) -> Table:
+    rows = []
+    for psi in RATES:
+        for name in KERNELS:
+            cells = results["kernels"].where(psi=psi, kernel=name)
+            gain = float(np.mean([ratio(cell) for cell in cells]))
+            row = [f"{psi:g}", "RBF" if name == "rbf" else f"polynomial, {name}", f"{gain:.2g}"]
+            for field in ("contamination", "error", "mmd"):
+                row += [f"{cells.mean(f'{target}_{field}'):.2f}" for target in ("gm", "herding")]
+            rows.append(row)
+    fixed = results.fixed["kernels"]
+    return Table(
+        f"Error of the median relative to the mean's in the kernel's space; then, for k = {fixed['k']} picks of "
+        f"n = {fixed['n']:,} that match the median (GM) or the mean (H): share of corrupt picks, distance of their "
+        "mean from the clean rows', and MMD to the clean rows. Means over the seeds.",
+        ("ψ", "kernel", "median : mean", "corrupt GM", "corrupt H", "error GM", "error H", "MMD GM", "MMD H"),
+        rows,
+    )
+
+
+_FIXED = {"n": 1000, "k": 100}
+_KERNEL_GRID = {"psi": RATES, "kernel": KERNELS}
+_WIDTH_GRID = {"psi": RATES, "bandwidth": BANDWIDTHS}
+
+STUDY = Study(
+    name="kernels",
+    title="Matching in polynomial and RBF kernels",
+    paper=("fig:exp-syn-kernel",),
+    question="How does the kernel change what GM Matching picks, and does its median stay robust?",
+    method=(
+        "The paper's mixture at 20% corruption (and 40% beside it), polynomial kernels (⟨x, y⟩ + 1)ᵈ of degree 1, "
+        "3, "
+        "5 and 10, and an RBF kernel with the median distance between all rows as its bandwidth, then with "
+        "bandwidths from 0.25 to 32. Picks are made by the paper's loop on the kernel matrix, in plain float64, "
+        "with "
+        "the geometric median and with the mean of the kernel's space as the target. Their quality is measured in "
+        "the space of the rows, the same for all kernels."
+    ),
+    parts=(
+        Part(
+            "kernels",
+            measure_kernel,
+            quick=Grid(_KERNEL_GRID, _FIXED, 2),
+            full=Grid(_KERNEL_GRID, _FIXED, 10),
+        ),
+        Part(
+            "bandwidths",
+            measure_bandwidth,
+            quick=Grid(_WIDTH_GRID, _FIXED, 1),
+            full=Grid(_WIDTH_GRID, _FIXED, 10),
+        ),
+    ),
+    claims=(
+        Claim(
+            "fig:exp-syn-kernel",
+            "A higher degree improves representational capacity (checked as: every step lowers the MMD).",
+            _check_capacity,
+        ),
+        Claim(
+            "fig:exp-syn-kernel",
+            "A higher degree may amplify noise (checked as: degree 10 picks more corrupt rows than degree 1).",
+            _check_noise,
+        ),
+        Claim("ours", "Degree 1 gives the picks' mean that is nearest to the clean one.", _check_mean),
+        Claim(
+            "ours",
+            "In a narrow RBF kernel (bandwidth of 0.5 or less) the median is hardly more robust than the mean: it "
+            "keeps over 90% of its error at ψ = 0.4.",
+            _check_narrow,
+        ),
+        Claim(
+            "ours",
+            "The same holds for the usual bandwidth, the median distance (over 80%).",
+            _check_median_bandwidth,
+        ),
+        Claim(
+            "ours",
+            "The package's kernel matching makes the same picks as the textbook loop used here.",
+            _check_package,
+        ),
+    ),
+    pictures=(
+        Picture(
+            draw,
+            "What GM Matching picks (black) at ψ = 0.2 in polynomial kernels of four degrees (a to d) and in an "
+            "RBF "
+            "kernel (e). (f) The error of an RBF kernel's median relative to that of its mean, in the kernel's "
+            "space, by bandwidth; 1 means that the median gains nothing.",
+        ),
+    ),
+    tables=(_table,),
+)

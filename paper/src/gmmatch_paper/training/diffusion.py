@@ -1,0 +1,222 @@
+"""Training a diffusion model on images: a network learns to see the noise in them."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from gmmatch.encoders.devices import choose_device, devices_present
+from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch_paper.training.diffusion_execution import Execution, execution_on
+from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
+from gmmatch_paper.training.diffusion_sampling import Progress, as_bytes, sample_images
+from gmmatch_paper.training.diffusion_step import DiffusionStep
+from gmmatch_paper.training.images import Images, put_images
+from gmmatch_paper.training.networks.unet import UNet
+from gmmatch_paper.training.step import make_optimizer
+
+__all__ = ["FAST", "PAPER", "DiffusionRecipe", "TrainedDiffusion", "train_diffusion"]
+
+# A stretch has a seed of its own and ends with a chance to save: a resumed run draws what an uninterrupted
+# one draws.
+_STRETCH = 100
+_AVERAGE_EVERY = 10
+
+
+@dataclass(frozen=True)
+class TrainedDiffusion:
+    """A diffusion model and how it got there.
+
+    Attributes
+    ----------
+    model
+        The network with the averaged weights, in evaluation mode.
+    recipe
+        What it was trained with.
+    shape
+        Of one image: (channels, height, width).
+    losses
+        Mean squared error of the predicted noise, one number for every stretch of 100 updates.
+    seconds
+        Time in the loop.
+    n_rows
+        Images trained on.
+    """
+
+    model: nn.Module
+    recipe: DiffusionRecipe
+    shape: tuple[int, int, int]
+    losses: tuple[float, ...]
+    seconds: float
+    n_rows: int
+
+    def sample(
+        self,
+        count: int,
+        *,
+        steps: int | None = 50,
+        eta: float = 0.0,
+        seed: int = 0,
+        batch_size: int = 1250,
+        progress: Progress | None = None,
+    ) -> NDArray[np.uint8]:
+        """Draw images, as bytes of shape (count, height, width, channels); see :func:`sample_images`."""
+        found = sample_images(
+            self.model,
+            count,
+            self.shape,
+            schedule=self.recipe.noise,
+            steps=steps,
+            eta=eta,
+            seed=seed,
+            device=next(self.model.parameters()).device,
+            batch_size=batch_size,
+            progress=progress,
+        )
+        return as_bytes(found)
+
+
+def train_diffusion(
+    images: Any,
+    *,
+    recipe: DiffusionRecipe = FAST,
+    network: nn.Module | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    execution: Execution | None = None,
+    progress: Progress | None = None,
+) -> TrainedDiffusion:
+    """Train a network to predict the noise in images, as Ho et al. (2020) do.
+
+    The images stay on the device as bytes. On CUDA an update, the drawing of its noise included, runs in
+    bfloat16 and is replayed from one graph. The same seed on the same machine gives the same model on a CPU,
+    interrupted or not; on CUDA sums whose order is not fixed make runs differ in the last digits. No global
+    random state is touched.
+
+    Parameters
+    ----------
+    images : array of shape (n, height, width) or (n, height, width, channels)
+        Bytes, or floats between 0 and 1.
+    recipe
+        How; by default :data:`FAST`, while :data:`PAPER` has the paper's settings.
+    network
+        Called with noisy images and their times, on CUDA as a copy in bfloat16; by default the recipe's U-Net
+        with fresh weights.
+    seed
+        Decides the initial weights, the batches and the noise.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, ….
+    checkpoint, checkpoint_seconds
+        A file to save to from time to time and to go on from if it is there; it is refused if it belongs to
+        another run.
+    execution
+        How the network lies in memory and is run, which leaves the numbers as they are but for rounding; by default
+        as :func:`~gmmatch_paper.training.diffusion_execution.execution_on` its device.
+    progress
+        Called every 100 updates with how many are done and how many there are.
+
+    Examples
+    --------
+    >>> squares = np.zeros((4, 8, 8), dtype=np.uint8)
+    >>> squares[:, 2:6, 2:6] = 255
+    >>> tiny = DiffusionRecipe("tiny", steps=2, batch_size=4, width=8, levels=2)
+    >>> done = train_diffusion(squares, recipe=tiny, device="cpu")
+    >>> done.sample(3, steps=2).shape
+    (3, 8, 8, 1)
+    """
+    chosen = choose_device(device, devices_present(torch))
+    data = put_images(images, np.zeros(len(images), dtype=np.int64), device=chosen)
+    place = data.device
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        torch.manual_seed(seed)
+        model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
+        run = _Run(model, recipe, data, seed, execution or execution_on(place))
+        if checkpoint is not None:
+            run.keep_in(Path(checkpoint), checkpoint_seconds)
+        run.train(progress)
+    _, height, width, channels = map(int, data.pixels.shape)
+    losses = tuple(loss for loss, _, _ in run.history)
+    seconds = sum(seconds for _, _, seconds in run.history)
+    shape = (channels, height, width)
+    return TrainedDiffusion(run.average.eval(), recipe, shape, losses, seconds, len(data))
+
+
+class _Run:
+    """One training: what changes from stretch to stretch."""
+
+    def __init__(
+        self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int, execution: Execution
+    ) -> None:
+        model = model.to(data.device, memory_format=execution.memory_format).train()
+        self.model, self.recipe, self.data, self.seed = model, recipe, data, seed
+        self.average = copy.deepcopy(model).requires_grad_(False)
+        self.optimizer = make_optimizer(model, recipe.updates, data.device)
+        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels, execution=execution)
+        self.history: list[tuple[float, float, float]] = []
+        self._path: Path | None = None
+        self._fingerprint, self._wait = "", 0.0
+
+    def keep_in(self, path: Path, seconds: float) -> None:
+        """Go on from a checkpoint if there is one, and save to it from now on."""
+        self._path, self._wait = path, seconds
+        name = f"{type(self.model).__name__}, {self.recipe!r}"
+        self._fingerprint = run_fingerprint(name, self.recipe.updates, self.data, self.seed)
+        found = load_checkpoint(path, self._fingerprint, self.data.device)
+        if found is not None:
+            self.model.load_state_dict(found.model["network"])
+            self.average.load_state_dict(found.model["average"])
+            self.optimizer.load_state_dict(found.optimizer)
+            self.history = [(loss, done, spent) for loss, done, spent in found.history]
+
+    def train(self, progress: Progress | None) -> None:
+        """Run the stretches that are left."""
+        total, saved = self.recipe.steps, time.monotonic()
+        for number in range(len(self.history), -(-total // _STRETCH)):
+            done = min(total, (number + 1) * _STRETCH)
+            began = time.perf_counter()
+            loss = self._stretch(number, done - number * _STRETCH)
+            self.history.append((loss, float(done), time.perf_counter() - began))
+            if self._path is not None and (time.monotonic() - saved >= self._wait or done == total):
+                self._save(self._path)
+                saved = time.monotonic()
+            if progress is not None:
+                progress(done, total)
+
+    def _stretch(self, number: int, steps: int) -> float:
+        seed = (self.seed * 1_000_003 + number) % 2**62
+        random = torch.Generator().manual_seed(seed)
+        size, device = self.recipe.batch_size, self.data.device
+        rows = torch.randint(len(self.data), (steps, size), generator=random).to(device)
+        times = torch.randint(self.recipe.noise.steps, (steps, size), generator=random).to(device)
+        self.step.prepare(rows[0], times[0])
+        torch.manual_seed(seed)
+        for index in range(steps):
+            step = number * _STRETCH + index
+            self.step(rows[index], times[index], self.recipe.rate_at(step))
+            if (step + 1) % _AVERAGE_EVERY == 0 or step + 1 == self.recipe.steps:
+                self._update_average(step + 1)
+        return self.step.totals()[0] / (steps * size)
+
+    def _update_average(self, step: int) -> None:
+        # At the beginning a long memory would be a memory of the initial weights.
+        kept = min(self.recipe.average**_AVERAGE_EVERY, step / (step + 9.0 * _AVERAGE_EVERY))
+        with torch.no_grad():
+            torch._foreach_lerp_(list(self.average.parameters()), list(self.model.parameters()), 1.0 - kept)
+            for mine, theirs in zip(self.average.buffers(), self.model.buffers(), strict=True):
+                mine.copy_(theirs)
+
+    def _save(self, path: Path) -> None:
+        weights = {"network": self.model.state_dict(), "average": self.average.state_dict()}
+        save_checkpoint(
+            path, Checkpoint(self._fingerprint, weights, self.optimizer.state_dict(), self.history)
+        )

@@ -1,0 +1,169 @@
+"""Images out of noise: ancestral sampling and DDIM, which is the same walk without the noise on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gmmatch.dynamics.modes import evaluating
+from gmmatch.errors import InvalidInputError
+from gmmatch_paper.training.diffusion_execution import execution_on
+from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
+
+Denoiser: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""Takes noisy images (n, channels, height, width) and their times (n,), and returns the noise in them."""
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with what is done, and how much there is."""
+
+ANCESTRAL = 1.0
+"""The ``eta`` of ancestral sampling, as Ho et al. (2020) sample."""
+
+
+def sample_images(
+    network: Denoiser,
+    count: int,
+    shape: tuple[int, ...],
+    *,
+    schedule: NoiseSchedule,
+    steps: int | None = 50,
+    eta: float = 0.0,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+    batch_size: int = 1250,
+    clip: bool = True,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Draw images from a network that predicts noise.
+
+    From x_t the network's noise ε gives a guess at the image, x̂ = (x_t − √(1 − ᾱ_t) ε) / √ᾱ_t, and the
+    walk goes on at x_s = √ᾱ_s x̂ + √(1 − ᾱ_s − σ²) ε + σ z with fresh noise z and
+    σ² = η² (1 − ᾱ_s)/(1 − ᾱ_t) · (1 − ᾱ_t/ᾱ_s). With η = 1 and every step of the schedule that is ancestral
+    sampling (Ho et al., 2020), with η = 0 it is DDIM (Song et al., 2021), which needs few steps.
+
+    Parameters
+    ----------
+    network : callable
+        See :data:`Denoiser`. A module is run in evaluation mode; on CUDA in bfloat16.
+    count : int
+        How many images.
+    shape : tuple of int
+        Of one image: (channels, height, width).
+    schedule : NoiseSchedule
+        What the network was trained with.
+    steps : int, optional
+        How many of the schedule's steps to take, evenly spaced; None for all.
+    eta : float
+        From 0, DDIM, to 1, ancestral.
+    seed : int
+        Decides the noise. With ``eta=0`` the images do not depend on ``batch_size``.
+    device, batch_size
+        Where, and how many at once.
+    clip : bool
+        Whether a guess at the image is brought back to [−1, 1], where images are.
+    progress : function, optional
+        Told how many network calls are done, and how many there are.
+
+    Returns
+    -------
+    Tensor
+        float32, shape (count, \\*shape), on the device.
+
+    Examples
+    --------
+    >>> flat = lambda noisy, times: torch.zeros_like(noisy)  # sees no noise anywhere
+    >>> sample_images(flat, 2, (1, 4, 4), schedule=NoiseSchedule(), steps=5).shape
+    torch.Size([2, 1, 4, 4])
+    """
+    times = walk_times(schedule.steps, steps)
+    if count < 1 or batch_size < 1:
+        raise InvalidInputError(f"count={count!r}, batch_size={batch_size!r}: expected 1 or more of each.")
+    if not 0.0 <= eta <= 1.0:
+        raise InvalidInputError(f"eta={eta!r}: expected a number from 0 (DDIM) to 1 (ancestral).")
+    place = torch.device(device)
+    coefficients = [_coefficients(schedule, times, number, eta) for number in range(len(times))]
+    # Drawn at once and on the CPU: the same images whatever the batches, and nearly so whatever the device.
+    start = torch.randn(count, *shape, generator=torch.Generator().manual_seed(seed))
+    random = torch.Generator(place).manual_seed(seed + 1)
+    execution = execution_on(place)
+    on_cuda, total = place.type == "cuda", -(-count // batch_size) * len(times)
+    found, done = [], 0
+    with (
+        torch.inference_mode(),
+        evaluating(network),
+        torch.autocast("cuda", torch.bfloat16, enabled=on_cuda),
+        execution.choosing_kernels(),
+    ):
+        for first in range(0, count, batch_size):
+            x = execution.laid_out(start[first : first + batch_size].to(place))
+            for time, numbers in zip(times.tolist(), coefficients, strict=True):
+                predicted = network(x, torch.full((len(x),), time, device=place)).float()
+                x = _moved(x, predicted, numbers, clip, random)
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+            found.append(x)
+    return torch.cat(found)
+
+
+def walk_times(total: int, steps: int | None) -> NDArray[np.int64]:
+    """Return the times that a walk of so many steps visits, late ones first.
+
+    Examples
+    --------
+    >>> walk_times(1000, 5)
+    array([999, 749, 500, 250,   0])
+    """
+    if steps is None:
+        steps = total
+    if not 1 <= steps <= total:
+        raise InvalidInputError(f"steps={steps!r}: expected 1 to {total}, the steps of the schedule.")
+    # A single step has to begin where there is nothing but noise.
+    return np.linspace(total - 1, 0, steps).round().astype(np.int64)
+
+
+def as_bytes(images: Tensor) -> NDArray[np.uint8]:
+    """Return images of [−1, 1] as bytes of shape (n, height, width, channels).
+
+    Examples
+    --------
+    >>> as_bytes(torch.tensor([-1.0, 0.0, 1.0]).view(3, 1, 1, 1)).ravel()
+    array([  0, 128, 255], dtype=uint8)
+    """
+    levels = ((images + 1.0) * 127.5).round().clamp(0, 255).to(torch.uint8)
+    found: Any = levels.permute(0, 2, 3, 1).cpu().numpy()
+    return np.ascontiguousarray(found)
+
+
+def _coefficients(
+    schedule: NoiseSchedule, times: NDArray[np.int64], number: int, eta: float
+) -> tuple[float, float, float, float, float]:
+    """Return √ᾱ_t, √(1 − ᾱ_t), √ᾱ_s, √(1 − ᾱ_s − σ²) and σ of one step of a walk."""
+    now = float(schedule.remaining[times[number]])
+    then = float(schedule.remaining[times[number + 1]]) if number + 1 < len(times) else 1.0
+    variance = eta**2 * (1.0 - then) / (1.0 - now) * (1.0 - now / then)
+    roots = np.sqrt([now, 1.0 - now, then, max(0.0, 1.0 - then - variance), variance])
+    return tuple(map(float, roots))  # type: ignore[return-value]
+
+
+def _moved(
+    x: Tensor,
+    predicted: Tensor,
+    numbers: tuple[float, float, float, float, float],
+    clip: bool,
+    random: torch.Generator,
+) -> Tensor:
+    signal, spread, next_signal, direction, fresh = numbers
+    guess = (x - spread * predicted) / signal
+    if clip:
+        guess = guess.clamp(-1.0, 1.0)
+        predicted = (x - signal * guess) / spread
+    moved = next_signal * guess + direction * predicted
+    if fresh > 0.0:
+        moved = moved + fresh * torch.randn(x.shape, generator=random, device=x.device)
+    return moved

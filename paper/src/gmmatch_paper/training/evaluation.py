@@ -1,0 +1,60 @@
+"""What a trained network says: logits, features, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from gmmatch.dynamics.modes import evaluating
+from gmmatch_paper.training.images import Images
+
+
+def predict(
+    model: nn.Module, images: Images, *, batch_size: int = 1000, of: Callable[[Tensor], Tensor] | None = None
+) -> Tensor:
+    """Return one row of float32 logits per image, on the images' device, in evaluation mode.
+
+    ``of`` is what to compute instead of the logits, for example ``model.features``.
+    """
+    compute = model if of is None else of
+    on_cuda = images.device.type == "cuda"
+    found = []
+    with torch.inference_mode(), evaluating(model), torch.autocast("cuda", torch.bfloat16, enabled=on_cuda):
+        dtype = torch.bfloat16 if on_cuda else torch.float32
+        for _, inputs, _ in images.batches(batch_size, dtype):
+            found.append(compute(inputs).float())
+    return torch.cat(found)
+
+
+def top_accuracies(logits: Tensor, codes: Tensor, top: Iterable[int] = (1,)) -> dict[int, float]:
+    """Return the share of rows whose class is among the ``t`` largest logits, for every ``t``.
+
+    Ties count for the row only as far as they fit: a class is in the top ``t`` if fewer than ``t`` other
+    classes have a logit at least as large.
+
+    Examples
+    --------
+    >>> logits = torch.tensor([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    >>> top_accuracies(logits, torch.tensor([0, 1]), top=(1, 2))
+    {1: 0.5, 2: 1.0}
+    """
+    own = logits.gather(1, codes[:, None])
+    others = (logits >= own).sum(dim=1) - 1
+    return {t: float((others < t).double().mean()) for t in top}
+
+
+def accuracy(
+    model: nn.Module, images: Images, top: Iterable[int] = (1,), *, mirrored: bool = False
+) -> dict[int, float]:
+    """Return top-1 (and other) accuracy of a model on images.
+
+    With ``mirrored``, the model sees every image and its mirror image, and their logits are averaged, as is
+    customary in races to an accuracy on CIFAR-10.
+    """
+    logits = predict(model, images)
+    if mirrored:
+        logits = (logits + predict(model, replace(images, pixels=images.pixels.flip(2)))) / 2.0
+    return top_accuracies(logits, images.codes, top)

@@ -1,0 +1,249 @@
+"""Training a network on images, from a recipe and a seed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from gmmatch.encoders.devices import choose_device, devices_present
+from gmmatch.errors import InvalidInputError
+from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch_paper.training.evaluation import accuracy
+from gmmatch_paper.training.images import Images, put_images
+from gmmatch_paper.training.networks import build_network
+from gmmatch_paper.training.recipes import Recipe, find_recipe
+from gmmatch_paper.training.step import TrainingStep, make_optimizer
+
+OnBatch: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]
+"""Called with row numbers, logits and class numbers of every batch: a recorder's ``update``."""
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the epochs that are done, and how many there are."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch came to: mean loss and accuracy on the (augmented) training images, and seconds."""
+
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained network and how it got there.
+
+    Attributes
+    ----------
+    model
+        The network, in evaluation mode, on the device it was trained on.
+    accuracies
+        Of the test images, by ``t`` for top-t; empty if there were none.
+    history
+        One entry per epoch, those before a resumption included.
+    seconds
+        Time in the loop, without setting up and testing; on CUDA the capture of the step is counted in.
+    n_rows
+        Images trained on.
+    """
+
+    model: nn.Module
+    accuracies: dict[int, float]
+    history: tuple[Epoch, ...]
+    seconds: float
+    n_rows: int
+
+    @property
+    def accuracy(self) -> float:
+        """Top-1 accuracy on the test images."""
+        return self.accuracies[1]
+
+
+def train(
+    network: str | nn.Module,
+    images: Any,
+    labels: Any,
+    *,
+    test_images: Any = None,
+    test_labels: Any = None,
+    recipe: str | Recipe = "fast",
+    n_classes: int | None = None,
+    network_options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    on_batch: OnBatch | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 60.0,
+    progress: Progress | None = None,
+) -> Trained:
+    """Train a network from scratch.
+
+    The images are kept on the device as bytes and augmented there; on CUDA the step runs in bfloat16,
+    channels last, replayed from a graph. The same seed on the same machine gives the same run on a CPU;
+    on CUDA sums whose order is not fixed make runs differ in the last digits. No global random state is
+    touched.
+
+    Parameters
+    ----------
+    network
+        A name of :func:`gmmatch_paper.training.networks.networks`, or a module, which is trained further as it is.
+    images, labels
+        As :func:`~gmmatch_paper.training.images.put_images` takes them; or ``Images``, and None for the labels.
+    test_images, test_labels
+        Images to measure accuracy on at the end.
+    recipe
+        A name of :func:`~gmmatch_paper.training.recipes.recipes`, or a recipe.
+    n_classes
+        Classes; by default one more than the largest label.
+    network_options
+        What :func:`~gmmatch_paper.training.networks.build_network` takes beside the sizes, such as ``stem_stride``.
+    seed
+        Decides the initial weights, the order of rows and the augmentation.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"``, …; ignored if ``images`` are on one already.
+    on_batch
+        Called with ``(row numbers, logits, labels)`` of every batch. The logits are overwritten by the
+        next batch: copy what you keep.
+    checkpoint
+        A file to save to between epochs, and to go on from if it is there. It is refused if it belongs to
+        another run.
+    checkpoint_seconds
+        How long to train before saving again.
+    progress
+        Called after every epoch with the epochs done and their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = np.random.default_rng(0).integers(0, 255, (8, 8, 8, 3), dtype=np.uint8)
+    >>> recipe = Recipe("tiny", epochs=1, batch_size=4, learning_rate=0.1, weight_decay=0.0)
+    >>> done = train("resnet18", images, [0, 1] * 4, recipe=recipe, device="cpu")
+    >>> len(done.history), done.n_rows
+    (1, 8)
+    """
+    plan = find_recipe(recipe)
+    data = _on_device(images, labels, device)
+    if len(data) < 2:
+        raise InvalidInputError("images holds one image: batch normalisation needs two or more to train on.")
+    classes = int(data.codes.max()) + 1 if n_classes is None else n_classes
+    if int(data.codes.max()) >= classes:
+        raise InvalidInputError(
+            f"labels holds {int(data.codes.max())}: with n_classes={classes} expected less."
+        )
+    with torch.random.fork_rng(devices=[data.device] if data.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        model = _make_model(network, classes, data, network_options or {})
+        run = _Run(model, plan, data, seed, on_batch)
+        if checkpoint is not None:
+            run.keep_in(Path(checkpoint), checkpoint_seconds, network, network_options or {})
+        run.train(progress)
+    model.eval()
+    accuracies: dict[int, float] = {}
+    if test_images is not None:
+        tested = test_images
+        if not isinstance(tested, Images):
+            tested = put_images(
+                test_images, test_labels, device=data.device, mean=data.mean, deviation=data.deviation
+            )
+        accuracies = accuracy(model, tested, plan.top)
+    return Trained(
+        model, accuracies, tuple(run.history), sum(each.seconds for each in run.history), len(data)
+    )
+
+
+class _Run:
+    """One training: what changes from epoch to epoch."""
+
+    def __init__(
+        self, model: nn.Module, recipe: Recipe, data: Images, seed: int, on_batch: OnBatch | None
+    ) -> None:
+        self.model, self.recipe, self.data, self.seed, self.on_batch = model, recipe, data, seed, on_batch
+        self.optimizer = make_optimizer(model, recipe, data.device)
+        self.step = TrainingStep(model, self.optimizer, recipe)
+        self.history: list[Epoch] = []
+        self._path: Path | None = None
+        self._fingerprint, self._wait = "", 0.0
+
+    def keep_in(
+        self, path: Path, seconds: float, network: str | nn.Module, options: Mapping[str, Any]
+    ) -> None:
+        """Go on from a checkpoint if there is one, and save to it from now on."""
+        name = network if isinstance(network, str) else type(network).__name__
+        name += "".join(f", {key}={value!r}" for key, value in sorted(options.items()))
+        self._path, self._wait = path, seconds
+        self._fingerprint = run_fingerprint(name, self.recipe, self.data, self.seed)
+        found = load_checkpoint(path, self._fingerprint, self.data.device)
+        if found is not None:
+            self.model.load_state_dict(found.model)
+            self.optimizer.load_state_dict(found.optimizer)
+            self.history = [Epoch(*entry) for entry in found.history]
+
+    def train(self, progress: Progress | None) -> None:
+        """Run the epochs that are left."""
+        epochs, saved = self.recipe.epochs_for(len(self.data)), time.monotonic()
+        self.model.train()
+        for number in range(len(self.history), epochs):
+            self.history.append(self._epoch(number))
+            if self._path is not None and (time.monotonic() - saved >= self._wait or number + 1 == epochs):
+                self._save(self._path)
+                saved = time.monotonic()
+            if progress is not None:
+                progress(number + 1, epochs)
+
+    def _epoch(self, number: int) -> Epoch:
+        recipe, data = self.recipe, self.data
+        started = time.perf_counter()
+        size, steps = recipe.rows_per_step(len(data)), recipe.steps_per_epoch(len(data))
+        # A seed of its own for every epoch: a resumed run draws what an uninterrupted one draws.
+        epoch_seed = (self.seed * 1_000_003 + number) % 2**62
+        torch.manual_seed(epoch_seed)
+        random = torch.Generator(data.device).manual_seed(epoch_seed)
+        shuffled = torch.randperm(len(data), generator=torch.Generator().manual_seed(epoch_seed))
+        order = torch.cat([shuffled, shuffled[: steps * size - len(data)]]).to(data.device)
+        dtype = torch.bfloat16 if data.device.type == "cuda" else torch.float32
+        batches = data.augmented(order, recipe, random, dtype, self._flipped(number))
+        for step, (rows, inputs, codes) in enumerate(batches, number * steps):
+            logits = self.step(inputs, codes, recipe.rate_at(step, len(data)))
+            if self.on_batch is not None:
+                self.on_batch(rows, logits, codes)
+        loss, correct = self.step.totals()
+        return Epoch(loss / len(order), correct / len(order), time.perf_counter() - started)
+
+    def _flipped(self, epoch: int) -> Tensor | None:
+        """Return which images the epoch flips, where they take turns: a random half, then the others."""
+        if self.recipe.flip != "alternating":
+            return None
+        half = torch.rand(len(self.data), generator=torch.Generator().manual_seed(self.seed)) < 0.5
+        return (half if epoch % 2 == 0 else ~half).to(self.data.device)
+
+    def _save(self, path: Path) -> None:
+        history = [(each.loss, each.accuracy, each.seconds) for each in self.history]
+        save_checkpoint(
+            path,
+            Checkpoint(self._fingerprint, self.model.state_dict(), self.optimizer.state_dict(), history),
+        )
+
+
+def _on_device(images: Any, labels: Any, device: str) -> Images:
+    if isinstance(images, Images):
+        return images
+    return put_images(images, labels, device=choose_device(device, devices_present(torch)))
+
+
+def _make_model(
+    network: str | nn.Module, classes: int, data: Images, options: Mapping[str, Any]
+) -> nn.Module:
+    if isinstance(network, nn.Module):
+        if options:
+            raise InvalidInputError("network_options are for networks given by name; this one is a module.")
+        model = network
+    else:
+        model = build_network(network, classes, image_size=data.size, channels=data.channels, **options)
+    return model.to(data.device, memory_format=torch.channels_last)

@@ -1,0 +1,105 @@
+"""Networks that classify images, by name: the ones of the paper, in plain PyTorch.
+
+Every network is an :class:`~gmmatch_paper.training.networks.base.ImageClassifier`: ``features(x)`` gives one
+flat vector per image, ``head`` is the last, linear layer, and ``forward(x)`` is ``head(features(x))``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from importlib import import_module
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from gmmatch_paper.training.networks.base import ImageClassifier
+
+__all__ = ["build_network", "networks"]
+
+_NETWORKS = {
+    "resnet18": "resnet:ResNet18",
+    "resnet50": "resnet:ResNet50",
+    "vgg16": "vgg:VGG16",
+    "shufflenetv2": "shufflenetv2:ShuffleNetV2",
+    "senet18": "senet:SENet18",
+    "senet50": "senet:SENet50",
+    "efficientnet-b0": "efficientnet:EfficientNetB0",
+    "vit-s": "vit:VisionTransformer",
+}
+
+_SHARED = ("n_classes", "image_size", "channels")
+
+
+def networks() -> tuple[str, ...]:
+    """Return the names of all networks.
+
+    Examples
+    --------
+    >>> "resnet18" in networks()
+    True
+    """
+    return tuple(_NETWORKS)
+
+
+def build_network(
+    name: str, n_classes: int, image_size: int = 32, channels: int = 3, **options: Any
+) -> ImageClassifier:
+    """Return a network with freshly drawn weights.
+
+    The weights come from torch's global generator, as the network's paper draws them: call
+    ``torch.manual_seed`` first for the same ones again.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`networks`.
+    n_classes : int
+        How many logits the network gives.
+    image_size : int
+        Height and width of the images. 224 gives the network as it was published for ImageNet. Smaller
+        images keep more of their pixels: see
+        :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
+    channels : int
+        3 for colour, 1 for grey.
+    **options
+        Of the one network, such as ``stem_stride`` of the ResNets or ``batch_norm`` of VGG-16.
+
+    Returns
+    -------
+    ImageClassifier
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = build_network("resnet18", n_classes=10)
+    >>> images = torch.zeros(2, 3, 32, 32)
+    >>> network(images).shape, network.features(images).shape
+    (torch.Size([2, 10]), torch.Size([2, 512]))
+    """
+    key = str(name).lower().replace("_", "-")
+    if key not in _NETWORKS:
+        near = difflib.get_close_matches(key, _NETWORKS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
+        raise InvalidInputError(f"network={name!r} is not known: {hint}They are {', '.join(_NETWORKS)}.")
+    for argument, value in zip(_SHARED, (n_classes, image_size, channels), strict=True):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise InvalidInputError(f"{argument}={value!r}: expected an integer of at least 1.")
+    module, _, attribute = _NETWORKS[key].partition(":")
+    try:
+        build = getattr(import_module(f"gmmatch_paper.training.networks.{module}"), attribute)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingDependencyError(
+            f'network={name!r} needs PyTorch, which is not installed: pip install "gmmatch[torch]".'
+        ) from error
+    known = [parameter for parameter in inspect.signature(build).parameters if parameter not in _SHARED]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        allowed = ", ".join(known) or "none at all"
+        raise InvalidInputError(f"network {key!r} has no option {unknown[0]!r}; it takes {allowed}.")
+    network: ImageClassifier = build(int(n_classes), int(image_size), int(channels), **options)
+    return network

@@ -1,0 +1,170 @@
+"""ResNet-18 and ResNet-50: He et al., "Deep residual learning for image recognition", CVPR 2016.
+
+Weights of convolutions are He et al.'s (2015), by fan-out; batch norms start as the identity; the head is
+torch's default, uniform within 1 / sqrt(512 or 2048), with a bias of zero. The stride of a bottleneck is
+in its 3x3 convolution ("v1.5"), where all common implementations have it, and not in the first 1x1.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from gmmatch_paper.training.networks.base import ImageClassifier, choose_stem_stride
+from gmmatch_paper.training.networks.layers import SqueezeExcitation, conv_norm, he_fan_out
+
+
+class ResidualBlock(nn.Module):
+    """A residual block: two 3x3 convolutions, or 1x1, 3x3, 1x1 with a bottleneck, beside a shortcut.
+
+    Parameters
+    ----------
+    inputs : int
+        Channels that come in.
+    width : int
+        Channels of the 3x3 convolutions.
+    stride : int
+        By how much the image shrinks.
+    bottleneck : bool
+        Whether the 3x3 convolution stands between two 1x1 ones; four times ``width`` channels then leave.
+    squeeze : bool
+        Whether a squeeze-and-excitation weighs the channels before the shortcut is added.
+
+    Examples
+    --------
+    >>> import torch
+    >>> block = ResidualBlock(64, 64, stride=2, bottleneck=True)
+    >>> block(torch.zeros(2, 64, 32, 32)).shape
+    torch.Size([2, 256, 16, 16])
+    """
+
+    def __init__(
+        self, inputs: int, width: int, stride: int, *, bottleneck: bool, squeeze: bool = False
+    ) -> None:
+        super().__init__()
+        outputs = 4 * width if bottleneck else width
+        if bottleneck:
+            layers = [conv_norm(inputs, width, 1), nn.ReLU(), conv_norm(width, width, 3, stride), nn.ReLU()]
+            layers.append(conv_norm(width, outputs, 1))
+        else:
+            layers = [conv_norm(inputs, width, 3, stride), nn.ReLU(), conv_norm(width, outputs, 3)]
+        self.residual = nn.Sequential(*layers)
+        self.excitation = SqueezeExcitation(outputs, outputs // 16) if squeeze else nn.Identity()
+        changes = stride != 1 or inputs != outputs
+        self.shortcut = conv_norm(inputs, outputs, 1, stride) if changes else nn.Identity()
+        self.activation = nn.ReLU()
+
+    @property
+    def last_norm(self) -> nn.BatchNorm2d:
+        """The batch norm that ends the residual branch."""
+        return self.residual[-1][-1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output, of shape (batch, outputs, height / stride, width / stride)."""
+        return self.activation(self.excitation(self.residual(x)) + self.shortcut(x))
+
+
+class ResNet(ImageClassifier):
+    """A residual network of four stages; its subclasses say how deep and of which blocks.
+
+    The stem for ImageNet is a 7x7 convolution with stride 2 and a max-pool. For small images it is one 3x3
+    convolution without a pool: with stride 1 up to 48 pixels, as the paper has it for CIFAR, and with
+    stride 2 up to 96.
+
+    Parameters
+    ----------
+    n_classes, image_size, channels : int
+        As in :func:`~gmmatch_paper.training.networks.build_network`.
+    stem_stride : int, optional
+        1, 2 or 4 (ImageNet's stem) for another stem than the image's size suggests, see
+        :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
+    zero_init_last : bool
+        Start the last batch norm of every block at zero, so that blocks start as the identity (Goyal et
+        al. 2017, section 5.1). Not in the ResNet paper, hence off.
+
+    Attributes
+    ----------
+    depths : tuple of int
+        Blocks per stage.
+    bottleneck, squeeze : bool
+        The kind of block, see :class:`ResidualBlock`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> class ResNet10(ResNet):
+    ...     depths, bottleneck = (1, 1, 1, 1), False
+    >>> ResNet10(n_classes=10)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
+
+    depths: ClassVar[tuple[int, ...]]
+    bottleneck: ClassVar[bool]
+    squeeze: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        n_classes: int,
+        image_size: int = 32,
+        channels: int = 3,
+        *,
+        stem_stride: int | None = None,
+        zero_init_last: bool = False,
+    ) -> None:
+        expansion = 4 if self.bottleneck else 1
+        super().__init__(512 * expansion, n_classes)
+        self.stem = _stem(channels, choose_stem_stride("a ResNet", image_size, stem_stride))
+        kind = {"bottleneck": self.bottleneck, "squeeze": self.squeeze}
+        blocks: list[ResidualBlock] = []
+        inputs = 64
+        for stage, depth in enumerate(self.depths):
+            width = 64 * 2**stage
+            for number in range(depth):
+                stride = 2 if stage > 0 and number == 0 else 1
+                blocks.append(ResidualBlock(inputs, width, stride, **kind))
+                inputs = width * expansion
+        self.blocks = nn.Sequential(*blocks)
+        for module in [*self.stem.modules(), *self.blocks.modules()]:
+            if isinstance(module, (nn.Conv2d, nn.Linear)):
+                he_fan_out(module)
+        nn.init.zeros_(self.head.bias)
+        if zero_init_last:
+            for block in blocks:
+                nn.init.zeros_(block.last_norm.weight)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the means of the last maps: (batch, 512), with bottlenecks (batch, 2048)."""
+        return self.blocks(self.stem(x)).mean(dim=(2, 3))
+
+
+class ResNet18(ResNet):
+    """ResNet-18.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in ResNet18(1000, image_size=224).parameters())
+    11689512
+    """
+
+    depths, bottleneck = (2, 2, 2, 2), False
+
+
+class ResNet50(ResNet):
+    """ResNet-50.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in ResNet50(1000, image_size=224).parameters())
+    25557032
+    """
+
+    depths, bottleneck = (3, 4, 6, 3), True
+
+
+def _stem(channels: int, stride: int) -> nn.Sequential:
+    if stride < 4:
+        return nn.Sequential(conv_norm(channels, 64, 3, stride), nn.ReLU())
+    return nn.Sequential(
+        conv_norm(channels, 64, 7, stride=2), nn.ReLU(), nn.MaxPool2d(3, stride=2, padding=1)
+    )

@@ -1,0 +1,420 @@
+"""`gmmatch corrupt`: copies of every kind of source, each with a mask that tells the truth."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from gmmatch.data import open_source
+from gmmatch_paper.corruption import (
+    Cutout,
+    Fog,
+    GaussianNoise,
+    GrossCorruption,
+    ImageCorruption,
+    LowResolution,
+    MotionBlur,
+    Occlusion,
+    RandomPatches,
+    SymmetricNoise,
+    UniformNoise,
+    image_kinds,
+)
+
+PAPER_FIVE = {"gaussian-noise", "occlusion", "low-resolution", "fog", "motion-blur"}
+
+
+def mask_of(path: Path) -> dict[str, list]:
+    return pq.read_table(path).to_pydict()
+
+
+def pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as picture:
+        return np.asarray(picture)
+
+
+def test_a_folder_of_images_gets_a_copy_in_which_the_masked_ones_are_spoilt(photos, tmp_path, succeeds):
+    out = tmp_path / "bad"
+    facts = succeeds(
+        "corrupt",
+        photos,
+        "-o",
+        out,
+        "--kind",
+        "mixture",
+        "--rate",
+        0.5,
+        "--severity",
+        4,
+        "--seed",
+        7,
+        "--json",
+    )
+    assert (facts["n_rows"], facts["corrupted"], sum(facts["counts"].values())) == (24, 12, 12)
+    assert set(facts["counts"]) <= PAPER_FIVE
+    mask = mask_of(tmp_path / "bad.mask.parquet")
+    assert mask["id"] == list(open_source(photos).ids) == list(open_source(out).ids)
+    corruption = ImageCorruption(kind="mixture", rate=0.5, severity=4, seed=7)
+    expected = corruption.apply([Image.open(photos / name) for name in mask["id"]])
+    assert mask["corrupted"] == expected.mask.tolist()
+    assert [kind or "" for kind in mask["kind"]] == expected.kinds.tolist()
+    for name, spoilt, picture in zip(mask["id"], mask["corrupted"], expected.data, strict=True):
+        if spoilt:
+            assert np.array_equal(pixels(out / name), np.asarray(picture))
+            assert not np.array_equal(pixels(out / name), pixels(photos / name))
+        else:
+            assert (out / name).read_bytes() == (photos / name).read_bytes()
+
+
+@pytest.mark.parametrize("kind", image_kinds())
+def test_every_kind_of_image_corruption_can_be_named(kind, photos, tmp_path, succeeds):
+    facts = succeeds("corrupt", photos, "-o", tmp_path / "bad", "--kind", kind, "--rate", 1.0, "--json")
+    assert facts["corrupted"] == 24
+    assert "mixture" in kind or facts["counts"] == {kind: 24}
+
+
+def test_formats_and_gray_images_stay_what_they_were(tmp_path, succeeds):
+    folder, out = tmp_path / "photos", tmp_path / "bad"
+    folder.mkdir()
+    color = np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8)
+    for suffix in (".jpg", ".bmp", ".webp", ".tiff", ".png"):
+        Image.fromarray(color).save(folder / f"color{suffix}")
+        if suffix != ".webp":  # which knows no gray
+            Image.fromarray(color[..., 0]).save(folder / f"gray{suffix}")
+    succeeds("corrupt", folder, "-o", out, "--kind", "fog", "--rate", 1.0)
+    for path in folder.iterdir():
+        with Image.open(path) as before, Image.open(out / path.name) as after:
+            assert (before.format, before.mode, before.size) == (after.format, after.mode, after.size)
+
+
+def test_images_that_stay_can_be_linked(photos, tmp_path, succeeds):
+    before = {path: path.read_bytes() for path in photos.rglob("*.png")}
+    succeeds("corrupt", photos, "-o", tmp_path / "bad", "--kind", "cutout", "--link")
+    mask = mask_of(tmp_path / "bad.mask.parquet")
+    for name, spoilt in zip(mask["id"], mask["corrupted"], strict=True):
+        assert (tmp_path / "bad" / name).samefile(photos / name) != spoilt
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_label_noise_moves_images_to_other_classes(photos, tmp_path, succeeds):
+    (photos / "bird").mkdir()
+    Image.new("RGB", (5, 5)).save(photos / "bird" / "only.png")
+    out = tmp_path / "noisy"
+    succeeds("corrupt", photos, "-o", out, "--kind", "symmetric", "--rate", 0.4, "--seed", 1)
+    mask, copy = mask_of(tmp_path / "noisy.mask.parquet"), open_source(out)
+    assert mask["id"] == list(copy.ids) and mask["label"] == list(copy.labels)
+    assert sum(mask["corrupted"]) == 10
+    assert sorted(mask["source_id"]) == sorted(open_source(photos).ids)
+    for new, old, label, original, moved in zip(
+        mask["id"], mask["source_id"], mask["label"], mask["original_label"], mask["corrupted"], strict=True
+    ):
+        assert (out / new).read_bytes() == (photos / old).read_bytes()
+        assert old.split("/")[0] == original and (label != original) == moved == (new != old)
+
+
+def image_table(photos: Path, path: Path) -> list[str]:
+    files = sorted(photos.rglob("*.png"))
+    jpeg = io.BytesIO()
+    Image.open(files[3]).save(jpeg, format="JPEG")
+    contents = [file.read_bytes() for file in files]
+    contents[3] = jpeg.getvalue()
+    schema = pa.schema(
+        [
+            ("image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+            ("label", pa.int64()),
+            ("note", pa.string()),
+        ],
+        metadata={"huggingface": "{}"},
+    )
+    rows = [
+        {
+            "image": {"bytes": content, "path": file.name},
+            "label": int("dog" in str(file)),
+            "note": f"n{number}",
+        }
+        for number, (content, file) in enumerate(zip(contents, files, strict=True))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=5, compression="zstd")
+    return [file.name for file in files]
+
+
+def test_images_in_parquet(photos, tmp_path, succeeds):
+    path, out = tmp_path / "photos.parquet", tmp_path / "bad.parquet"
+    image_table(photos, path)
+    succeeds(
+        "corrupt", path, "-o", out, "--kind", "gaussian-noise", "--rate", 0.5, "--mask", tmp_path / "m.csv"
+    )
+    before, after = pq.read_table(path), pq.read_table(out)
+    assert after.schema.equals(before.schema, check_metadata=True)
+    assert after.drop(["image"]).equals(before.drop(["image"]))
+    assert pq.ParquetFile(out).metadata.row_group(0).column(0).compression == "ZSTD"
+    with (tmp_path / "m.csv").open(newline="") as file:
+        mask = list(csv.DictReader(file))
+    assert [int(row["id"]) for row in mask] == list(range(24))
+    chosen = [row["corrupted"] == "true" for row in mask]
+    assert chosen == ImageCorruption(rate=0.5).choose(24).tolist()
+    for old, new, spoilt in zip(before["image"].to_pylist(), after["image"].to_pylist(), chosen, strict=True):
+        assert (old != new) == spoilt and old["path"] == new["path"]
+        with Image.open(io.BytesIO(old["bytes"])) as one, Image.open(io.BytesIO(new["bytes"])) as other:
+            assert (one.format, one.size) == (other.format, other.size)
+    assert [row["kind"] for row in mask] == ["gaussian-noise" if spoilt else "" for spoilt in chosen]
+
+
+def test_labels_in_parquet(photos, tmp_path, succeeds):
+    path, out = tmp_path / "photos.parquet", tmp_path / "noisy.parquet"
+    image_table(photos, path)
+    succeeds("corrupt", path, "-o", out, "--kind", "pair-flip", "--rate", 0.25)
+    before, after = pq.read_table(path), pq.read_table(out)
+    assert after.schema.equals(before.schema, check_metadata=True)
+    assert after.drop(["label"]).equals(before.drop(["label"]))
+    mask = mask_of(tmp_path / "noisy.parquet.mask.parquet")
+    assert sum(mask["corrupted"]) == 6
+    assert (
+        mask["original_label"] == before["label"].to_pylist() and mask["label"] == after["label"].to_pylist()
+    )
+    assert [a != b for a, b in zip(mask["label"], mask["original_label"], strict=True)] == mask["corrupted"]
+    made = json.loads(pq.read_schema(tmp_path / "noisy.parquet.mask.parquet").metadata[b"gmmatch_corruption"])
+    assert (made["rate"], made["seed"], made["counts"]) == (0.25, 0, {"pair-flip": 6})
+
+
+def test_labels_in_json_lines_change_and_other_lines_do_not(tmp_path, succeeds):
+    path, out = tmp_path / "t.jsonl", tmp_path / "noisy.jsonl"
+    lines = [f'{{"text":  "wört {i}", "label": {i % 3}, "deep": [1, {{"a": null}}]}}\n' for i in range(30)]
+    path.write_text("".join(lines), encoding="utf-8")
+    succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.3, "--seed", 2)
+    after = out.read_text(encoding="utf-8").splitlines(keepends=True)
+    mask = mask_of(tmp_path / "noisy.jsonl.mask.parquet")
+    expected = SymmetricNoise(rate=0.3, seed=2).apply([i % 3 for i in range(30)])
+    assert mask["corrupted"] == expected.mask.tolist() and mask["label"] == expected.data.tolist()
+    for old, new, changed, label in zip(lines, after, mask["corrupted"], mask["label"], strict=True):
+        assert json.loads(new) == {**json.loads(old), "label": label}
+        assert changed or new == old
+
+
+def test_labels_in_csv_change_and_quotes_stay(tmp_path, succeeds):
+    path, out = tmp_path / "t.csv", tmp_path / "noisy.csv"
+    rows = [f'"say ""{i}"";\nand more";{"ab"[i % 2]};x{i}\r\n' for i in range(20)]
+    path.write_text("text;label;key\r\n" + "".join(rows), encoding="utf-8", newline="")
+    succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.25, "--id-column", "key")
+    mask = mask_of(tmp_path / "noisy.csv.mask.parquet")
+    assert mask["id"] == [f"x{i}" for i in range(20)] and sum(mask["corrupted"]) == 5
+    with out.open(encoding="utf-8", newline="") as file:
+        text = file.read()
+    with out.open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file, delimiter=";"))
+    assert [row["label"] for row in found] == mask["label"]
+    assert [row["text"] for row in found] == [f'say "{i}";\nand more' for i in range(20)]
+    for row, changed in zip(rows, mask["corrupted"], strict=True):
+        assert (row in text) != changed
+    assert text.count("\r\n") == 21
+
+
+def test_a_transition_matrix_from_a_file(tmp_path, succeeds):
+    path, matrix = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("text,label\n" + "".join(f"w{i},{'abc'[i % 3]}\n" for i in range(30)))
+    matrix.write_text("[[0.5, 0.5, 0], [0, 1, 0], [0.2, 0, 0.8]]")
+    succeeds("corrupt", path, "-o", tmp_path / "n.csv", "--kind", "transition", "--matrix", matrix)
+    mask = mask_of(tmp_path / "n.csv.mask.parquet")
+    pairs = list(zip(mask["original_label"], mask["label"], strict=True))
+    assert {pair: pairs.count(pair) for pair in set(pairs)} == {
+        ("a", "a"): 5,
+        ("a", "b"): 5,
+        ("b", "b"): 10,
+        ("c", "a"): 2,
+        ("c", "c"): 8,
+    }
+
+
+def test_vectors_in_npy(vectors, tmp_path, succeeds):
+    out = tmp_path / "bad.npy"
+    succeeds("corrupt", vectors, "-o", out, "--kind", "far-cluster", "--rate", 0.4, "--seed", 3)
+    expected = GrossCorruption(rate=0.4, seed=3).apply(np.load(vectors))
+    assert np.array_equal(np.load(out), expected.data) and np.load(out).dtype == np.float32
+    assert mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"] == expected.mask.tolist()
+
+
+def test_vectors_are_copied_piece_by_piece(vectors, tmp_path, succeeds, monkeypatch):
+    succeeds("corrupt", vectors, "-o", tmp_path / "a.npy", "--kind", "shell", "--rate", 0.4)
+    monkeypatch.setattr("gmmatch_paper.commands.corrupting_vectors._AT_A_TIME", 21)
+    succeeds("corrupt", vectors, "-o", tmp_path / "b.npy", "--kind", "shell", "--rate", 0.4)
+    assert np.array_equal(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"))
+
+
+def test_one_row_moves_the_mean(vectors, tmp_path, succeeds):
+    target = "target=[100.0, -5.0, 3.0]"
+    succeeds("corrupt", vectors, "-o", tmp_path / "bad.npy", "--kind", "mean-attack", "--set", target)
+    bad = np.load(tmp_path / "bad.npy")
+    assert bad.mean(axis=0) == pytest.approx([100.0, -5.0, 3.0], rel=1e-5)
+    assert (bad != np.load(vectors)).any(axis=1).sum() == 1
+    assert sum(mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"]) == 1
+
+
+def test_vectors_and_labels_in_npz(tmp_path, succeeds):
+    path = tmp_path / "x.npz"
+    rows, labels = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    np.savez_compressed(path, x=rows, label=labels, other=np.arange(5))
+    succeeds("corrupt", path, "-o", tmp_path / "bad.npz", "--kind", "shell", "--rate", 0.2)
+    with np.load(tmp_path / "bad.npz") as found:
+        assert np.array_equal(found["label"], labels) and np.array_equal(found["other"], np.arange(5))
+        changed = (found["x"] != rows).any(axis=1)
+    assert changed.sum() == 6 and mask_of(tmp_path / "bad.npz.mask.parquet")["corrupted"] == changed.tolist()
+    succeeds("corrupt", path, "-o", tmp_path / "noisy.npz", "--kind", "symmetric", "--rate", 0.2)
+    with np.load(tmp_path / "noisy.npz") as found:
+        assert np.array_equal(found["x"], rows) and (found["label"] != labels).sum() == 6
+
+
+def test_vectors_in_parquet(tmp_path, succeeds):
+    path, rows = tmp_path / "x.parquet", np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    pq.write_table(pa.table({"embedding": rows.tolist(), "label": [0, 1] * 15}), path, row_group_size=7)
+    succeeds("corrupt", path, "-o", tmp_path / "bad.parquet", "--kind", "heavy-tail", "--rate", 0.5)
+    before, after = pq.read_table(path), pq.read_table(tmp_path / "bad.parquet")
+    assert after.schema.equals(before.schema) and after["label"].equals(before["label"])
+    changed = [
+        old != new
+        for old, new in zip(before["embedding"].to_pylist(), after["embedding"].to_pylist(), strict=True)
+    ]
+    assert sum(changed) == 15 and mask_of(tmp_path / "bad.parquet.mask.parquet")["corrupted"] == changed
+
+
+def test_the_same_seed_gives_the_same_copy(photos, tmp_path, succeeds):
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        succeeds("corrupt", photos, "-o", tmp_path / name, "--kind", "mixture", "--seed", seed)
+    files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.png")]
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in files)
+    assert any((tmp_path / "a" / name).read_bytes() != (tmp_path / "c" / name).read_bytes() for name in files)
+
+
+def test_the_mask_is_what_compare_calls_the_truth(tmp_path, succeeds):
+    path = tmp_path / "x.npz"
+    labels = np.repeat([0, 1], 20)
+    np.savez(path, x=np.random.default_rng(0).normal(size=(40, 3)) + 9.0 * labels[:, None], label=labels)
+    succeeds("corrupt", path, "-o", tmp_path / "n.npz", "--kind", "symmetric", "--rate", 0.25)
+    truth = f"{tmp_path / 'n.npz.mask.parquet'}::original_label"
+    facts = succeeds(
+        "compare", tmp_path / "n.npz", "-k", 40, "--methods", "random", "--truth", truth, "--json"
+    )
+    assert facts["wrong_labels"] == facts["rows"][0]["contamination"] == 0.25
+
+
+def test_nothing_is_overwritten_without_force(photos, vectors, tmp_path, succeeds, refused):
+    for source, out in ((photos, tmp_path / "bad"), (vectors, tmp_path / "bad.npy")):
+        kind = "fog" if source == photos else "shell"
+        succeeds("corrupt", source, "-o", out, "--kind", kind, "--mask", tmp_path / f"{kind}.csv")
+        before = (tmp_path / f"{kind}.csv").read_bytes()
+        assert "--force" in refused("corrupt", source, "-o", out, "--kind", kind)
+        assert "--mask" in refused(
+            "corrupt",
+            source,
+            "-o",
+            tmp_path / f"other{out.suffix}",
+            "--kind",
+            kind,
+            "--mask",
+            tmp_path / f"{kind}.csv",
+        )
+        assert not (tmp_path / f"other{out.suffix}").exists()
+        succeeds(
+            "corrupt",
+            source,
+            "-o",
+            out,
+            "--kind",
+            kind,
+            "--seed",
+            5,
+            "--mask",
+            tmp_path / f"{kind}.csv",
+            "--force",
+        )
+        assert (tmp_path / f"{kind}.csv").read_bytes() != before
+
+
+def test_a_broken_image_leaves_nothing_behind(photos, tmp_path, refused):
+    (photos / "cat" / "3.png").write_bytes(b"no image")
+    line = refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "fog", "--rate", 1.0)
+    assert "cat/3.png" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(photos, small_disk, refused, tmp_path):
+    image = np.random.default_rng(0).integers(0, 256, (300, 300, 3), dtype=np.uint8)
+    Image.fromarray(image).save(photos / "cat" / "large.png")
+    line = refused("corrupt", photos, "-o", small_disk / "bad", "--kind", "gaussian-noise", "--rate", 1.0)
+    assert "No space left" in line and list(small_disk.iterdir()) == []
+
+
+def test_the_summary_says_what_was_done(photos, tmp_path, gmmatch):
+    result = gmmatch("corrupt", photos, "-o", tmp_path / "bad", "--kind", "mixture", "--rate", 0.5)
+    assert result.exit_code == 0
+    assert "12 of 24 rows" in " ".join(result.stdout.split()) and "motion-blur" in result.stdout
+    assert "bad.mask.parquet" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{photos}", "-o", "bad", "--kind", "fogg"], "Did you mean 'fog'"),
+        (["{vectors}", "-o", "bad.npy", "--kind", "fog"], "for images"),
+        (["{photos}", "-o", "bad", "--kind", "shell"], "for vectors"),
+        (["{vectors}", "-o", "bad.npy", "--kind", "symmetric"], "no labels"),
+        (["{texts}", "-o", "bad.jsonl", "--kind", "symmetric", "--text-column", "body"], "--label-column"),
+        (["{vectors}", "-o", "bad.csv", "--kind", "shell"], "end it in .npy"),
+        (["{vectors}", "-o", "{vectors}", "--kind", "shell", "--force"], "source itself"),
+        (["{photos}", "-o", "{photos}/bad", "--kind", "fog"], "within each other"),
+        (["{photos}", "-o", "bad", "--kind", "fog", "--mask", "mask.txt"], ".parquet or .csv"),
+        (["{photos}", "-o", "bad", "--kind", "fog", "--mask", "{photos}/m.csv"], "within the data"),
+        (["{photos}", "-o", "nowhere/bad", "--kind", "fog"], "no folder nowhere"),
+        (["{photos}", "-o", "bad", "--kind", "symmetric", "--severity", "3"], "--severity 3"),
+        (["{vectors}", "-o", "bad.npy", "--kind", "mean-attack", "--rate", "0.1"], "--rate 0.1"),
+        (["{photos}", "-o", "bad", "--kind", "transition"], "--matrix"),
+        (["{photos}", "-o", "bad", "--kind", "fog", "--set", "colour=1"], "it has 'opacities'"),
+        (["{photos}", "-o", "bad", "--kind", "mixture", "--set", "fill=black"], "no settings"),
+        (["{photos}", "-o", "bad", "--kind", "occlusion", "--set", "fill=white"], "fill='white'"),
+        (["{photos}", "-o", "bad", "--kind", "fog", "--set", "opacities=(0.1,)"], "five settings"),
+        (["{vectors}", "-o", "bad.npy", "--kind", "shell", "--link"], "--link"),
+        (["nowhere/", "-o", "bad", "--kind", "fog"], "no such file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    arguments, message, photos, vectors, texts, tmp_path, refused, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    names = {"photos": photos, "vectors": vectors, "texts": texts}
+    assert message in refused("corrupt", *(argument.format(**names) for argument in arguments))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_path, refused):
+    Image.new("P", (4, 4)).save(photos / "cat" / "moving.gif")
+    line = refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "fog", "--rate", 1.0)
+    assert "moving.gif" in line and ".png" in line
+
+
+GUIDE = (Path(__file__).parents[2] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
+
+
+def test_the_settings_in_the_guide_are_those_of_the_code():
+    table = dict(re.findall(r"^\| `([\w-]+)` \| .*? \| (.*?) \|$", GUIDE, flags=re.MULTILINE))
+    settings = {
+        "gaussian-noise": [f"{value:.2f}" for value in GaussianNoise().deviations],
+        "occlusion": [f"{value:.0%}"[:-1] for value in Occlusion().areas],
+        "low-resolution": [f"{2 * tall}×{2 * wide}" for tall, wide in LowResolution().blocks],
+        "fog": [f"{value:.2f}" for value in Fog().opacities],
+        "motion-blur": [f"{value:.0%}"[:-1] for value in MotionBlur().lengths],
+        "uniform-noise": [f"{value:.2f}" for value in UniformNoise().widths],
+        "random-patches": [f"{value:.0%}"[:-1] for value in RandomPatches().sides],
+        "cutout": [f"{value:.0%}"[:-1] for value in Cutout().sides],
+    }
+    assert [*settings, "random-image"] == list(table)
+    for kind, values in settings.items():
+        assert ", ".join(values) in table[kind], kind

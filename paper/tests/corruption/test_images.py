@@ -1,0 +1,300 @@
+"""Spoilt images: which, how much, and the same in whatever pieces they come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from sklearn.datasets import load_digits, load_sample_image
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch_paper.corruption import (
+    CLASSIFICATION_KINDS,
+    GENERATION_KINDS,
+    Cutout,
+    Fog,
+    ImageCorruption,
+    LowResolution,
+    MotionBlur,
+    Occlusion,
+    RandomPatches,
+    image_kinds,
+)
+from gmmatch_paper.corruption.blurring import line_kernel
+from gmmatch_paper.corruption.patches import rectangles
+
+SINGLE = tuple(name for name in image_kinds() if "mixture" not in name)
+
+
+def photos(side: int, count: int = 24) -> np.ndarray:
+    """Pieces of the photos that ship with scikit-learn, reduced threefold."""
+    random, found = np.random.default_rng(0), []
+    for number in range(count):
+        photo = load_sample_image(("china.jpg", "flower.jpg")[number % 2])
+        top, left = (int(random.integers(0, length - 3 * side)) for length in photo.shape[:2])
+        square = photo[top : top + 3 * side, left : left + 3 * side]
+        found.append(square.reshape(side, 3, side, 3, 3).mean(axis=(1, 3)))
+    return np.rint(np.stack(found)).astype(np.uint8)
+
+
+def image_sets() -> dict[str, np.ndarray]:
+    digits = np.rint(load_digits().images[:24] * (255 / 16)).astype(np.uint8)
+    return {
+        "digits 8x8": digits,
+        "gray 28x28": photos(28)[..., 0],
+        "color 32x32": photos(32),
+        "color 64x64": photos(64),
+        "noise 31x45": np.random.default_rng(1).integers(0, 256, (24, 31, 45, 3), dtype=np.uint8),
+    }
+
+
+def distances(images: np.ndarray, spoilt: np.ndarray) -> np.ndarray:
+    """Root mean squared difference of every image, on the scale from 0 to 1."""
+    difference = (spoilt.astype(np.float64) - images) / (255.0 if images.dtype == np.uint8 else 1.0)
+    return np.sqrt((difference.reshape(len(images), -1) ** 2).mean(axis=1))
+
+
+@pytest.mark.parametrize("kind", [name for name in SINGLE if name != "random-image"])
+@pytest.mark.parametrize("name", image_sets())
+def test_the_distance_grows_with_the_severity(kind, name):
+    images = image_sets()[name]
+    per_image = np.array(
+        [
+            distances(images, ImageCorruption(kind=kind, severity=severity, seed=1).apply(images).data)
+            for severity in (1, 2, 3, 4, 5)
+        ]
+    )
+    mean = per_image.mean(axis=1)
+    assert mean[0] > 0.0
+    if name == "digits 8x8":  # with so few pixels two severities can be the same patch
+        assert (np.diff(mean) >= 0.0).all() and mean[4] > 1.5 * mean[0]
+    else:
+        assert (np.diff(mean) > 0.0).all()
+    # Every single image gets worse too, to within the rounding to whole numbers.
+    assert (np.diff(per_image, axis=0) > -1.0 / 255.0).all()
+
+
+@pytest.mark.parametrize("kind", image_kinds())
+def test_only_the_masked_images_change_and_the_input_does_not(kind):
+    images = photos(32)
+    before = images.copy()
+    result = ImageCorruption(kind=kind, rate=0.5, severity=4, seed=0).apply(images)
+    assert np.array_equal(images, before) and not np.shares_memory(images, result.data)
+    assert result.data.dtype == np.uint8 and result.data.shape == images.shape
+    assert result.mask.sum() == 12
+    assert np.array_equal((result.data != images).reshape(24, -1).any(axis=1), result.mask)
+    assert np.array_equal(result.kinds != "", result.mask)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=6), st.sampled_from(["mixture", "generation-mixture"])
+)
+def test_pieces_in_any_order_give_what_all_at_once_gives(sizes, kind):
+    n = sum(sizes)
+    images = np.random.default_rng(n).random((n, 9, 12, 3)).astype(np.float32)
+    corruption = ImageCorruption(kind=kind, rate=0.6, severity=4, seed=7)
+    whole = corruption.apply(images)
+    ends = np.cumsum(sizes)
+    for stop, size in reversed(list(zip(ends.tolist(), sizes, strict=True))):
+        start = stop - size
+        piece = corruption.apply(images[start:stop], start=start, n_rows=n)
+        assert np.array_equal(piece.data, whole.data[start:stop])
+        assert np.array_equal(piece.mask, whole.mask[start:stop])
+        assert np.array_equal(piece.kinds, whole.kinds[start:stop])
+
+
+def test_a_block_is_cut_without_a_trace(monkeypatch):
+    images = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
+    corruption = ImageCorruption(rate=1.0, severity=5, seed=0)
+    whole = corruption.apply(images).data
+    monkeypatch.setattr("gmmatch_paper.corruption.images._BLOCK_NUMBERS", 16 * 16 * 3 * 7)
+    assert np.array_equal(corruption.apply(images).data, whole)
+
+
+def test_a_higher_rate_spoils_the_same_images_in_the_same_way_and_more():
+    images = photos(28)
+    some, more = (ImageCorruption(rate=rate, seed=3).apply(images) for rate in (0.25, 0.75))
+    assert (more.mask >= some.mask).all()
+    assert np.array_equal(more.data[some.mask], some.data[some.mask])
+
+
+@pytest.mark.parametrize(
+    ("mixture", "kinds"), [("mixture", CLASSIFICATION_KINDS), ("generation-mixture", GENERATION_KINDS)]
+)
+def test_a_mixture_uses_its_five_kinds_equally_often(mixture, kinds):
+    corruption = ImageCorruption(kind=mixture, rate=1.0, seed=0)
+    counts = dict.fromkeys(kinds, 0)
+    for row in range(5_000):
+        counts[corruption.kind_of(row)] += 1
+    # Binomial with 5,000 trials and a fifth: five standard deviations are 141.
+    assert max(abs(count - 1_000) for count in counts.values()) < 141
+
+
+def test_the_recorded_kind_is_what_was_done():
+    images = np.full((40, 16, 16), 200, dtype=np.uint8)
+    kinds = ["random-image", Cutout()]
+    result = ImageCorruption(kind=kinds, severity=3, seed=0).apply(images)
+    assert result.counts.keys() == {"cutout", "random-image"} and sum(result.counts.values()) == 40
+    for image, kind in zip(result.data, result.kinds, strict=True):
+        assert (set(np.unique(image)) == {0, 200}) == (kind == "cutout")
+    assert [ImageCorruption(kind=kinds, seed=0).kind_of(row) for row in range(40)] == result.kinds.tolist()
+
+
+@pytest.mark.parametrize("kind", SINGLE)
+def test_floats_are_spoilt_as_bytes_are(kind):
+    images = photos(28, 6)
+    as_bytes = ImageCorruption(kind=kind, severity=3, seed=0).apply(images).data
+    for dtype, tolerance in ((np.float64, 0.51), (np.float32, 0.51), (np.float16, 0.8)):
+        floats = ImageCorruption(kind=kind, severity=3, seed=0).apply((images / 255.0).astype(dtype)).data
+        assert floats.dtype == dtype and floats.min() >= 0.0 and floats.max() <= 1.0
+        assert np.abs(floats.astype(np.float64) * 255.0 - as_bytes).max() <= tolerance
+
+
+def test_gray_images_with_and_without_a_channel_are_the_same():
+    images = photos(28)[..., 0]
+    corruption = ImageCorruption(rate=0.5, seed=0)
+    flat, deep = corruption.apply(images), corruption.apply(images[..., None])
+    assert deep.data.shape == (24, 28, 28, 1) and np.array_equal(flat.data, deep.data[..., 0])
+
+
+def test_pictures_of_many_sizes_come_back_as_pictures():
+    array = photos(32, 6)
+    pictures = [Image.fromarray(array[0]), Image.fromarray(array[1, :20]), Image.fromarray(array[2, ..., 0])]
+    result = ImageCorruption(kind="gaussian-noise", seed=0).apply(pictures)
+    assert [(p.mode, p.size) for p in result.data] == [("RGB", (32, 32)), ("RGB", (32, 20)), ("L", (32, 32))]
+    same = ImageCorruption(kind="gaussian-noise", seed=0).apply(array[:1])
+    assert np.array_equal(np.asarray(result.data[0]), same.data[0])
+    assert np.array_equal(np.asarray(pictures[0]), array[0])
+    single = ImageCorruption(kind="gaussian-noise", seed=0).apply(pictures[0])
+    assert np.array_equal(np.asarray(single.data), same.data[0]) and single.mask.tolist() == [True]
+
+
+def test_untouched_pictures_are_copies():
+    pictures = [Image.new("L", (4, 4), 9) for _ in range(4)]
+    result = ImageCorruption(rate=0.5, seed=0).apply(pictures)
+    for before, after, touched in zip(pictures, result.data, result.mask, strict=True):
+        assert before is not after
+        assert touched or np.array_equal(np.asarray(before), np.asarray(after))
+
+
+def test_occlusion_is_black_or_noise_and_leaves_the_rest_alone():
+    images = np.full((200, 20, 20), 100, dtype=np.uint8)
+    for fill in ("black", "noise", "either"):
+        spoilt = ImageCorruption(kind=Occlusion(fill=fill), severity=3, seed=0).apply(images).data
+        hidden = spoilt != 100
+        area = hidden.mean(axis=(1, 2))
+        assert area.min() > 0.1 and area.max() < 0.3 and abs(area.mean() - 0.2) < 0.02
+        black = np.array([set(np.unique(image)) == {0, 100} for image in spoilt])
+        assert (
+            black.all() if fill == "black" else not black.any() if fill == "noise" else 60 < black.sum() < 140
+        )
+
+
+def test_patches_are_inside_nested_and_of_the_asked_size():
+    places = np.random.default_rng(0).random((50, 1, 2))
+    before = None
+    for share in (0.1, 0.25, 0.5, 0.9):
+        sides = np.full((50, 1), share)
+        covered = rectangles((20, 30), places, sides, sides)
+        assert (covered.sum(axis=(1, 2)) == round(20 * share) * round(30 * share)).all()
+        assert before is None or (covered >= before).all()
+        before = covered
+    assert rectangles((20, 30), places, np.ones((50, 1)), np.ones((50, 1))).all()
+
+
+def test_random_patches_can_be_as_many_as_wanted():
+    images = np.zeros((30, 40, 40), dtype=np.uint8)
+    touched = [
+        (ImageCorruption(kind=RandomPatches(patches=count), seed=0).apply(images).data > 0).mean()
+        for count in (1, 4)
+    ]
+    assert touched[1] > 2 * touched[0]
+
+
+def test_fog_lowers_contrast_and_brightens_dark_images():
+    images = photos(64)
+    foggy = ImageCorruption(kind=Fog(), severity=4, seed=0).apply(images).data
+    assert (foggy.std(axis=(1, 2, 3)) < images.std(axis=(1, 2, 3))).mean() > 0.9
+    dark = images.mean(axis=(1, 2, 3)) < 100
+    assert dark.any() and (foggy.mean(axis=(1, 2, 3)) > images.mean(axis=(1, 2, 3)))[dark].all()
+
+
+def test_fog_mixes_an_image_with_its_brightness():
+    gray = np.full((3, 16, 16), 0.5)
+    foggy = ImageCorruption(kind=Fog(brightness=1.0, thinnest=0.2), severity=5, seed=0).apply(gray).data
+    # (1 − a) · 0.5 + a · 1, where the opacity a goes from 0.2 · 0.9 to 0.9.
+    assert foggy.min(axis=(1, 2)) == pytest.approx(0.5 + 0.18 * 0.5)
+    assert foggy.max(axis=(1, 2)) == pytest.approx(0.5 + 0.9 * 0.5)
+    same = ImageCorruption(kind=Fog(brightness=0.5), severity=5).apply(gray).data
+    assert same == pytest.approx(gray)
+
+
+def test_low_resolution_leaves_blocks_with_the_mean_of_their_pixels():
+    images = np.random.default_rng(0).random((5, 32, 32))
+    coarse = ImageCorruption(kind=LowResolution(), severity=3, seed=0).apply(images).data
+    blocks = images.reshape(5, 8, 4, 8, 4).mean(axis=(2, 4))
+    assert np.abs(coarse - np.kron(blocks, np.ones((1, 4, 4)))).max() < 1e-12
+    ragged = ImageCorruption(kind=LowResolution(), severity=3, seed=0).apply(images[:, :30, :27]).data
+    assert ragged[0, 29, 26] == pytest.approx(images[0, 28:30, 24:27].mean())
+
+
+@pytest.mark.parametrize("degrees", [0, 30, 45, 90, 135, 179])
+@pytest.mark.parametrize("length", [0.3, 1.0, 4.5, 12.0])
+def test_a_line_of_motion_has_its_length_and_direction(length, degrees):
+    kernel = line_kernel(length, degrees)
+    offsets, weights = np.array(list(kernel)), np.array(list(kernel.values()))
+    assert weights.sum() == pytest.approx(1.0) and weights.min() > 0.0
+    assert weights @ offsets == pytest.approx([0.0, 0.0], abs=1e-9)
+    along = offsets @ [np.sin(np.deg2rad(degrees)), np.cos(np.deg2rad(degrees))]
+    # The variance of a line is L²/12; sharing a point among pixels adds at most 1/4 per axis.
+    variance = weights @ along**2
+    assert length**2 / 12 - 1e-9 <= variance <= (length + 1.0) ** 2 / 12 + 0.5
+
+
+def test_motion_blur_by_hand():
+    class Horizontal(np.random.Generator):
+        def integers(self, *arguments, **more):
+            return np.int64(0)
+
+    image = np.zeros((1, 3, 7, 1))
+    image[0, 1, 3, 0] = 1.0
+    blur = MotionBlur(lengths=(2 / 3,) * 5)  # of a shorter side of 3: two pixels
+    found = blur(image, 1, [Horizontal(np.random.PCG64(0))])[0, :, :, 0]
+    weights = [line_kernel(2.0, 0.0)[0, offset] for offset in (-1, 0, 1)]
+    assert found[1, 2:5] == pytest.approx(weights) and found.sum() == pytest.approx(1.0)
+    assert (found[[0, 2]] == 0.0).all()
+
+
+def test_long_smears_by_fourier_transforms_are_those_by_shifts(monkeypatch):
+    images = np.random.default_rng(0).random((6, 30, 41, 3))
+    found = []
+    for limit in (0, 1000):
+        monkeypatch.setattr("gmmatch_paper.corruption.blurring._MOST_SHIFTS", limit)
+        found.append(ImageCorruption(kind="motion-blur", severity=5, seed=0).apply(images).data)
+    assert np.abs(found[0] - found[1]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: ImageCorruption(severity=0), InvalidInputError, "severity=0"),
+        (lambda: ImageCorruption(severity=2.5), InvalidInputError, "severity=2.5"),
+        (lambda: ImageCorruption(kind="fogg"), InvalidInputError, "Did you mean 'fog'"),
+        (lambda: ImageCorruption(kind=[]), InvalidInputError, "at least one"),
+        (lambda: ImageCorruption(kind=3), InvalidTypeError, "type int"),
+        (lambda: Occlusion(fill="white"), InvalidInputError, "fill='white'"),
+        (lambda: ImageCorruption().apply(np.zeros((5, 784))), InvalidInputError, "reshape"),
+        (lambda: ImageCorruption().apply(np.zeros((5, 3, 32, 32))), InvalidInputError, "transpose"),
+        (lambda: ImageCorruption().apply(np.full((5, 8, 8), 2.0)), InvalidInputError, "from 0 to 1"),
+        (lambda: ImageCorruption().apply(np.full((5, 8, 8), np.nan)), InvalidInputError, "from 0 to 1"),
+        (lambda: ImageCorruption().apply(np.zeros((5, 8, 8), dtype=np.int64)), InvalidTypeError, "int64"),
+        (lambda: ImageCorruption().apply("photo.png"), InvalidTypeError, "type str"),
+        (lambda: ImageCorruption().apply(np.zeros((5, 8, 8)), start=3, n_rows=6), InvalidInputError, "fit"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

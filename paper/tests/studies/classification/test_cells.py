@@ -1,0 +1,322 @@
+"""A cell: what is corrupted, what is picked, what is trained, and what is computed only once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, UnknownMethodError
+from gmmatch.selectors import registry
+from gmmatch_paper.studies.classification import cell as cell_module
+from gmmatch_paper.studies.classification.amounts import parse_amount
+from gmmatch_paper.studies.classification.cache import Cache
+from gmmatch_paper.studies.classification.cell import MeasureCell, Places
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, corrupt_data
+from gmmatch_paper.studies.classification.data import ImageData, load_images
+from gmmatch_paper.studies.classification.downstream import train_network
+from gmmatch_paper.studies.classification.picks import cut_ranking, pick, rank_all, study_methods
+from gmmatch_paper.studies.classification.proxies import Embedded
+
+pytest.importorskip("torch")
+
+CELL = {
+    "dataset": "digits",
+    "data": "x",
+    "encoder": "pixels",
+    "downstream": "probe",
+    "network": "linear",
+    "recipe": "",
+    "corruption": "label:40%",
+    "amount": "20%",
+    "method": "easy",
+    "seed": 0,
+}
+
+
+def places(tmp_path: Path, **changes: object) -> Places:
+    settings = {"dataset": "digits", "encoder": "pixels", "cache": str(tmp_path), "device": "cpu"}
+    return Places(**{**settings, "limit": 300, "test_limit": 100, "proxy_network": "tiny", **changes})  # type: ignore[arg-type]
+
+
+def test_easy_avoids_wrong_labels_and_so_its_probe_is_better_than_randoms(tmp_path: Path) -> None:
+    measure = MeasureCell(places(tmp_path))
+    found = {method: measure(**{**CELL, "method": method}) for method in ("random", "easy")}
+    assert found["easy"]["n_picked"] == found["random"]["n_picked"] == 60
+    assert found["easy"]["contamination"] < 0.15 < 0.25 < found["random"]["contamination"]
+    assert found["easy"]["accuracy"] > found["random"]["accuracy"] + 0.1
+
+
+def test_the_same_cell_gives_the_same_numbers(tmp_path: Path) -> None:
+    scratch = {**CELL, "downstream": "scratch", "network": "tiny", "recipe": "quick"}
+    first = MeasureCell(places(tmp_path / "a"))(**scratch)
+    second = MeasureCell(places(tmp_path / "b"))(**scratch)
+    assert first["accuracy"] == second["accuracy"]
+    assert first["contamination"] == second["contamination"]
+    assert first["accuracy"] > 0.1
+
+
+def test_picks_are_made_once_for_all_that_is_trained_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real = registry.select
+
+    def counted(*arguments: object, **options: object) -> object:
+        calls.append(str(options["method"]))
+        return real(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(registry, "select", counted)
+    for downstream, network, recipe in (("probe", "linear", ""), ("scratch", "tiny", "quick")):
+        cell_module._cache.cache_clear()  # as in another process
+        MeasureCell(places(tmp_path))(
+            **{**CELL, "downstream": downstream, "network": network, "recipe": recipe}
+        )
+    assert calls == ["easy"]
+
+
+def test_an_in_domain_proxy_is_trained_once_for_all_methods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gmmatch_paper.studies.classification import proxies
+
+    trained: list[str] = []
+    real = proxies.train_network
+
+    def counted(network: str, *arguments: object, **options: object) -> object:
+        trained.append(network)
+        return real(network, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(proxies, "train_network", counted)
+    measure = MeasureCell(places(tmp_path, encoder="in-domain"))
+    own = {**CELL, "encoder": "in-domain:tiny", "recipe": "quick"}
+    for method in ("random", "easy", "herding"):
+        measure(**{**own, "method": method})
+    assert trained == ["tiny"]
+    measure(**{**own, "corruption": "label:20%"})
+    assert trained == ["tiny", "tiny"]
+
+
+def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> None:
+    from gmmatch_paper.studies.classification.attacks import attacked_images
+
+    data = load_images("digits", limit=300, test_limit=100)
+    spec = CorruptionSpec.parse("fgsm:50%")
+    found = attacked_images(
+        data, spec, network="tiny", recipe="quick", seed=0, cache=Cache(tmp_path), device="cpu"
+    )
+    change = np.abs(found.astype(int) - data.x_train.astype(int)).max(axis=(1, 2, 3))
+    assert change.max() == 8
+    assert (change > 0).sum() == 150
+    noisy = corrupt_data(data, spec, 0, found)
+    assert noisy.corrupt.mean() == 0.5
+    hit = noisy.corrupt
+    right = [_share_right(data, images[hit], data.y_train[hit]) for images in (data.x_train, found)]
+    assert right[1] < right[0] - 0.1
+
+
+def _share_right(data: ImageData, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> float:
+    """How often the network that the attacks are made on is right about some images."""
+    trained = train_network(
+        "tiny",
+        data.x_train,
+        data.y_train,
+        n_classes=10,
+        recipe="quick",
+        seed=0,
+        device="cpu",
+        test=(images, labels),
+    )
+    return trained.accuracy
+
+
+def test_attacks_share_the_network_that_they_are_made_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gmmatch_paper.studies.classification import attacks
+
+    data, cache = load_images("digits", limit=200, test_limit=50), Cache(tmp_path)
+    from_scratch = []
+
+    def counted(*arguments: Any, checkpoint: Path, **options: Any) -> Any:
+        from_scratch.append(not checkpoint.exists())
+        return train_network(*arguments, checkpoint=checkpoint, **options)
+
+    monkeypatch.setattr(attacks, "train_network", counted)
+    made = [
+        attacks.attacked_images(
+            data,
+            CorruptionSpec.parse(text),
+            network="tiny",
+            recipe="quick",
+            seed=0,
+            cache=cache,
+            device="cpu",
+        )
+        for text in ("pgd:100%", "fgsm:100%")
+    ]
+    assert sum(from_scratch) == 1
+    assert (made[0] != made[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [("label:0.2", 0.2), ("pair:10%", 0.1), ("image:20%", 0.2), ("image-fog:10%", 0.1), ("none", 0.0)],
+)
+def test_the_share_of_bad_rows_is_what_the_corruption_says(text: str, wrong: float) -> None:
+    data = load_images("digits", limit=300)
+    noisy = corrupt_data(data, CorruptionSpec.parse(text), seed=1)
+    assert noisy.corrupt.mean() == pytest.approx(wrong)
+    touched = (noisy.labels != data.y_train) | (noisy.images != data.x_train).any(axis=(1, 2, 3))
+    assert not touched[~noisy.corrupt].any()
+    assert touched.sum() >= 0.9 * noisy.corrupt.sum()
+
+
+def test_human_labels_are_those_of_the_dataset() -> None:
+    data = load_images("digits")
+    noisy = corrupt_data(data, CorruptionSpec.parse("human:worse"), seed=0)
+    np.testing.assert_array_equal(noisy.labels, data.human["worse"])
+    assert 0.2 < noisy.corrupt.mean() < 0.5
+    with pytest.raises(InvalidInputError, match="labels_better"):
+        corrupt_data(data, CorruptionSpec.parse("human:better"), seed=0)
+
+
+@pytest.mark.parametrize(
+    "text", ["label", "label:0", "label:120%", "fog:20%", "label-x:20%", "human", "none:1"]
+)
+def test_corruptions_that_there_are_not(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="corruption"):
+        CorruptionSpec.parse(text)
+
+
+@pytest.mark.parametrize("text", ["0", "120%", "x", "0/class", "2"])
+def test_amounts_that_there_are_not(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="ratio"):
+        parse_amount(text)
+
+
+def test_the_methods_are_those_of_the_registry() -> None:
+    assert set(study_methods()) == set(registry.methods()) - {"moment-matching", "kernel-herding"}
+    assert study_methods(("easy", "gm-matching-unit")) == ("easy", "gm-matching-unit")
+    with pytest.raises(UnknownMethodError, match="esy"):
+        study_methods(("esy",))
+
+
+def test_data_and_features_from_plain_files(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    y = np.arange(40) % 4
+    x = random.integers(0, 255, (40, 8, 8, 3), dtype=np.uint8)
+    np.savez(
+        tmp_path / "tiny.npz", x_train=x, y_train=y, x_test=x[:8], y_test=y[:8], labels_worse=(y + 1) % 4
+    )
+    rows = np.eye(4)[y] + 0.01 * random.normal(size=(40, 4))
+    np.savez(tmp_path / "rows.npz", train=rows.astype(np.float16), test=rows[:8])
+    where = Places(str(tmp_path / "tiny.npz"), str(tmp_path / "rows.npz"), str(tmp_path / "cache"), "cpu")
+    found = MeasureCell(where)(**{**CELL, "corruption": "none", "amount": "2/class"})
+    assert found["accuracy"] == 1.0
+    assert found["n_picked"] == 8
+    assert where.load().name == "tiny"
+    with pytest.raises(InvalidInputError, match="clean images"):
+        MeasureCell(where)(**{**CELL, "corruption": "image:20%"})
+
+
+def test_a_dataset_without_what_is_needed_says_what(tmp_path: Path) -> None:
+    np.savez(tmp_path / "half.npz", x_train=np.zeros((2, 4, 4), np.uint8))
+    with pytest.raises(InvalidInputError, match="y_train, x_test, y_test"):
+        load_images(str(tmp_path / "half.npz"))
+
+
+def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> dict[str, np.ndarray]:
+        made.append(1)
+        time.sleep(0.05)
+        return {"x": np.arange(3)}
+
+    found: list[list[int]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(Cache(tmp_path).get("k", {"a": 1}, make)["x"].tolist()))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[0, 1, 2]] * 4
+    assert len(made) == 1
+    Cache(tmp_path).get("k", {"a": 2}, make)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("amount", [{"k": "30%"}, {"k": 12, "per_class": "balanced"}])
+def test_a_ranking_cut_to_an_amount_is_what_the_method_picks(amount: dict[str, object]) -> None:
+    data = load_images("digits", limit=200)
+    rows = Embedded(data.x_train.reshape(200, -1) / 255.0, np.zeros((1, 256)))
+    labels = data.y_train % 4
+    whole = rank_all(rows, labels, "el2n", seed=3, threads=1)
+    cut = cut_ranking(whole, amount)["rows"]
+    np.testing.assert_array_equal(cut, pick(rows, labels, amount, "el2n", 3, 1)["rows"])
+
+
+def test_a_frozen_encoder_sees_every_image_once_and_again_only_those_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gmmatch_paper.studies.classification import proxies
+
+    encoded: list[int] = []
+    real = proxies.encode
+
+    def counted(images: np.ndarray, encoder: object) -> np.ndarray:
+        encoded.append(len(images))
+        return real(images, encoder)
+
+    monkeypatch.setattr(proxies, "encode", counted)
+    measure = MeasureCell(places(tmp_path, encoder="pixels:8x8"))
+    own = {**CELL, "encoder": "pixels:8x8"}
+    for method in ("random", "easy"):
+        for corruption in ("none", "label:40%", "image:20%"):
+            measure(**{**own, "method": method, "corruption": corruption})
+    assert encoded == [300, 100, 60]
+    data = load_images("digits", limit=300, test_limit=100)
+    spec = CorruptionSpec.parse("image:20%")
+    noisy = corrupt_data(data, spec, 0)
+    found = proxies.embed_data(
+        data,
+        noisy,
+        spec,
+        proxies.ProxySpec.parse("pixels:8x8"),
+        seed=0,
+        recipe="",
+        cache=Cache(tmp_path),
+        device="cpu",
+    )
+    np.testing.assert_array_equal(found.train, real(noisy.images, proxies._encoder("pixels:8x8", "cpu")))
+    relabelled = replace(data, human={"other": data.y_train}, fingerprint="of other labels")
+    encoded.clear()
+    proxies.embed_data(
+        relabelled, noisy, spec, proxies.ProxySpec.parse("pixels:8x8"), seed=0, recipe="", cache=Cache(tmp_path),
+        device="cpu",
+    )  # fmt: skip
+    assert encoded == []  # the images are the same ones
+
+
+def test_a_folder_of_images_with_splits(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for split, count in (("train", 6), ("test", 2)):
+        for name, level in (("cat", 40), ("dog", 200)):
+            folder = tmp_path / "pets" / split / name
+            folder.mkdir(parents=True)
+            for number in range(count):
+                Image.new("RGB", (12, 12), (level, number, 0)).save(folder / f"{number}.png")
+    data = load_images(str(tmp_path / "pets"))
+    assert (data.x_train.shape, data.x_test.shape, data.name) == ((12, 12, 12, 3), (4, 12, 12, 3), "pets")
+    assert set(data.x_train[data.y_train == 0][:, 0, 0, 0]) == {40}
+    assert load_images(str(tmp_path / "pets"), image_size=8).image_size == 8

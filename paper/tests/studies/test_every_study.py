@@ -1,0 +1,44 @@
+"""Every study from one end to the other, with one seed: measured, checked, drawn and put into tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gmmatch_paper.studies import load_study, study_names
+from gmmatch_paper.studies.runner import run_study
+from gmmatch_paper.studies.style import save
+
+# What no choice of seeds should overturn; the rest of the claims are close calls or measure time.
+SAFE = {
+    "robust-mean": [True, True, False],
+    "median-landscape": [True, True, True, True],
+    "breakdown": [True, True, False, True, False, True],
+    "bounds": [True, True, True, True],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", study_names())
+def test_a_quick_run_with_one_seed(name: str, tmp_path: Path) -> None:
+    study = load_study(name)
+    results = run_study(study, output=tmp_path, seeds=1)
+    verdicts = [claim.check(results).agrees for claim in study.claims]
+    if name in SAFE:
+        assert verdicts == SAFE[name]
+    for table in study.tables:
+        shown = table(results)
+        assert shown.rows and all(len(row) == len(shown.columns) for row in shown.rows)
+    for picture, file in zip(study.pictures, study.picture_names(), strict=True):
+        save(lambda picture=picture: picture.draw(results), tmp_path / file)
+        assert _share_of_ink(tmp_path / file) > 0.02
+
+
+def _share_of_ink(path: Path) -> float:
+    """Return how much of a picture is not white."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return float(np.mean(np.asarray(image.convert("L")) < 250))

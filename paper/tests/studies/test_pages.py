@@ -1,0 +1,76 @@
+"""The pages say what the committed results say, and the results are those of the code as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gmmatch_paper.studies import load_study, study_names
+from gmmatch_paper.studies.pages import main, take_results, write_pages
+from gmmatch_paper.studies.records import as_results, code_fingerprint, read_record
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:
+    for page in write_pages(DOCS, tmp_path):
+        committed = DOCS / "studies" / page.name
+        assert page.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), (
+            f"{page.name} is out of date: run `python -m gmmatch_paper.studies.pages`"
+        )
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_committed_results_are_complete_and_of_this_code(name: str) -> None:
+    study, record = load_study(name), read_record(DOCS / "results" / "studies" / f"{name}.json")
+    assert record["size"] == "full"
+    for part in study.parts:
+        stored = record["parts"][part.name]
+        assert stored["code"] == code_fingerprint(part.measure), (
+            f"{name}/{part.name} was measured by other code: run `gmmatch reproduce --full {name}` and "
+            "`python -m gmmatch_paper.studies.pages --take FOLDER`"
+        )
+        assert len(stored["cells"]) == len(part.cells("full"))
+    results = as_results(record)
+    told = [(claim.check(results).agrees, claim.check(results).measured) for claim in study.claims]
+    assert told == [(claim["agrees"], claim["measured"]) for claim in record["claims"]]
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_committed_figures_are_there_and_small(name: str) -> None:
+    for file in load_study(name).picture_names():
+        assert (DOCS / "images" / "studies" / file).stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_a_page_shows_its_question_figure_command_and_verdicts(name: str) -> None:
+    study = load_study(name)
+    text = (DOCS / "studies" / f"{name}.md").read_text(encoding="utf-8")
+    assert study.question in text
+    assert f"gmmatch reproduce {name} --full" in text
+    assert f"../images/studies/{name}.png" in text
+    for claim in study.claims:
+        assert claim.statement in text
+    assert text.count("Measured: ") == len(study.claims)
+    tables = re.findall(r"^\| -", text, flags=re.MULTILINE)
+    assert len(tables) == len(study.tables)
+
+
+def test_results_are_taken_into_the_documentation(tmp_path: Path) -> None:
+    run, docs = tmp_path / "run", tmp_path / "docs"
+    run.mkdir()
+    for file in ("robust-mean.json", "robust-mean.png"):
+        (run / file).write_text("x")
+    take_results(run, docs)
+    assert sorted(str(path.relative_to(docs)) for path in docs.rglob("*.*")) == [
+        "images/studies/robust-mean.png",
+        "results/studies/robust-mean.json",
+    ]
+
+
+def test_the_module_writes_pages_where_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "results").symlink_to(DOCS / "results")
+    main(["--docs", str(tmp_path)])
+    assert len(list((tmp_path / "studies").iterdir())) == len(study_names()) + 1

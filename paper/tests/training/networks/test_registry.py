@@ -1,0 +1,128 @@
+"""Networks by name, and what is said about names, sizes and options that do not work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch_paper.training.networks import build_network, networks
+
+
+def test_the_networks_of_the_paper_are_there():
+    assert set(networks()) == {
+        "resnet18",
+        "resnet50",
+        "vgg16",
+        "shufflenetv2",
+        "senet18",
+        "senet50",
+        "efficientnet-b0",
+        "vit-s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("resnet-18", "'resnet18'"),
+        ("senet", "'senet"),
+        ("efficientnet", "'efficientnet-b0'"),
+        ("vit", "'vit-s'"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(wrong, near):
+    with pytest.raises(InvalidInputError, match=f"network='{wrong}' is not known: did you mean .*{near}"):
+        build_network(wrong, 10)
+
+
+def test_a_name_that_is_near_to_none_is_answered_with_all():
+    with pytest.raises(InvalidInputError, match=", ".join(networks())):
+        build_network("perceptron", 10)
+
+
+def test_names_ignore_case_and_take_underscores():
+    with torch.device("meta"):
+        assert type(build_network("EfficientNet_B0", 10)) is type(build_network("efficientnet-b0", 10))
+
+
+@pytest.mark.parametrize("argument", ["n_classes", "image_size", "channels"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, True, "32", None])
+def test_counts_must_be_positive_integers(argument, value):
+    with pytest.raises(InvalidInputError, match=f"{argument}=.*at least 1"):
+        build_network("resnet18", **{"n_classes": 10, argument: value})
+
+
+def test_counts_may_be_numpy_integers():
+    with torch.device("meta"):
+        assert build_network("resnet18", np.int64(7)).head.out_features == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("resnet18", 5),
+        ("senet50", 5),
+        ("shufflenetv2", 5),
+        ("efficientnet-b0", 5),
+        ("vgg16", 17),
+        ("vit-s", 7),
+    ],
+)
+def test_images_below_the_least_size_are_refused_and_those_of_it_work(name, least):
+    with torch.device("meta"):
+        with pytest.raises(InvalidInputError, match=f"image_size={least - 1}"):
+            build_network(name, 10, image_size=least - 1)
+        network = build_network(name, 10, image_size=least)
+        assert network(torch.empty(2, 3, least, least)).shape == (2, 10)
+
+
+def test_the_least_size_depends_on_the_stem():
+    with pytest.raises(InvalidInputError, match="at least 17 x 17"):
+        build_network("resnet18", 10, image_size=16, stem_stride=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("resnet18", {"dropout": 0.5}, "no option 'dropout'; it takes stem_stride, zero_init_last"),
+        ("resnet18", {"stem_stride": 3}, "stem_stride=3: expected 1, 2, 4"),
+        ("vgg16", {"dropout": 1.0}, "dropout=1.0"),
+        ("efficientnet-b0", {"dropout": -0.1}, "dropout=-0.1"),
+        ("efficientnet-b0", {"drop_connect": 2.0}, "drop_connect=2.0"),
+        ("vit-s", {"patch": 5}, "patch=5: expected a divisor of image_size=32"),
+    ],
+)
+def test_options_that_do_not_work_are_named(name, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        build_network(name, 10, **options)
+
+
+@pytest.mark.parametrize("size", [6, 33, 1024])
+def test_a_transformer_says_which_sizes_it_cannot_cut(size):
+    with pytest.raises(InvalidInputError, match=f"image_size={size} cannot be cut"):
+        build_network("vit-s", 10, image_size=size)
+
+
+def test_a_transformer_refuses_images_of_another_size(settled):
+    with pytest.raises(InvalidInputError, match=r"images of 28 x 28; .* 32 x 32"):
+        settled("vit-s")(torch.zeros(1, 3, 28, 28))
+
+
+def test_without_torch_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "gmmatch_paper.training.networks.vgg", raising=False)
+    with pytest.raises(MissingDependencyError, match=r"gmmatch\[torch\]"):
+        build_network("vgg16", 10)
+
+
+def test_the_names_can_be_had_without_loading_torch():
+    script = (
+        "import sys; from gmmatch_paper.training.networks import networks; networks(); "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,220 @@
+"""The compact SimCLR trainer: its loss by hand, its views, and that it learns what labels would say."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmmatch.encoders import load_encoder  # noqa: E402
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E402
+from gmmatch_paper.training.contrastive import (  # noqa: E402
+    CompactNetwork,
+    load_contrastive_encoder,
+    nt_xent,
+    train_simclr,
+)
+from gmmatch_paper.training.views import cropped, random_views, recoloured  # noqa: E402
+
+
+def bars(n, size=16, seed=0):
+    """Gray pictures of two classes, at random places: stripes lying and stripes standing."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(n) % 2
+    phase = random.uniform(0, 2 * np.pi, size=(n, 1))
+    waves = 127 + 90 * np.sin(np.arange(size) * 2 * np.pi / 4 + phase)
+    lying = np.broadcast_to(waves[:, :, None], (n, size, size))
+    images = np.where(labels[:, None, None] == 0, lying, lying.transpose(0, 2, 1))
+    return np.clip(images + random.normal(scale=20, size=images.shape), 0, 255).astype(np.uint8), labels
+
+
+def nearest_neighbour_accuracy(vectors, labels):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = unit @ unit.T
+    np.fill_diagonal(alike, -np.inf)
+    return np.mean(labels[alike.argmax(axis=1)] == labels)
+
+
+# ------------------------------------------------------------------------------------------------ loss
+
+
+def test_nt_xent_of_two_images_by_hand():
+    """Views at 0° and 60° of one image, at 90° and 180° of another; cosines are 1/2, 0, −1, ..."""
+    angles = torch.deg2rad(torch.tensor([0.0, 90.0, 60.0, 180.0]))
+    views = torch.stack([angles.cos(), angles.sin()], dim=1)
+    first, second = 3.0 * views[:2], 0.5 * views[2:]  # lengths do not matter
+    tau = 0.7
+    cosine = {}
+    for i, a in enumerate([0, 90, 60, 180]):
+        for j, b in enumerate([0, 90, 60, 180]):
+            cosine[i, j] = math.cos(math.radians(a - b))
+    partner = {0: 2, 1: 3, 2: 0, 3: 1}
+    by_hand = 0.0
+    for i in range(4):
+        total = sum(math.exp(cosine[i, j] / tau) for j in range(4) if j != i)
+        by_hand -= math.log(math.exp(cosine[i, partner[i]] / tau) / total) / 4
+    assert float(nt_xent(first, second, tau)) == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_nt_xent_of_views_that_are_all_alike_is_the_logarithm_of_their_number():
+    same = torch.ones(8, 5)
+    assert float(nt_xent(same, same)) == pytest.approx(math.log(15), rel=1e-6)
+
+
+def test_nt_xent_is_small_where_partners_agree_and_others_do_not():
+    apart = torch.eye(6)
+    assert nt_xent(apart, apart, 0.1) < 0.01
+    assert nt_xent(apart, apart.roll(1, 0), 0.1) > 5.0
+
+
+# ----------------------------------------------------------------------------------------------- views
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_views_are_seeded_differ_and_stay_in_range():
+    images, _ = bars(20)
+    pixels = torch.from_numpy(images)[..., None].expand(-1, -1, -1, 3)
+    before = pixels.clone()
+    first, again, other = (random_views(pixels, generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert torch.equal(pixels, before)
+    assert first.shape == pixels.shape and first.min() >= 0 and first.max() <= 255
+    assert not torch.equal(first[0], first[2])
+
+
+def test_a_crop_shows_a_part_of_the_image_maybe_mirrored():
+    """On a ramp from left to right a crop is a shorter ramp, rising, or falling where it is mirrored."""
+    ramp = torch.arange(32.0).expand(200, 1, 32, 32)
+    found = cropped(ramp, generator())
+    slopes = (found[..., 24] - found[..., 8]).mean(dim=(1, 2)) / 16
+    assert slopes.abs().max() <= 1.01 and slopes.abs().min() > 0.25
+    assert 70 < int((slopes < 0).sum()) < 130
+    assert found.min() >= 0 and found.max() <= 31
+    starts = torch.minimum(found[..., 0], found[..., -1]).mean(dim=(1, 2))
+    assert starts.max() > 5  # crops lie elsewhere too
+
+
+def test_colours_change_together_and_some_images_lose_theirs():
+    random = torch.rand(300, 3, 4, 4, generator=generator(5)) * 100 + 60
+    found = recoloured(random, generator())
+    gray = ((found - found.mean(dim=1, keepdim=True)).abs().amax(dim=(1, 2, 3)) < 1e-3).sum()
+    same = (found == random).all(dim=(1, 2, 3)).sum()
+    assert 30 < int(gray) < 90  # a fifth of them
+    assert 20 < int(same) < 80  # a fifth, of which four fifths keep their colours
+    single = recoloured(random[:, :1], generator())
+    assert single.shape == (300, 1, 4, 4) and not torch.equal(single, random[:, :1])
+
+
+# -------------------------------------------------------------------------------------------- training
+
+
+@pytest.fixture(scope="module")
+def trained():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    images, labels = bars(128)
+    encoder = train_simclr(images, epochs=6, batch_size=64, device="cpu", seed=3)
+    torch.set_num_threads(threads)
+    return images, labels, encoder
+
+
+def test_it_learns_to_tell_images_apart_and_with_them_the_classes(trained):
+    images, labels, encoder = trained
+    assert encoder.losses[-1] < encoder.losses[0] < math.log(2 * 64 - 1)
+    assert nearest_neighbour_accuracy(encoder(images), labels) > 0.95
+    new_images, new_labels = bars(60, seed=9)
+    assert nearest_neighbour_accuracy(encoder(new_images), new_labels) > 0.9
+    pixels = images.reshape(len(images), -1).astype(float)
+    assert nearest_neighbour_accuracy(encoder(images), labels) >= nearest_neighbour_accuracy(pixels, labels)
+
+
+def test_the_same_seed_gives_the_same_encoder_and_no_global_state_is_touched():
+    images, _ = bars(16)
+    state = torch.get_rng_state()
+    first, again, other = (
+        train_simclr(images, epochs=1, batch_size=8, device="cpu", seed=seed) for seed in (0, 0, 1)
+    )
+    assert torch.equal(torch.get_rng_state(), state)
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert np.array_equal(first(images), again(images))
+
+
+def test_it_is_an_encoder(trained, tmp_path):
+    from PIL import Image
+
+    images, _, encoder = trained
+    pictures = [Image.fromarray(image) for image in images[:3]]
+    wrapped = load_encoder(encoder)
+    vectors = wrapped.encode(wrapped.prepare(pictures))
+    assert vectors == pytest.approx(encoder(images[:3]), abs=1e-5)
+    larger = [picture.resize((64, 40)).convert("RGB") for picture in pictures]
+    assert wrapped.encode(wrapped.prepare(larger)).shape == vectors.shape
+    encoder.save(tmp_path / "encoder.pt")
+    again = load_contrastive_encoder(tmp_path / "encoder.pt", device="cpu")
+    assert np.array_equal(again(images), encoder(images))
+    assert load_encoder(again).fingerprint == wrapped.fingerprint
+    assert again.losses == encoder.losses
+
+
+def test_networks_by_name_and_of_ones_own(tmp_path):
+    images = np.random.default_rng(0).random((8, 16, 16, 3))  # floats between 0 and 1
+    resnet = train_simclr(images, network="resnet18", epochs=1, batch_size=4, device="cpu")
+    assert resnet(images).shape == (8, 512)
+    resnet.save(tmp_path / "resnet.pt")
+    assert np.array_equal(load_contrastive_encoder(tmp_path / "resnet.pt", "cpu")(images), resnet(images))
+
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Conv2d(3, 5, 16)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    own = train_simclr(images, network=Own(), epochs=1, batch_size=4, device="cpu")
+    assert own(images).shape == (8, 5)
+    with pytest.raises(InvalidInputError, match=r"a module of your own.*state_dict"):
+        own.save(tmp_path / "own.pt")
+
+
+def test_progress_is_told():
+    told = []
+    images, _ = bars(8)
+    train_simclr(images, epochs=2, device="cpu", progress=lambda done, of: told.append((done, of)))
+    assert told == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epochs": 0}, "epochs=0: expected a whole number of at least 1"),
+        ({"batch_size": 1.5}, "batch_size=1.5"),
+        ({"temperature": 0.0}, r"temperature=0.0: expected a finite number above 0"),
+        ({"device": "abacus"}, "device='abacus'"),
+        ({"network": "resnet"}, "network='resnet' is not known"),
+        ({"images": np.zeros((1, 8, 8), dtype=np.uint8)}, "images has 1 of them: at least 2"),
+        ({"images": np.zeros((4, 8), dtype=np.uint8)}, r"images has shape \(4, 8\): expected"),
+        ({"images": np.full((4, 8, 8), 300.0)}, "expected bytes"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(InvalidInputError, match=message):
+        train_simclr(**{"images": np.zeros((4, 8, 8), dtype=np.uint8), "device": "cpu", **arguments})
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(DataFileNotFoundError, match="there is no such file"):
+        load_contrastive_encoder(tmp_path / "nothing.pt")
+    (tmp_path / "text.pt").write_text("hello")
+    with pytest.raises(InvalidInputError, match="is not an encoder that gmmatch saved"):
+        load_contrastive_encoder(tmp_path / "text.pt", device="cpu")
+
+
+def test_the_compact_network_is_compact():
+    assert sum(value.numel() for value in CompactNetwork(3).parameters()) < 400_000

@@ -1,0 +1,286 @@
+"""Training from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from gmmatch.errors import InvalidInputError  # noqa: E402
+from gmmatch_paper.training.evaluation import accuracy, predict, top_accuracies  # noqa: E402
+from gmmatch_paper.training.images import put_images  # noqa: E402
+from gmmatch_paper.training.loop import train  # noqa: E402
+from gmmatch_paper.training.recipes import Recipe  # noqa: E402
+
+RECIPE = Recipe(
+    "quick", epochs=3, batch_size=16, learning_rate=0.05, weight_decay=5e-4, crop_padding=1, milestones=(2,)
+)
+
+
+class Small(nn.Module):
+    """A network that trains in no time and, with dropout, draws random numbers."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(8 * 16, 2)
+
+    def features(self, x):
+        x = torch.relu(self.norm(self.convolution(x)))
+        return self.dropout(nn.functional.adaptive_avg_pool2d(x, 4).flatten(1))
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+def small(dropout=0.0):
+    torch.manual_seed(0)
+    return Small(dropout)
+
+
+def weights(trained):
+    return torch.cat([value.double().flatten() for value in trained.model.state_dict().values()])
+
+
+def test_it_learns(stripes):
+    images, labels = stripes(64)
+    test_images, test_labels = stripes(40, seed=1)
+    done = train(small(), images, labels, test_images=test_images, test_labels=test_labels, recipe=RECIPE)
+    assert done.accuracy > 0.95
+    assert done.history[-1].loss < done.history[0].loss
+    assert not done.model.training
+
+
+def test_one_step_is_plain_sgd(stripes):
+    images, labels = stripes(16)
+    recipe = replace(RECIPE, epochs=1, crop_padding=0, label_smoothing=0.1)
+    peer = small()
+    done = train(small(), images, labels, recipe=recipe)
+    data = put_images(images, labels)
+    optimizer = torch.optim.SGD(peer.parameters(), 0.05, momentum=0.9, weight_decay=5e-4)
+    loss = nn.functional.cross_entropy(peer(data.normalized(data.pixels)), data.codes, label_smoothing=0.1)
+    loss.backward()
+    optimizer.step()
+    for ours, theirs in zip(done.model.parameters(), peer.parameters(), strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6)
+    assert done.history[0].loss == pytest.approx(loss.item(), rel=1e-5)
+
+
+def test_decay_can_leave_biases_and_norms_alone(stripes):
+    images, labels = stripes(16)
+    recipe = replace(RECIPE, epochs=1, crop_padding=0, weight_decay=0.5)
+    everywhere, filters_only = (
+        train(small(), images, labels, recipe=replace(recipe, decay_all=decay_all)).model
+        for decay_all in (True, False)
+    )
+    undecayed = train(small(), images, labels, recipe=replace(recipe, weight_decay=0.0)).model
+    assert torch.equal(filters_only.norm.weight, undecayed.norm.weight)
+    assert not torch.equal(everywhere.norm.weight, undecayed.norm.weight)
+    assert torch.equal(filters_only.convolution.weight, everywhere.convolution.weight)
+
+
+def test_alternating_flips_show_every_image_both_ways_in_two_epochs(stripes):
+    images, labels = stripes(16)
+    seen = []
+
+    class Watched(Small):
+        def forward(self, x):
+            seen.append(x.detach().clone())
+            return super().forward(x)
+
+    order = []
+    recipe = replace(RECIPE, epochs=2, crop_padding=0, flip="alternating")
+    train(Watched(), images, labels, recipe=recipe, on_batch=lambda rows, *_: order.append(rows.clone()))
+    first, second = (batch[rows.argsort()] for batch, rows in zip(seen, order, strict=True))
+    assert torch.equal(first, second.flip(3))
+    data = put_images(images, labels)
+    plain = data.normalized(data.pixels)
+    as_they_are = (first == plain).flatten(1).all(dim=1)
+    assert 0 < int(as_they_are.sum()) < 16
+
+
+def test_the_seed_decides_and_global_random_state_is_left_alone(stripes):
+    images, labels = stripes(40)
+    before = torch.get_rng_state()
+    one, same, other = (train("resnet18", images, labels, recipe=RECIPE, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(weights(one), weights(same))
+    assert not torch.equal(weights(one), weights(other))
+
+
+def test_every_row_is_seen_in_every_epoch_and_the_last_batch_is_full(stripes):
+    images, labels = stripes(40)
+    seen = []
+    train(
+        small(),
+        images,
+        labels,
+        recipe=RECIPE,
+        on_batch=lambda rows, logits, codes: seen.append(rows.tolist()),
+    )
+    assert [len(rows) for rows in seen] == [16] * 9  # 40 rows: three batches, the last topped up with 8
+    for epoch in range(3):
+        rows = [row for batch in seen[3 * epoch : 3 * epoch + 3] for row in batch]
+        assert set(rows) == set(range(40))
+    assert seen[0] != seen[3]
+
+
+def test_what_a_recorder_is_given_belongs_together(stripes):
+    images, labels = stripes(40)
+    counted = []
+
+    def count(rows, logits, codes):
+        assert codes.tolist() == labels[rows.numpy()].tolist()
+        counted.append((logits.argmax(dim=1) == codes).double().mean().item())
+
+    done = train(small(), images, labels, recipe=RECIPE, on_batch=count)
+    by_epoch = np.mean(np.reshape(counted, (3, 3)), axis=1)
+    assert by_epoch == pytest.approx([epoch.accuracy for epoch in done.history])
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(stripes, tmp_path, stop, optimizer):
+    images, labels = stripes(40)
+    recipe = replace(RECIPE, optimizer=optimizer, learning_rate=0.01)
+    whole = train(small(0.3), images, labels, recipe=recipe)
+
+    def interrupt(done, epochs):
+        assert epochs == 3
+        if done == stop:
+            raise KeyboardInterrupt
+
+    arguments = {"recipe": recipe, "checkpoint": tmp_path / "run.pt", "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        train(small(0.3), images, labels, progress=interrupt, **arguments)
+    resumed = train(small(0.3), images, labels, **arguments)
+    assert torch.equal(weights(resumed), weights(whole))
+    assert [epoch.loss for epoch in resumed.history] == [epoch.loss for epoch in whole.history]
+    # Once more: there is nothing left to do.
+    again = train(small(0.3), images, labels, **arguments, on_batch=pytest.fail)
+    assert torch.equal(weights(again), weights(whole))
+
+
+@pytest.mark.parametrize("change", ["seed", "recipe", "images", "labels"])
+def test_a_checkpoint_of_another_run_is_refused(stripes, tmp_path, change):
+    images, labels = stripes(20)
+    given = {"images": images, "labels": labels, "recipe": RECIPE, "seed": 0}
+    path = tmp_path / "run.pt"
+    train(small(), given.pop("images"), given.pop("labels"), checkpoint=path, **given)
+    contents = path.read_bytes()
+    other = {
+        "images": 255 - images,
+        "labels": 1 - labels,
+        "recipe": replace(RECIPE, epochs=4),
+        "seed": 1,
+    }
+    given = {"images": images, "labels": labels, "recipe": RECIPE, "seed": 0, change: other[change]}
+    with pytest.raises(InvalidInputError, match="belongs to another run"):
+        train(small(), given.pop("images"), given.pop("labels"), checkpoint=path, **given)
+    assert path.read_bytes() == contents
+
+
+def test_a_damaged_checkpoint_is_named(stripes, tmp_path):
+    path = tmp_path / "run.pt"
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(InvalidInputError, match="cannot be read as a checkpoint"):
+        train(small(), *stripes(20), recipe=RECIPE, checkpoint=path)
+
+
+def test_top_accuracies_by_hand():
+    logits = torch.tensor([[4.0, 3, 2, 1], [4, 3, 2, 1], [4, 3, 2, 1], [1, 1, 1, 1]])
+    codes = torch.tensor([0, 1, 3, 2])
+    # The last row's logits are all equal: its class is only sure to be among the first four.
+    assert top_accuracies(logits, codes, (1, 2, 4)) == {1: 0.25, 2: 0.5, 4: 1.0}
+
+
+def test_prediction_is_in_evaluation_mode_and_leaves_the_mode_alone(stripes):
+    images, labels = stripes(30)
+    data, model = put_images(images, labels), small(0.5)
+    model.train()
+    one = predict(model, data, batch_size=7)
+    assert torch.equal(one, predict(model, data, batch_size=7))
+    assert model.training
+    model.eval()
+    with torch.no_grad():
+        expected = model(data.normalized(data.pixels))
+    assert torch.allclose(one, expected, atol=1e-5)
+    features = predict(model, data, of=model.features)
+    assert features.shape == (30, 128)
+    assert accuracy(model, data)[1] == float((expected.argmax(1) == data.codes).double().mean())
+    turned = model(data.normalized(data.pixels.flip(2))).detach()
+    both = float(((expected + turned).argmax(1) == data.codes).double().mean())
+    assert accuracy(model, data, mirrored=True)[1] == both
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"recipe": "quik"}, "recipe='quik' is not known"),
+        ({"n_classes": 1}, "n_classes=1"),
+        ({"network": "resnet19"}, "resnet18"),
+        ({"device": "cuda:99"}, "device='cuda:99'"),
+    ],
+)
+def test_errors_name_the_argument(stripes, arguments, message):
+    images, labels = stripes(8)
+    given = {"network": "resnet18", "recipe": RECIPE, **arguments}
+    with pytest.raises(InvalidInputError, match=message):
+        train(given.pop("network"), images, labels, **given)
+
+
+def test_options_reach_the_network(stripes):
+    recipe = replace(RECIPE, epochs=1)
+    coarse = train("resnet18", *stripes(16, size=16), recipe=recipe, network_options={"stem_stride": 2})
+    inner = coarse.model.stem[0][0]
+    assert inner.stride == (2, 2)
+    with pytest.raises(InvalidInputError, match="network_options"):
+        train(small(), *stripes(16), recipe=recipe, network_options={"stem_stride": 2})
+
+
+def test_one_image_is_too_few(stripes):
+    with pytest.raises(InvalidInputError, match="two or more"):
+        train(small(), *stripes(1), recipe=RECIPE)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+class TestOnCuda:
+    def test_a_captured_step_is_the_eager_step(self, stripes, monkeypatch):
+        from gmmatch_paper.training.step import TrainingStep
+
+        images, labels = stripes(64)
+        captured = train(small(), images, labels, recipe=RECIPE, device="cuda")
+
+        def eager(self, inputs, codes, rate):
+            for group in self.optimizer.param_groups:
+                group["lr"].fill_(rate)
+            return self._work(inputs, codes)
+
+        monkeypatch.setattr(TrainingStep, "__call__", eager)
+        plain = train(small(), images, labels, recipe=RECIPE, device="cuda")
+        assert torch.allclose(weights(captured), weights(plain), rtol=1e-2, atol=1e-3)
+        assert captured.history[0].loss == pytest.approx(plain.history[0].loss, rel=1e-2)
+
+    @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+    def test_it_learns_and_resumes(self, stripes, tmp_path, optimizer):
+        images, labels = stripes(64)
+        recipe = replace(RECIPE, optimizer=optimizer, learning_rate=0.01, epochs=6, milestones=())
+        whole = train(small(0.1), images, labels, recipe=recipe, device="cuda")
+
+        def interrupt(done, epochs):
+            if done == 2:
+                raise KeyboardInterrupt
+
+        arguments = {"recipe": recipe, "device": "cuda", "checkpoint": tmp_path / "x.pt"}
+        with pytest.raises(KeyboardInterrupt):
+            train(small(0.1), images, labels, progress=interrupt, checkpoint_seconds=0.0, **arguments)
+        resumed = train(small(0.1), images, labels, **arguments)
+        assert whole.history[-1].accuracy > 0.9
+        assert [e.loss for e in resumed.history] == pytest.approx([e.loss for e in whole.history], rel=0.05)

@@ -1,0 +1,55 @@
+"""Where the work runs: threads of this machine, or the machines of a Ray cluster.
+
+Rows lie in files that every worker can reach; workers keep their share of them at hand, and only sums, picks and
+picked rows travel. :func:`select_on` gives the same picks on every engine, whatever the number of workers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Loaded when they are first used: a worker needs few of them, and its start should not wait for the others.
+_WHERE = {
+    "Engine": "placement",
+    "LocalEngine": "local",
+    "Placement": "placement",
+    "RayEngine": "ray_engine",
+    "Shards": "sources",
+    "UnreadableShardError": "errors",
+    "WorkerLostError": "errors",
+    "open_shards": "sources",
+    "select_on": "selecting",
+}
+
+__all__ = [
+    "Engine",
+    "LocalEngine",
+    "Placement",
+    "RayEngine",
+    "Shards",
+    "UnreadableShardError",
+    "WorkerLostError",
+    "open_shards",
+    "select_on",
+]
+
+if TYPE_CHECKING:
+    from gmmatch.backends.cluster.errors import UnreadableShardError, WorkerLostError
+    from gmmatch.backends.cluster.local import LocalEngine
+    from gmmatch.backends.cluster.placement import Engine, Placement
+    from gmmatch.backends.cluster.ray_engine import RayEngine
+    from gmmatch.backends.cluster.selecting import select_on
+    from gmmatch.backends.cluster.sources import Shards, open_shards
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'gmmatch.backends.cluster' has no attribute {name!r}")
+    value = getattr(import_module(f"gmmatch.backends.cluster.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

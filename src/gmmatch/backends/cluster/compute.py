@@ -1,0 +1,232 @@
+"""What a worker computes with: compiled loops on its processor, or torch on a GPU.
+
+Both answer the same questions about the rows of one class in a piece (their sum, their part of a Weiszfeld pass,
+their distances to a point), and name the best row of each group of batches. Scores that decide are summed from
+left to right in float64 by the same compiled loop, so for the same θ the picks are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.backends.cluster.loops import largest_norm, scan_batches
+from gmmatch.backends.cluster.pieces import Piece
+from gmmatch.errors import InvalidInputError
+from gmmatch.median import loops
+from gmmatch.rows.rows import read_only
+from gmmatch.types import Indices, Matrix, Vector
+
+DEVICES = ("cpu", "cuda", "auto")
+_DOUBLE_ROUNDOFF = 2.0**-52
+
+
+@dataclass(frozen=True)
+class PassPart:
+    """What the rows of one class in one piece add to a Weiszfeld pass.
+
+    Attributes
+    ----------
+    pull, inverse, objective, coincident
+        Σ (x − z)/(d + δ), Σ 1/(d + δ), Σ d, and the number of rows with x = z.
+    nearest
+        The position in the piece of the nearest other row, -1 if there is none; of copies, the first.
+    distance, weight
+        Of that row, and how many copies of it there are.
+    row
+        The row itself.
+    """
+
+    pull: Vector
+    inverse: float
+    objective: float
+    coincident: float
+    nearest: int = -1
+    distance: float = np.inf
+    weight: float = 0.0
+    row: NDArray[Any] | None = None
+
+
+class PieceRows(Protocol):
+    """The rows of a piece, where the loops read them."""
+
+    def total(self, number: int) -> Vector:
+        """Return Σ x over a class."""
+        ...
+
+    def evaluate(self, number: int, point: Any, delta: float, near_origin: bool) -> PassPart:
+        """Return the class's part of a pass; ``point`` is what :meth:`Compute.point` made of it."""
+        ...
+
+    def distances(self, number: int, point: Any) -> Vector:
+        """Return the distance of each row of a class to a point."""
+        ...
+
+
+class Compute(Protocol):
+    """Where a worker's sums are made.
+
+    Attributes
+    ----------
+    name
+        Of the device, as torch spells it.
+    """
+
+    name: str
+
+    def rows_of(self, piece: Piece) -> PieceRows:
+        """Return a piece's rows, ready to be read."""
+        ...
+
+    def point(self, point: Vector) -> Any:
+        """Return a point where the loops read it."""
+        ...
+
+    def scan(
+        self, pieces: Sequence[Piece], table: NDArray[np.int32], thetas: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], Indices]:
+        """Return the best score and its row (-1: none) of each group of batches.
+
+        ``table`` has the group of each batch, and a last -1 for rows of no class. The pieces know the batch of each
+        row, and which rows are available.
+        """
+        ...
+
+    def mark(self, rows: Indices) -> None:
+        """Take note that these rows are no longer available, beyond what the pieces say."""
+        ...
+
+
+def compute_for(device: str, number: int = 0, n_rows: int = 0) -> Compute:
+    """Return what computes on a device.
+
+    Parameters
+    ----------
+    device : "cpu", "cuda" or "auto"
+        "auto" is the GPU if this process can use one through torch, else the processor.
+    number : int
+        Of the worker: those that see several GPUs take turns.
+    n_rows : int
+        Rows of the worker.
+
+    Examples
+    --------
+    >>> compute_for("cpu").name
+    'cpu'
+    """
+    if check_device(device) == "cpu":
+        return Compiled()
+    from gmmatch.backends.cluster.on_device import OnDevice, usable_gpus
+
+    count, trouble = usable_gpus()
+    if count:
+        return OnDevice(f"cuda:{number % count}", n_rows)
+    if device == "auto":
+        return Compiled()
+    raise InvalidInputError(f'device="cuda": {trouble}; use device="cpu", or "auto".')
+
+
+def check_device(device: str) -> str:
+    """Return the device if it is one that engines know.
+
+    Examples
+    --------
+    >>> check_device("gpu")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: device='gpu': expected "cpu", "cuda" or "auto".
+    """
+    if device not in DEVICES:
+        raise InvalidInputError(f'device={device!r}: expected "cpu", "cuda" or "auto".')
+    return device
+
+
+def score_slack(thetas: NDArray[np.float64], longest: float) -> Vector:
+    """Return how far a score in float64, summed in any order, may be off for rows up to some length.
+
+    Examples
+    --------
+    >>> bool(score_slack(np.array([[3.0, 4.0]]), 2.0)[0] < 1e-13)
+    True
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", thetas, thetas))
+    slack: Vector = (4.0 * thetas.shape[1] * _DOUBLE_ROUNDOFF * longest) * lengths
+    return slack
+
+
+class Compiled:
+    """The compiled loops, on one core."""
+
+    name = "cpu"
+
+    def rows_of(self, piece: Piece) -> CompiledRows:
+        """Return a piece's rows as the loops read them."""
+        return CompiledRows(piece)
+
+    def point(self, point: Vector) -> Vector:
+        """Return the point as an array of its own."""
+        return np.array(point)
+
+    def scan(
+        self, pieces: Sequence[Piece], table: NDArray[np.int32], thetas: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], Indices]:
+        """Go through the pieces one after another."""
+        score, row = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
+        unit_slack = score_slack(thetas, 1.0)
+        for piece in pieces:
+            if len(piece) == 0:
+                continue
+            block = piece.block()
+            if piece.longest < 0.0:
+                piece.longest = largest_norm(block)
+            slack = piece.longest * unit_slack
+            scan_batches(
+                block, piece.first_row, piece.available, piece.batch, table, thetas, slack, score, row
+            )
+        return score, row
+
+    def mark(self, rows: Indices) -> None:
+        """Nothing is kept here."""
+
+
+class CompiledRows:
+    """A piece as float32 or float64 in memory, for as long as it is looked at."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._block: Matrix = piece.block()
+
+    def total(self, number: int) -> Vector:
+        """Return Σ x over a class."""
+        index, out = self._piece.of_class(number), np.zeros(self._block.shape[1])
+        loops.sum_chunk(self._block, read_only(index), np.ones(len(index)), out)
+        return out
+
+    def evaluate(self, number: int, point: Vector, delta: float, near_origin: bool) -> PassPart:
+        """Return the class's part of a pass."""
+        index = self._piece.of_class(number)
+        ones, distances = np.ones(len(index)), np.empty(len(index))
+        pull, found = np.zeros(len(point)), np.zeros(loops.N_SUMS)
+        loops.weiszfeld_chunk(
+            self._block, read_only(index), ones, point, delta, near_origin, distances, pull, found
+        )
+        sums = (
+            float(found[loops.INVERSE_DISTANCES]),
+            float(found[loops.OBJECTIVE]),
+            float(found[loops.COINCIDENT]),
+        )
+        if found[loops.NEAREST_ROW] < 0:
+            return PassPart(pull, *sums)
+        nearest = int(index[int(found[loops.NEAREST_ROW])])
+        distance, weight = float(found[loops.NEAREST_DISTANCE]), float(found[loops.NEAREST_WEIGHT])
+        return PassPart(pull, *sums, nearest, distance, weight, self._block[nearest])
+
+    def distances(self, number: int, point: Vector) -> Vector:
+        """Return the distance of each row of a class to a point."""
+        index = self._piece.of_class(number)
+        out = np.empty(len(index))
+        loops.distances_chunk(self._block, read_only(index), point, out)
+        return out

@@ -1,0 +1,229 @@
+"""Geometric medians of several classes at once, of rows that are spread over workers.
+
+Every class has a search of its own (:func:`~gmmatch.median.weiszfeld.search_median`); all of them share each pass
+over the rows. To a worker goes one point per class, and from it come the sums of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.backends.cluster import worker as parts
+from gmmatch.backends.cluster.layout import fold_parts, subtrees
+from gmmatch.backends.cluster.placement import Placement
+from gmmatch.median.passes import ROUNDOFF, Evaluation, rounding_of_pull
+from gmmatch.median.weiszfeld import FoundMedian, Question, search_median
+from gmmatch.types import Indices, Vector
+
+# From so many rows on, the search starts at the median of a 32nd of the rows.
+_SAMPLE_START_FROM = 8192
+# A nearest row with less than this share of Σ 1/d is not fetched to be treated exactly.
+_LEAST_SHARE = 0.01
+# Within so many typical distances of the origin, Σ x/d − z Σ 1/d loses no digits that matter.
+_NEAR = 1e3
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is being done, how far it is, and how far it has to go, if that is known."""
+
+
+@dataclass
+class Cluster:
+    """Workers with rows in their hands, and what the one who asks them has to know.
+
+    Attributes
+    ----------
+    placement
+        The workers.
+    n_pieces, n_features
+        Of the whole.
+    owners
+        The first row of each worker, and the row after the last.
+    progress
+        Told how far things are.
+    """
+
+    placement: Placement
+    n_pieces: int
+    n_features: int
+    progress: Progress = lambda phase, done, total: None
+    owners: Indices = field(init=False)
+
+    def __post_init__(self) -> None:
+        specs = self.placement.specs
+        self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
+
+    def combined(
+        self, method: str, combine: Callable[[Any, Any], Any], *arguments: Any
+    ) -> NDArray[np.float64]:
+        """Ask all workers for their subtrees' values and combine these along the tree."""
+        values: dict[tuple[int, int], NDArray[np.float64]] = {}
+        for spec, found in zip(self.placement.specs, self.placement.call(method, *arguments), strict=True):
+            values.update(zip(subtrees(spec.first_piece, spec.last_piece), found, strict=True))
+        return fold_parts(self.n_pieces, values, combine)
+
+    def rows(self, numbers: Indices, *, picked: bool = False, stored: bool = False) -> NDArray[Any]:
+        """Fetch rows from the workers that own them, in the order of ``numbers``."""
+        owner = np.searchsorted(self.owners, numbers, side="right") - 1
+        wanted = [np.flatnonzero(owner == worker) for worker in range(len(self.placement))]
+        each = [(numbers[places],) if len(places) else None for places in wanted]
+        found = self.placement.call("take", picked, stored, each=each)
+        kind = next(part.dtype for part in found if part is not None)
+        out = np.empty((len(numbers), self.n_features), dtype=kind)
+        for places, part in zip(wanted, found, strict=True):
+            if part is not None:
+                out[places] = part
+        return out
+
+
+def class_means(cluster: Cluster, classes: Sequence[int], *, sample: bool = False) -> dict[int, Vector]:
+    """Return the mean of each of some classes."""
+    if not classes:
+        return {}
+    sums = cluster.combined("sums", np.add, np.array(classes, dtype=np.int64), sample)
+    return {number: row[:-1] / row[-1] for number, row in zip(classes, sums, strict=True)}
+
+
+def class_medians(
+    cluster: Cluster,
+    sizes: dict[int, int],
+    *,
+    eps: float,
+    max_iter: int,
+    delta: float = 0.0,
+) -> dict[int, FoundMedian]:
+    """Return the geometric median of each class.
+
+    Parameters
+    ----------
+    cluster
+        The workers.
+    sizes
+        Rows per class, for the classes that are asked for.
+    eps, max_iter, delta
+        As for :func:`~gmmatch.geometric_median`.
+
+    Returns
+    -------
+    dict of class to FoundMedian
+    """
+    large = [number for number, size in sizes.items() if size >= _SAMPLE_START_FROM]
+    small = [number for number in sizes if number not in set(large)]
+    starts = class_means(cluster, small)
+    begun = _search(
+        cluster,
+        class_means(cluster, large, sample=True),
+        eps=max(eps, 1e-4),
+        max_iter=max_iter,
+        delta=delta,
+        sample=True,
+    )
+    starts |= {number: found.best.point for number, found in begun.items()}
+    return _search(cluster, starts, eps=eps, max_iter=max_iter, delta=delta, sample=False)
+
+
+def _search(
+    cluster: Cluster, starts: dict[int, Vector], *, eps: float, max_iter: int, delta: float, sample: bool
+) -> dict[int, FoundMedian]:
+    """Run the searches of all classes side by side; one that is done drops out of the passes."""
+    searches = {
+        number: search_median(point, eps=eps, max_iter=max_iter, least_share=_LEAST_SHARE)
+        for number, point in sorted(starts.items())
+    }
+    found: dict[int, FoundMedian] = {}
+    questions: dict[int, Question] = {number: next(search) for number, search in searches.items()}
+    near = dict.fromkeys(searches, False)
+    known: dict[int, Vector] = {}
+
+    def answer(number: int, value: Evaluation | Vector) -> None:
+        try:
+            questions[number] = searches[number].send(value)
+        except StopIteration as finished:
+            found[number] = finished.value
+            del questions[number]
+
+    while questions:
+        for number, row in _rows_for(cluster, questions, known).items():
+            answer(number, row)
+        points = {number: asked for number, asked in questions.items() if not isinstance(asked, int)}
+        if len(points) < len(questions) or not points:
+            continue
+        evaluations = _evaluate(cluster, points, near, delta, sample)
+        for number, here in evaluations.items():
+            # The harmonic mean distance is 1 / (Σ 1/d / n), and what the digits of the sum depend on.
+            norm = float(np.linalg.norm(here.point))
+            near[number] = norm * here.inverse_distances < _NEAR * here.total_weight
+            answer(number, here)
+        cluster.progress("median", len(found), len(searches))
+    return found
+
+
+def _rows_for(
+    cluster: Cluster, questions: dict[int, Question], known: dict[int, Vector]
+) -> dict[int, Vector]:
+    """Return the rows that searches ask for, fetched together; those of earlier questions are known."""
+    asked = {number: row for number, row in questions.items() if isinstance(row, int)}
+    missing = np.array(sorted({row for row in asked.values() if row not in known}), dtype=np.int64)
+    if len(missing):
+        fetched = cluster.rows(missing).astype(np.float64)
+        known.update(zip(missing.tolist(), fetched, strict=True))
+    return {number: known[row] for number, row in asked.items()}
+
+
+def _evaluate(
+    cluster: Cluster, points: dict[int, Vector], near: dict[int, bool], delta: float, sample: bool
+) -> dict[int, Evaluation]:
+    s = cluster.n_features
+    request = np.array([[number, delta, near[number], *point] for number, point in points.items()])
+    sums = cluster.combined("evaluate", parts.combine_evaluations, request, sample)
+    out = {}
+    for (number, point), row in zip(points.items(), sums, strict=True):
+        scalars = row[s:].tolist()
+        count, inverse = scalars[parts.COUNT], scalars[parts.INVERSE]
+        rounding = rounding_of_pull(int(count), s)
+        if near[number]:
+            rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / count
+        out[number] = Evaluation(
+            point=point,
+            pull=row[:s].copy(),
+            inverse_distances=inverse,
+            objective=scalars[parts.OBJECTIVE],
+            coincident_weight=scalars[parts.COINCIDENT],
+            nearest_row=int(scalars[parts.ROW]),
+            nearest_distance=scalars[parts.DISTANCE],
+            nearest_weight=scalars[parts.WEIGHT],
+            total_weight=count,
+            distances=np.empty(0),
+            rounding=rounding,
+        )
+    return out
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a class's rows lie from its target: the farthest, its row, and the median, to a tenth or so."""
+
+    farthest: float
+    row: int
+    typical: float
+
+
+def class_spreads(cluster: Cluster, points: dict[int, Vector]) -> dict[int, Spread]:
+    """Return how far each class's rows lie from a point."""
+    if not points:
+        return {}
+    request = np.array([[number, 0.0, 0.0, *point] for number, point in points.items()])
+    answers = cluster.placement.call("distances", request)
+    bins = sum(answer[2] for answer in answers)
+    out = {}
+    for place, number in enumerate(points):
+        best = max(answers, key=lambda answer: float(answer[0][place]))  # the first of equals
+        reached = np.cumsum(bins[place])
+        middle = int(np.searchsorted(reached, (reached[-1] + 1) // 2))
+        typical = 2.0 ** ((middle + 0.5 - parts.N_BINS // 2) / parts.BINS_PER_OCTAVE) if middle else 0.0
+        out[number] = Spread(float(best[0][place]), int(best[1][place]), float(typical))
+    return out

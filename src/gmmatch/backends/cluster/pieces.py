@@ -1,0 +1,201 @@
+"""The rows that one worker owns, piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.backends.cluster.errors import UnreadableShardError
+from gmmatch.backends.cluster.loops import unit_rows
+from gmmatch.backends.cluster.sources import ShardFile, is_remote, read_rows
+from gmmatch.embeddings.sharded_array import ShardedArray
+from gmmatch.rows.rows import Rows, read_only
+from gmmatch.types import Indices, Matrix
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """All that a worker needs to know to be made, and made again.
+
+    Attributes
+    ----------
+    number
+        Which worker it is.
+    first_piece
+        The number of its first piece.
+    bounds
+        Where its pieces begin, as rows of the whole, and where the last one ends.
+    files
+        The files that hold these rows.
+    absent
+        Locations of files to do without: their rows belong to no class.
+    codes
+        The class of each of its rows, -1 for none; None if all are of class 0.
+    n_classes, batches, seeds
+        Classes; batches and seed of the partition for each of them.
+    unit
+        Whether rows are scaled to length 1.
+    device
+        What sums are made on: "cpu", "cuda", or "auto" for a GPU where there is one.
+    """
+
+    number: int
+    first_piece: int
+    bounds: Indices
+    files: tuple[ShardFile, ...]
+    n_features: int
+    dtype: str
+    n_classes: int
+    batches: Indices
+    seeds: tuple[int, ...]
+    absent: frozenset[str] = frozenset()
+    codes: NDArray[Any] | None = None
+    unit: bool = False
+    device: str = "cpu"
+
+    @property
+    def last_piece(self) -> int:
+        """The number of the piece after its last."""
+        return self.first_piece + len(self.bounds) - 1
+
+
+@dataclass
+class Piece:
+    """A run of rows, or a sample of one, and which of them are of which class.
+
+    Attributes
+    ----------
+    rows
+        An array or a ShardedArray that holds them.
+    where
+        The slice of ``rows`` that the piece is.
+    first_row
+        The number, in the whole, of the piece's first row.
+    order, ends
+        Positions sorted by class (None: all are of class 0), and where each class ends among them.
+    positions
+        For a sample: the positions of its rows in the run that they were taken from.
+    """
+
+    rows: Any
+    where: slice
+    first_row: int
+    order: NDArray[np.int32] | None
+    ends: Indices
+    unit: bool
+    positions: Indices | None = None
+    available: NDArray[np.bool_] | None = field(default=None, repr=False)
+    batch: NDArray[np.uint32] | None = field(default=None, repr=False)
+    longest: float = -1.0
+
+    def __len__(self) -> int:
+        return int(self.where.stop - self.where.start)
+
+    def block(self) -> Matrix:
+        """Return the rows as float32 or float64, C-ordered, read-only."""
+        return prepared(self.rows[self.where], self.unit)
+
+    def of_class(self, number: int) -> Indices:
+        """Return the positions of a class's rows, ascending."""
+        if self.order is None:
+            return np.arange(len(self) if number == 0 else 0, dtype=np.int64)
+        start = int(self.ends[number - 1]) if number else 0
+        return self.order[start : int(self.ends[number])].astype(np.int64)
+
+    def size_of_class(self, number: int) -> int:
+        """Return how many rows of a class there are."""
+        return int(self.ends[number]) - (int(self.ends[number - 1]) if number else 0)
+
+    def row_number(self, position: int) -> int:
+        """Return a row's number in the whole."""
+        return self.first_row + (position if self.positions is None else int(self.positions[position]))
+
+    def sampled(self, every: int) -> Piece:
+        """Return every so many rows of each class as a piece that is held in memory."""
+        chosen = np.sort(np.concatenate([self.of_class(number)[::every] for number in range(len(self.ends))]))
+        stored = np.asarray(self.rows[self.where])[chosen]
+        whole = slice(0, len(chosen))
+        if self.order is None:
+            return Piece(stored, whole, self.first_row, None, np.array([len(chosen)]), self.unit, chosen)
+        parts = [np.searchsorted(chosen, self.of_class(number)[::every]) for number in range(len(self.ends))]
+        order = np.concatenate(parts).astype(np.int32)
+        ends = np.cumsum([len(part) for part in parts])
+        return Piece(stored, whole, self.first_row, order, ends, self.unit, chosen)
+
+
+def prepared(stored: NDArray[Any], unit: bool) -> Matrix:
+    """Return stored rows as the loops read them.
+
+    Examples
+    --------
+    >>> prepared(np.array([[3, 4]], dtype=np.int8), unit=True)
+    array([[0.6, 0.8]], dtype=float32)
+    """
+    if len(stored) == 0:
+        return np.empty(stored.shape, dtype=np.float32)
+    rows = Rows(np.asarray(stored))
+    block = read_only(rows.block(0))
+    if not unit:
+        return block
+    scaled = np.empty_like(block)
+    unit_rows(block, scaled)
+    return read_only(scaled)
+
+
+def open_pieces(spec: WorkerSpec) -> tuple[Any, int, list[Piece]]:
+    """Open a worker's files, and cut their rows into its pieces.
+
+    Returns
+    -------
+    (rows, offset, pieces)
+        The array, and the number in the whole of its first row.
+    """
+    start, stop = int(spec.bounds[0]), int(spec.bounds[-1])
+    mine = [file for file in spec.files if file.start < stop and file.stop > start]
+    # Local files are mapped whole, as many at a time as may be open; of remote ones, only the rows are read.
+    remote = any(is_remote(file.location) for file in mine)
+    parts: list[Any] = []
+    lengths: list[int] = []
+    for file in mine:
+        low, high = (max(start, file.start), min(stop, file.stop)) if remote else (file.start, file.stop)
+        lengths.append(high - low)
+        if file.location in spec.absent:
+            nothing = np.zeros((1, spec.n_features), dtype=spec.dtype)
+            parts.append(np.broadcast_to(nothing, (high - low, spec.n_features)))
+            continue
+        found = read_rows(file, low, high, spec.n_features, spec.dtype)
+        parts.append(found if remote else Path(file.location))
+    rows = ShardedArray(parts, lengths=lengths, n_features=spec.n_features, dtype=spec.dtype)
+    offset = max(start, mine[0].start) if remote and mine else (mine[0].start if mine else start)
+    return rows, offset, [_piece(spec, rows, offset, number) for number in range(len(spec.bounds) - 1)]
+
+
+def _piece(spec: WorkerSpec, rows: Any, offset: int, number: int) -> Piece:
+    start, stop = int(spec.bounds[number]), int(spec.bounds[number + 1])
+    where = slice(start - offset, stop - offset)
+    if spec.codes is None:
+        return Piece(rows, where, start, None, np.array([stop - start]), spec.unit)
+    codes = spec.codes[start - int(spec.bounds[0]) : stop - int(spec.bounds[0])].astype(np.int64)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(spec.n_classes + 1))
+    return Piece(rows, where, start, order[ends[0] :].astype(np.int32), ends[1:] - ends[0], spec.unit)
+
+
+def unreadable_files(spec: WorkerSpec) -> list[tuple[str, str]]:
+    """Return location and reason of each file that a worker needs and cannot read."""
+    start, stop = int(spec.bounds[0]), int(spec.bounds[-1])
+    found = []
+    for file in spec.files:
+        if file.start < stop and file.stop > start and file.location not in spec.absent:
+            low = max(start, file.start)
+            try:
+                # One row of a remote file will do here: all of them are read when they are opened.
+                high = low + 1 if is_remote(file.location) else min(stop, file.stop)
+                read_rows(file, low, high, spec.n_features, spec.dtype)
+            except UnreadableShardError as error:
+                found.append((file.location, str(error)))
+    return found

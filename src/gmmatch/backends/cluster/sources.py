@@ -1,0 +1,326 @@
+"""Rows on storage that every worker can reach: stores and ``.npy`` files, at a path or an address."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.backends.cluster.errors import UnreadableShardError
+from gmmatch.embeddings.manifest import MANIFEST_NAME, load_manifest
+from gmmatch.embeddings.row_tables import as_array, read_table
+from gmmatch.embeddings.store import Store
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
+from gmmatch.rows.npy_files import HEADERS, mapped
+
+if TYPE_CHECKING:
+    from gmmatch.embeddings.manifest import Manifest
+    from gmmatch.embeddings.row_tables import RowTable
+    from gmmatch.types import Indices
+
+
+@dataclass(frozen=True)
+class ShardFile:
+    """One ``.npy`` file of rows: where it lies, and which rows of the whole it holds.
+
+    Attributes
+    ----------
+    location
+        A path, or an address such as ``s3://bucket/rows.npy``.
+    start, stop
+        Its rows' numbers; ``stop`` is the one after the last.
+    """
+
+    location: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Files of rows that make up one matrix.
+
+    Attributes
+    ----------
+    files
+        In the order of their rows.
+    n_features, dtype
+        What they have in common.
+    origin
+        Where they come from, for a selection's provenance.
+    unreadable
+        Location and reason of what was left out already.
+    """
+
+    files: tuple[ShardFile, ...]
+    n_features: int
+    dtype: str
+    origin: dict[str, Any] = field(default_factory=dict)
+    unreadable: tuple[tuple[str, str], ...] = ()
+    manifest: Manifest | None = None
+
+    def __len__(self) -> int:
+        return self.files[-1].stop if self.files else 0
+
+    def labels(self, *, skip_unreadable: bool = False) -> NDArray[Any] | None:
+        """Return the labels that a store has for its rows; None if it has none.
+
+        Parameters
+        ----------
+        skip_unreadable
+            Whether rows whose labels cannot be read have none; otherwise that is an error.
+        """
+        if self.manifest is None or not self.manifest.has_labels:
+            return None
+        values: list[Any] = []
+        for shard, file in zip(self.manifest.shards, self.files, strict=True):
+            try:
+                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
+                values.extend(table.labels or [None] * shard.n_rows)
+            except InvalidInputError:
+                if not skip_unreadable:
+                    raise
+                values.extend([None] * shard.n_rows)
+        return as_array(values)
+
+    def ids_of(self, rows: Indices) -> NDArray[Any] | None:
+        """Return the ids that a store has for these rows, in their order; None if the source is no store.
+
+        Of the tables only those of shards with such a row are read.
+        """
+        if self.manifest is None:
+            return None
+        found: dict[int, Any] = {}
+        wanted = np.unique(rows)
+        for shard, file in zip(self.manifest.shards, self.files, strict=True):
+            first, last = np.searchsorted(wanted, [shard.start, shard.stop])
+            if first < last:
+                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
+                found.update((row, table.ids[row - shard.start]) for row in wanted[first:last].tolist())
+        return as_array([found[row] for row in rows.tolist()])
+
+
+def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
+    """Find out which files make up a source, without reading their rows.
+
+    Parameters
+    ----------
+    source
+        A store or its path, a ``.npy`` file, or a list of such files whose rows follow one another. A path
+        must mean the same on every machine of a cluster; addresses (``s3://...``) are read with fsspec.
+    skip_unreadable
+        Whether to go on without a ``.npy`` file whose header cannot be read. Its rows are not counted then.
+
+    Returns
+    -------
+    Shards
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/a.npy", np.zeros((3, 2)))
+    ...     shards = open_shards([f"{folder}/a.npy", f"{folder}/a.npy"])
+    >>> len(shards), shards.n_features
+    (6, 2)
+    """
+    if isinstance(source, Shards):
+        return source
+    if isinstance(source, Store):
+        return _of_store(str(source.path.absolute()), source.manifest)
+    if isinstance(source, (str, os.PathLike)):
+        location = located(os.fspath(source))
+        if not location.lower().endswith(".npy"):
+            return _of_store(location, _manifest(location))
+        return _of_files([location], skip_unreadable)
+    if isinstance(source, Sequence) and source and all(isinstance(x, (str, os.PathLike)) for x in source):
+        return _of_files([located(os.fspath(item)) for item in source], skip_unreadable)
+    raise InvalidTypeError(
+        f"source has type {type(source).__name__}: give the path or address of a store or a .npy file, or a list "
+        "of .npy files; np.save writes an array to one."
+    )
+
+
+def is_remote(location: str) -> bool:
+    """Tell whether a location is an address.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/x.npy"), is_remote("x.npy")
+    (True, False)
+    """
+    return "://" in location
+
+
+def located(location: str) -> str:
+    """Return a location that does not depend on the folder one is in."""
+    return location if is_remote(location) else str(Path(location).expanduser().absolute())
+
+
+def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
+    """Return the shape and type of the rows in a ``.npy`` file, and where in it they begin."""
+    try:
+        with _opened(location) as file:
+            version = np.lib.format.read_magic(file)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            with HEADERS:
+                shape, fortran, dtype = read(file)
+            offset = int(file.tell())
+    except (OSError, ValueError, EOFError) as error:
+        raise unreadable(location, error) from None
+    if len(shape) != 2 or dtype.kind not in "fiu" or fortran:
+        order = "column by column" if fortran else "row by row"
+        raise UnreadableShardError(
+            f"{location} cannot be used: it holds {dtype} of shape {shape}, stored {order}; "
+            "expected a matrix of numbers, stored row by row."
+        )
+    return (int(shape[0]), int(shape[1])), dtype, offset
+
+
+def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: str) -> NDArray[Any]:
+    """Return the rows ``start`` to ``stop`` of the whole, which the file holds, after checking the file.
+
+    Those of a local file are memory-mapped; those at an address are read.
+    """
+    shape, found, offset = read_header(file.location)
+    if shape != (file.stop - file.start, n_features) or found != np.dtype(dtype):
+        raise UnreadableShardError(
+            f"{file.location} cannot be used: it holds {found} of shape {shape}, where {dtype} of shape "
+            f"{(file.stop - file.start, n_features)} was expected."
+        )
+    part = slice(start - file.start, stop - file.start)
+    if not is_remote(file.location):
+        try:
+            return np.asarray(mapped(file.location))[part]
+        except (OSError, ValueError, EOFError) as error:
+            raise unreadable(file.location, error) from None
+    size = n_features * found.itemsize
+    try:
+        with _opened(file.location) as stream:
+            whole = stream.seek(0, os.SEEK_END) >= offset + shape[0] * size
+            stream.seek(offset + part.start * size)
+            data = stream.read((part.stop - part.start) * size) if whole else b""
+    except (OSError, ValueError) as error:
+        raise unreadable(file.location, error) from None
+    if not whole or len(data) != (part.stop - part.start) * size:
+        raise UnreadableShardError(f"{file.location} cannot be read: it ends too early.")
+    return np.frombuffer(data, dtype=found).reshape(-1, n_features)
+
+
+def unreadable(location: str, error: BaseException) -> UnreadableShardError:
+    """Make the error for a file that cannot be read.
+
+    Examples
+    --------
+    >>> unreadable("a.npy", OSError(5, "Input/output error"))
+    UnreadableShardError('a.npy cannot be read: Input/output error.')
+    """
+    text = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
+    return UnreadableShardError(f"{location} cannot be read: {str(text).rstrip('.')}.")
+
+
+def _opened(location: str) -> Any:
+    if not is_remote(location):
+        return Path(location).open("rb")
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingDependencyError(
+            f"{location} is an address, which needs fsspec: pip install 'gmmatch[ray]'"
+        ) from None
+    try:
+        return fsspec.open(location, "rb").open()
+    except ImportError as error:  # the protocol's own package, such as s3fs
+        raise MissingDependencyError(f"{location}: {error}") from None
+
+
+def _manifest(location: str) -> Manifest:
+    if not is_remote(location):
+        return load_manifest(Path(location))
+    # Through a copy, so that there is one function that reads and checks it.
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with _opened(f"{location.rstrip('/')}/{MANIFEST_NAME}") as file:
+                Path(folder, MANIFEST_NAME).write_bytes(file.read())
+        except OSError as error:
+            raise DataFileNotFoundError(
+                f"{location} is no store that can be read ({unreadable(MANIFEST_NAME, error)}) "
+                "A single array needs a name that ends in .npy."
+            ) from None
+        return load_manifest(Path(folder))
+
+
+def _of_store(location: str, manifest: Manifest) -> Shards:
+    if not manifest.complete:
+        raise InvalidInputError(
+            f"{location} is not complete ({manifest.n_rows:,} rows so far): run the command that makes it again "
+            "to finish it."
+        )
+    if not manifest.shards:
+        raise InvalidInputError(f"{location} has no rows.")
+    files = tuple(
+        ShardFile(f"{location.rstrip('/')}/{shard.array_file}", shard.start, shard.stop)
+        for shard in manifest.shards
+    )
+    origin = {
+        "store": location,
+        "encoder": manifest.encoder,
+        "encoder_fingerprint": manifest.encoder_fingerprint,
+        "source": manifest.source,
+        "source_fingerprint": manifest.source_fingerprint,
+    }
+    return Shards(files, manifest.n_features or 0, manifest.dtype, origin, manifest=manifest)
+
+
+def _of_files(locations: list[str], skip_unreadable: bool) -> Shards:
+    files: list[ShardFile] = []
+    left_out: list[tuple[str, str]] = []
+    common: tuple[int, np.dtype[Any]] | None = None
+    for location in locations:
+        try:
+            (rows, width), dtype, _ = read_header(location)
+        except UnreadableShardError as error:
+            if not skip_unreadable:
+                raise
+            left_out.append((location, str(error)))
+            continue
+        if common is not None and common != (width, dtype):
+            raise InvalidInputError(
+                f"{location} holds rows of {width} {dtype}, and {files[0].location} of {common[0]} {common[1]}: "
+                "files of one source must agree."
+            )
+        common = (width, dtype)
+        start = files[-1].stop if files else 0
+        files.append(ShardFile(location, start, start + rows))
+    if common is None or files[-1].stop == 0:
+        raise UnreadableShardError(
+            f"None of the {len(locations)} files could be read: {left_out[0][1]}"
+            if left_out
+            else f"{locations[0]} has no rows."
+        )
+    return Shards(tuple(files), common[0], str(common[1]), {"files": locations}, tuple(left_out))
+
+
+def _read_table(array_location: str, sha256: str, n_rows: int) -> RowTable:
+    """Read what a store knows of a shard's rows, which lies beside them."""
+    location = array_location.removesuffix(".npy") + ".parquet"
+    if not is_remote(location):
+        return read_table(Path(location), sha256, n_rows)
+    # Through a copy, so that there is one function that reads and checks it.
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "table.parquet")
+        try:
+            with _opened(location) as file:
+                copy.write_bytes(file.read())
+            return read_table(copy, sha256, n_rows)
+        except (OSError, InvalidInputError) as error:
+            raise unreadable(location, error) from None

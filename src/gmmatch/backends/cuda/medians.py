@@ -1,0 +1,148 @@
+"""The geometric medians of many groups of rows at once, on the device that holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
+from gmmatch.backends.cuda.triton_check import triton_works
+
+# Rows per program: enough to keep partial sums small beside the data, few enough to balance.
+ROWS_PER_TILE = 320
+# A warp holds a tile of rows by columns in its registers, as float64. One warp to a program needs no
+# barrier in its sums, which is what makes the pass three times as fast as with eight.
+_TILE_ELEMENTS = 1024
+MOST_COLUMNS = 4096
+_SAMPLE = 32
+# Passes between two looks at how many groups are still running; a look waits for the device.
+_PASSES_PER_LOOK = 4
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedMedians:
+    """The medians of G groups; tensors stay on the device.
+
+    Attributes
+    ----------
+    points : float64 tensor of shape (G, s)
+    gaps, objectives : float64 tensors of shape (G,)
+        Certified relative gap and ρ at the point.
+    iterations : int64 tensor of shape (G,)
+        Passes over each group's rows.
+    converged : bool tensor of shape (G,)
+    distances : float64 tensor of shape (n,)
+        Distance of each row (in the groups' order) to its group's point.
+    """
+
+    points: Any
+    gaps: Any
+    objectives: Any
+    iterations: Any
+    converged: Any
+    distances: Any
+
+
+@on_their_device
+def grouped_medians(
+    groups: DeviceGroups,
+    weights: Any = None,
+    *,
+    eps: float = 1e-8,
+    max_iter: int = 1000,
+    accelerate: bool = True,
+    triton: bool | None = None,
+) -> GroupedMedians:
+    """Return the certified geometric median of every group.
+
+    Parameters
+    ----------
+    groups : DeviceGroups
+    weights : float64 tensor of shape (n,), optional
+        Row weights in the groups' order.
+    eps, max_iter, accelerate
+        As in :func:`gmmatch.geometric_median`.
+    triton : bool, optional
+        Whether to use the fused kernels; by default where they can run (CUDA, a Triton that works, at most
+        4,096 columns). Without them, plain torch operations give the same results.
+    """
+    if uses_triton(groups.data, triton):
+        return _by_triton(groups, weights, eps, max_iter, accelerate)
+    from gmmatch.backends.cuda.torch_fallback import medians_by_torch
+
+    return medians_by_torch(groups, weights, eps, max_iter)
+
+
+def uses_triton(data: Any, wanted: bool | None = None) -> bool:
+    """Return whether the fused kernels should run on the rows of a tensor, (n, s).
+
+    Who wants them gets them, or Triton's error, and not a silent detour.
+
+    Examples
+    --------
+    >>> import torch
+    >>> uses_triton(torch.zeros(3, 2)), uses_triton(torch.zeros(3, 2), True)
+    (False, True)
+    """
+    if wanted is False or data.shape[1] > MOST_COLUMNS:
+        return False
+    return wanted is True or (bool(data.is_cuda) and triton_works(data.device))
+
+
+def column_block(n_features: int) -> int:
+    """Return the power of two that holds a row."""
+    return max(16, 1 << (n_features - 1).bit_length())
+
+
+def tile_shape(n_features: int) -> tuple[int, int, int]:
+    """Return rows and columns of the tile that a program holds in registers, and its warps."""
+    columns = column_block(n_features)
+    return max(1, min(32, _TILE_ELEMENTS // columns)), columns, max(1, columns // 2048)
+
+
+def _by_triton(
+    groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
+) -> GroupedMedians:
+    import torch
+
+    from gmmatch.backends.cuda import median_kernels as kernels
+
+    count, s, device = len(groups), groups.n_features, groups.data.device
+    block_rows, columns, warps = tile_shape(s)
+    tiles = groups.tiles(ROWS_PER_TILE)
+    stride = groups.data.stride(0)
+
+    def new(*shape: int, dtype: Any = torch.float64) -> Any:
+        return torch.zeros(shape, dtype=dtype, device=device)
+
+    points, best, plain, last, step = (new(count, s) for _ in range(5))
+    pulls, sums = new(tiles.count, s), new(tiles.count, kernels.N_SUMS)
+    best_objective, gaps, objectives = (new(count) for _ in range(3))
+    accelerated, state = new(count, dtype=torch.int32), new(count, dtype=torch.int32)
+    passes = new(count, dtype=torch.int64)
+    distances = new(len(groups.rows))
+    sizes = groups.to_device(groups.sizes.astype(np.float64))
+    total = sizes if weights is None else new(count).index_add_(0, groups.group_of_row, weights)
+    running = new(max_iter + _PASSES_PER_LOOK, dtype=torch.int32)
+    kernels.sample_means[(count,)](
+        groups.data, groups.rows, groups.offsets_on_device, points, s, stride, SAMPLE=_SAMPLE, COLUMNS=columns
+    )
+    done = 0
+    while done < max_iter:
+        for _ in range(min(_PASSES_PER_LOOK, max_iter - done)):
+            kernels.weiszfeld_pass[(tiles.count,)](
+                groups.data, groups.rows, distances if weights is None else weights, tiles.table, points,
+                state, pulls, sums, distances, s, stride,
+                BLOCK_ROWS=block_rows, COLUMNS=columns, WEIGHTED=weights is not None, num_warps=warps,
+            )  # fmt: skip
+            kernels.group_step[(count,)](
+                groups.data, groups.rows, tiles.first, pulls, sums, total, sizes, points, best, plain, last,
+                step, best_objective, accelerated, state, gaps, objectives, passes, running[done:], eps, s,
+                stride, ACCELERATE=accelerate, COLUMNS=columns, num_warps=4,
+            )  # fmt: skip
+            done += 1
+        if int(running[done - 1]) == 0:
+            break
+    return GroupedMedians(best, gaps, objectives, passes, gaps <= eps, distances)

@@ -1,0 +1,246 @@
+"""Greedy matching of many groups at once, on the device that holds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.backends.cuda.direct import pick_one_group
+from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
+from gmmatch.backends.cuda.medians import ROWS_PER_TILE, tile_shape, uses_triton
+from gmmatch.errors import InvalidInputError
+from gmmatch.kernels.kernels import Kernel, Polynomial
+from gmmatch.types import Indices
+
+# A program holds the scores of its whole group in registers.
+MOST_ROWS_PER_PROGRAM = 8192
+DEFAULT_MEMORY = 2 << 30
+_TILE = 128
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedPicks:
+    """Picks of all groups on the host.
+
+    Attributes
+    ----------
+    order : int64 array of shape (sum of quotas,)
+        Positions within the group, in the order they were picked, group after group.
+    offsets : int64 array of shape (G + 1,)
+        Where each group's picks begin.
+    residuals : float64 array of shape (sum of quotas,)
+    rescored : int
+        Picks that the rounding of the fast scores left open and that exact float64 scores decided.
+    """
+
+    order: Indices
+    offsets: Indices
+    residuals: NDArray[np.float64]
+    rescored: int
+
+
+@on_their_device
+def grouped_picks(
+    groups: DeviceGroups,
+    targets: Any,
+    quotas: Indices,
+    *,
+    start: Any = "target",
+    replacement: bool = False,
+    available: Any = None,
+    memory_limit: int | None = None,
+    triton: bool | None = None,
+) -> GroupedPicks:
+    """Match every group's target with ``quotas[g]`` of its rows.
+
+    Parameters
+    ----------
+    groups : DeviceGroups
+    targets : float64 tensor of shape (G, s)
+    quotas : int64 array of shape (G,)
+    start : "target", "zero" or float64 tensor of shape (G, s)
+        θ₀; a tensor where a walk goes on from an earlier batch.
+    replacement : bool
+        Whether a row may be picked again.
+    available : bool tensor of shape (n,), optional
+        Which rows may be picked, in the groups' order.
+    memory_limit : int, optional
+        Bytes of working memory, Gram matrices above all; 2 GiB by default. Groups whose own matrix does
+        not fit are scanned once per pick instead.
+    triton : bool, optional
+        Whether to use the fused kernels; by default where they can run.
+    """
+    import torch
+
+    quotas = np.asarray(quotas, dtype=np.int64)
+    if not replacement and np.any(quotas > groups.sizes):
+        bad = int(np.flatnonzero(quotas > groups.sizes)[0])
+        raise InvalidInputError(
+            f"Group {bad} has {groups.sizes[bad]} rows, fewer than its {quotas[bad]} picks."
+        )
+    offsets = np.concatenate([[0], np.cumsum(quotas)]).astype(np.int64)
+    device = groups.data.device
+    order = torch.zeros(int(offsets[-1]), dtype=torch.int64, device=device)
+    residuals = torch.zeros(int(offsets[-1]), dtype=torch.float64, device=device)
+    free = torch.ones(len(groups.rows), dtype=torch.int8, device=device)
+    if available is not None:
+        free = available.to(torch.int8)
+    starts = start
+    if isinstance(start, str):
+        starts = targets if start == "target" else torch.zeros_like(targets)
+    job = _Job(groups, targets, starts, quotas, offsets, free, order, residuals, replacement)
+    fused = uses_triton(groups.data, triton)
+    # Scores, products and norms of all rows, and the vectors of all groups, count towards the limit.
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    limit -= 48 * len(groups.rows) + 48 * targets.numel()
+    rescored = 0
+    if fused:
+        by_gram = (groups.sizes <= MOST_ROWS_PER_PROGRAM) & (4 * groups.sizes**2 <= limit)
+        rescored = _by_gram(job, by_gram, limit)
+        rest = np.flatnonzero(~by_gram & (quotas > 0))
+    else:
+        rest = np.flatnonzero(quotas > 0)
+    for group in rest:
+        job.pick_directly(int(group), fused)
+    # One copy for both, and the only one that waits for the device.
+    return GroupedPicks(order.cpu().numpy(), offsets, residuals.cpu().numpy(), int(rescored))
+
+
+@dataclass
+class _Job:
+    groups: DeviceGroups
+    targets: Any
+    starts: Any
+    quotas: Indices
+    offsets: Indices
+    free: Any
+    order: Any
+    residuals: Any
+    replacement: bool
+
+    def pick_directly(self, group: int, fused: bool) -> None:
+        rows = slice(int(self.groups.offsets[group]), int(self.groups.offsets[group + 1]))
+        out = slice(int(self.offsets[group]), int(self.offsets[group + 1]))
+        pick_one_group(
+            self.groups.data, self.groups.rows, rows, self.free, self.targets[group], self.starts[group],
+            self.order[out], self.residuals[out], self.replacement, fused,
+        )  # fmt: skip
+
+
+def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
+    """Pick in all chosen groups, a slab of groups at a time, as many as fit the limit."""
+    import torch
+
+    from gmmatch.backends.cuda import median_kernels, pick_kernels
+
+    groups = job.groups
+    members = np.flatnonzero(chosen & (job.quotas > 0))
+    if len(members) == 0:
+        return 0
+    s, data, device = groups.n_features, groups.data, groups.data.device
+    stride = data.stride(0)
+    centered = data.dtype in (torch.float32, torch.float64)
+    centers = job.targets.to(torch.float32) if centered else torch.zeros((1,), device=device)
+    block_rows, columns, warps = tile_shape(s)
+    tiles = groups.tiles(ROWS_PER_TILE)
+    scores, gains, norms = torch.empty((3, len(groups.rows)), dtype=torch.float64, device=device)
+    # With centred rows y = x − c, a pick changes ⟨θ, x⟩ by ⟨x, μ − c⟩ − ⟨y, y'⟩ and a constant.
+    median_kernels.row_products[(tiles.count,)](
+        data, groups.rows, tiles.table, job.starts, job.targets - centers.double() if centered else job.targets,
+        centers.double(), scores, gains, norms, s, stride,
+        BLOCK_ROWS=block_rows, COLUMNS=columns, CENTERED=centered, num_warps=warps,
+    )  # fmt: skip
+    quotas, order_offsets = groups.to_device(job.quotas), groups.to_device(job.offsets)
+    rescored = torch.zeros(len(groups), dtype=torch.int64, device=device)
+    # Worst-case rounding of a dot product accumulated in float32, and of the products themselves.
+    entry_error = s * 2.0**-23 + (2.0**-19 if centered else 0.0)
+    for slab in slabs_that_fit(members, groups.sizes, limit):
+        gram, gram_offsets = gram_of_slab(groups, slab, centers if centered else None)
+        largest = int(groups.sizes[slab].max())
+        block = max(64, 1 << (largest - 1).bit_length())
+        pick_kernels.pick_groups[(int(slab[-1] - slab[0]) + 1,)](
+            data, groups.rows, groups.offsets_on_device, gram, gram_offsets, scores, gains, norms, job.free,
+            job.targets, job.starts, job.targets, quotas, order_offsets, job.order, job.residuals, rescored,
+            int(slab[0]), entry_error, s, stride, REPLACEMENT=job.replacement, BLOCK=block, COLUMNS=columns,
+            EXACT=True, num_warps=4 if block <= 1024 else 8,
+        )  # fmt: skip
+        del gram
+    return rescored.sum()
+
+
+def gram_of_slab(
+    groups: DeviceGroups, slab: Indices, centers: Any, kernels: list[Kernel] | None = None
+) -> tuple[Any, Any]:
+    """Return the Gram matrices of a slab of groups, one after another, and where each begins.
+
+    Products of float32 numbers are three TF32 products each, which recovers 21 bits and more; plain TF32
+    is never used. Half-precision numbers multiply exactly.
+    """
+    import torch
+
+    from gmmatch.backends.cuda import pick_kernels
+
+    data, device = groups.data, groups.data.device
+    half = data.dtype in (torch.bfloat16, torch.float16)
+    if centers is None and not half:
+        # Distances and kernel values of float32 rows: seen from a row of the group, little cancels.
+        centers = data[groups.rows[groups.offsets_on_device[:-1]]].to(torch.float32)
+        if kernels is not None and isinstance(kernels[0], Polynomial):
+            centers = torch.zeros_like(centers)  # an inner product depends on the origin
+    kind, degree, shift = pick_kernels.LINEAR, 1, 0.0
+    inverse_squares = torch.zeros(1, dtype=torch.float32, device=device)
+    if kernels is not None and isinstance(kernels[0], Polynomial):
+        kind, degree, shift = pick_kernels.POLYNOMIAL, kernels[0].degree, float(kernels[0].c)
+    elif kernels is not None:
+        kind = pick_kernels.GAUSSIAN
+        scales = np.array([1.0 / kernel.scale**2 for kernel in kernels], dtype=np.float32)  # type: ignore[attr-defined]
+        inverse_squares = groups.to_device(scales)
+    table, begins, total = _gram_layout(slab, groups)
+    gram = torch.empty(total, dtype=torch.float32, device=device)
+    gram_offsets = groups.to_device(begins)
+    pick_kernels.gram_tiles[(len(table),)](
+        data, groups.rows, groups.offsets_on_device, groups.to_device(table), gram, gram_offsets,
+        inverse_squares if half else centers, shift, inverse_squares, groups.n_features, data.stride(0),
+        CENTERED=not half, KERNEL=kind, DEGREE=degree, BLOCK=_TILE,
+        DEPTH=32 if data.dtype == torch.float64 else 64, PRECISION="ieee" if half else "tf32x3",
+        num_warps=8, num_stages=4 if half else 3,
+    )  # fmt: skip
+    return gram, gram_offsets
+
+
+def slabs_that_fit(members: Indices, sizes: Indices, limit: int) -> list[Indices]:
+    """Cut runs of consecutive groups whose Gram matrices fit the limit together."""
+    slabs: list[Indices] = []
+    current: list[int] = []
+    used = 0
+    for group in members.tolist():
+        need = 4 * int(sizes[group]) ** 2
+        if current and (used + need > limit or group != current[-1] + 1):
+            slabs.append(np.array(current))
+            current, used = [], 0
+        current.append(group)
+        used += need
+    slabs.append(np.array(current))
+    return slabs
+
+
+def _gram_layout(slab: Indices, groups: DeviceGroups) -> tuple[NDArray[np.int64], Indices, int]:
+    """Return the upper tiles of the slab's matrices, where each matrix begins, and their size in all."""
+    sizes = groups.sizes[slab]
+    begins = np.concatenate([[0], np.cumsum(sizes**2)])
+    gram_offsets = np.zeros(len(groups), dtype=np.int64)
+    gram_offsets[slab] = begins[:-1]
+    parts = []
+    side = -(-sizes // _TILE)
+    for length in np.unique(side):
+        mine = slab[side == length]
+        upper_i, upper_j = np.triu_indices(int(length))
+        part = np.empty((len(mine), len(upper_i), 3), dtype=np.int64)
+        part[:, :, 0] = mine[:, None]
+        part[:, :, 1] = upper_i * _TILE
+        part[:, :, 2] = upper_j * _TILE
+        parts.append(part.reshape(-1, 3))
+    return np.concatenate(parts), gram_offsets, int(begins[-1])

@@ -1,0 +1,247 @@
+"""``gmmatch select --engine``: the options, and running a method on an engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from gmmatch.cli.io.output import note, progress
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from gmmatch.backends.cluster import Engine, Shards
+    from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.selection.selection import Selection
+
+
+class EngineChoice(str, Enum):
+    """Where the work runs."""
+
+    local = "local"
+    ray = "ray"
+
+
+EngineOption: TypeAlias = Annotated[
+    EngineChoice | None,
+    typer.Option(
+        help="Pick in batches side by side: by threads (local) or on a Ray cluster (ray). Both give the same picks."
+    ),
+]
+AddressOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="The Ray cluster: 'auto' for the one this machine belongs to, or host:port. By default one is "
+        "started on this machine, and ended afterwards.",
+    ),
+]
+WorkersOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(min=1, help="Workers of the engine; by default one per CPU, or per GPU of a cluster."),
+]
+SkipOption: TypeAlias = Annotated[
+    bool, typer.Option("--skip-unreadable", help="With --engine: go on without shards that cannot be read.")
+]
+
+
+@dataclass(frozen=True)
+class EngineRequest:
+    """What the command line says about the engine.
+
+    Attributes
+    ----------
+    choice
+        None if the work runs as usual.
+    address, workers, skip_unreadable
+        As the options say.
+
+    Examples
+    --------
+    >>> EngineRequest(EngineChoice.local, "auto", None, False).wanted(memory=None, report=None, source="x.emb")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --address goes with --engine ray.
+    """
+
+    choice: EngineChoice | None
+    address: str | None
+    workers: int | None
+    skip_unreadable: bool
+
+    def wanted(self, *, memory: str | None, report: Path | None, source: str) -> bool:
+        """Return whether an engine is wanted; raise for options that do not go together."""
+        if self.choice is None:
+            for option, value in (
+                ("--address", self.address),
+                ("--workers", self.workers),
+                ("--skip-unreadable", self.skip_unreadable or None),
+            ):
+                if value is not None:
+                    raise InvalidInputError(
+                        f"{option} goes with --engine: add --engine local or --engine ray."
+                    )
+            return False
+        if self.address is not None and self.choice is not EngineChoice.ray:
+            raise InvalidInputError("--address goes with --engine ray.")
+        if memory is not None:
+            raise InvalidInputError(
+                "--memory has no meaning with --engine, whose workers map the files they read."
+            )
+        if report is not None and "://" in source:
+            raise InvalidInputError(
+                "--report needs the rows themselves, and they lie at an address: leave it out."
+            )
+        return True
+
+    @contextmanager
+    def running(self) -> Iterator[Engine]:
+        """Yield the engine; what was started for it is ended afterwards."""
+        from gmmatch.backends.cluster import LocalEngine, RayEngine
+
+        workers = self.workers or -1
+        if self.choice is EngineChoice.local:
+            yield LocalEngine(workers)
+        else:
+            with RayEngine(self.address, workers) as engine:
+                yield engine
+
+    def open(self, source: str, labels: str | None) -> tuple[Embeddings, Shards]:
+        """Open what is selected from.
+
+        Parameters
+        ----------
+        source
+            A store or a ``.npy`` file, at a path or an address.
+        labels
+            As ``--labels`` says.
+
+        Returns
+        -------
+        (embeddings, shards)
+            As pages show it, and as workers read it.
+        """
+
+        from gmmatch.backends.cluster import open_shards
+        from gmmatch.backends.cluster.sources import is_remote
+        from gmmatch.cli.io.inputs import Embeddings, labels_for
+        from gmmatch.cli.io.stores import is_store
+        from gmmatch.embeddings.store import Store
+        from gmmatch.rows.npy_files import mapped
+
+        here = not is_remote(source)
+        if here and Path(source).exists() and not is_store(source) and not source.lower().endswith(".npy"):
+            raise InvalidInputError(
+                f"{source}: --engine reads stores and .npy files; make a store of it first, as `gmmatch embed "
+                f"{source} -o rows.emb --encoder identity`."
+            )
+        shards = open_shards(source, skip_unreadable=self.skip_unreadable)
+        # Not by open_store: it refuses a store with a file missing, which may be what --skip-unreadable is for.
+        store = Store(Path(source), shards.manifest) if here and shards.manifest is not None else None
+        rows: Any = None if store is None else store.as_array()
+        if here and store is None:
+            rows = mapped(source)
+        shape = (len(shards), shards.n_features)
+        opened = Embeddings(source, rows, shape, None, shards.origin, store=store)
+        if labels == "none":
+            return opened, shards
+        known = (
+            shards.labels(skip_unreadable=self.skip_unreadable)
+            if labels is None
+            else labels_for(opened, labels)
+        )
+        return replace(opened, labels=known), shards
+
+    def select(
+        self,
+        shards: Shards,
+        labels: Any,
+        *,
+        k: str,
+        method: str,
+        per_class: Any,
+        seed: int,
+        options: dict[str, Any],
+    ) -> tuple[Selection, float]:
+        """Select on the engine, and say what it took.
+
+        Parameters
+        ----------
+        shards, labels
+            What :meth:`open` found.
+        k, method, per_class, seed, options
+            As the command has them.
+
+        Returns
+        -------
+        (selection, seconds)
+        """
+        from gmmatch.backends.cluster import select_on
+        from gmmatch.backends.cluster.requests import engine_selector
+        from gmmatch.cli.io.selecting import check_method_settings
+        from gmmatch.selection.selection import Selection
+        from gmmatch.selectors.registry import method_class
+
+        check_method_settings(method_class(method), options)
+        arguments = {**options, "per_class": per_class, "random_state": seed}
+        engine_selector(method, k, arguments)  # what is wrong with it is said before a cluster is started
+        began = time.perf_counter()
+        with self.running() as engine, _shown() as told:
+            found = select_on(
+                engine,
+                shards,
+                k=k,
+                y=labels,
+                method=method,
+                skip_unreadable=self.skip_unreadable,
+                progress=told,
+                **arguments,
+            )
+        seconds = time.perf_counter() - began
+        _summarise(found.provenance["engine"])
+        ids = shards.ids_of(found.order)
+        return Selection(found.order, found.n_rows, found.groups, ids, found.provenance), seconds
+
+
+@contextmanager
+def _shown() -> Iterator[Any]:
+    """Yield what shows progress: of the medians class by class, then of the picks."""
+    with progress() as bar:
+        tasks: dict[str, Any] = {}
+
+        def told(phase: str, done: int, total: int | None) -> None:
+            if phase not in tasks:
+                tasks[phase] = bar.add_task(phase, total=total)
+            bar.update(tasks[phase], completed=done, total=total)
+
+        yield told
+
+
+def _summarise(facts: dict[str, Any]) -> None:
+    for location, reason in facts["unreadable"]:
+        note(f"Left out: {reason if location in reason else f'{location}: {reason}'}")
+    moved = facts["bytes"]
+    replaced = f"; {facts['replaced_workers']} replaced" if facts["replaced_workers"] else ""
+    note(
+        f"{facts['workers']} workers ({facts['name']}){replaced}: {amount(moved['sent'])} sent to them, "
+        f"{amount(moved['received'])} received."
+    )
+
+
+def amount(count: int) -> str:
+    """Return a number of bytes as people say it.
+
+    Examples
+    --------
+    >>> amount(999), amount(1_234_567)
+    ('999 bytes', '1.2 MB')
+    """
+    for size, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,228 @@
+"""The page that `select` and `compare` write with ``--report``: its options, and where its pictures come from."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from gmmatch.cli.io.files import check_output, explained
+from gmmatch.cli.io.output import note
+from gmmatch.errors import GMMatchError, InvalidInputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.report.content import Contents
+    from gmmatch.selection.selection import Selection
+    from gmmatch.types import Mask
+
+
+class MapChoice(str, Enum):
+    """How rows become points on the page's map."""
+
+    pca = "pca"
+    tsne = "tsne"
+    umap = "umap"
+
+
+ReportOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--report", help="Also write a page (.html) that shows what was picked.")
+]
+MapOption: TypeAlias = Annotated[
+    MapChoice | None, typer.Option("--map", help="How rows become points on the page's map; pca by default.")
+]
+ContentOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--source",
+        help="The images or texts to show on the page, if they are not where they were embedded from.",
+    ),
+]
+
+
+class Report:
+    """What was asked of the page, checked before the work.
+
+    Parameters
+    ----------
+    path
+        Where the page goes; None if none is wanted.
+    choice
+        The map.
+    source
+        The images or texts.
+    force
+        Whether a page that exists may be replaced.
+    context
+        Of the command.
+
+    Examples
+    --------
+    >>> Report(None, MapChoice.tsne, None, force=False, context=None)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: --map goes with --report: say where the page goes.
+    """
+
+    def __init__(
+        self, path: Path | None, choice: MapChoice | None, source: str | None, *, force: bool, context: Any
+    ) -> None:
+        self.path, self.source, self.context = path, source, context
+        self.contents: Contents | None = None
+        self.projection = (choice or MapChoice.pca).value
+        if path is None:
+            for option, value in (("--map", choice), ("--source", source)):
+                if value is not None:
+                    raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
+            return
+        if path.suffix.lower() not in (".html", ".htm"):
+            raise InvalidInputError(f"--report {path}: give a name that ends in .html.")
+        check_output(path, force=force, option="--report")
+        from gmmatch.report.projection import check_projection
+        from gmmatch.report.rendering import check_target
+
+        try:
+            check_projection(self.projection)
+        except MissingDependencyError as error:
+            raise MissingDependencyError(str(error).replace("projection='umap'", "--map umap")) from None
+        check_target(path)
+
+    def find_contents(self, embeddings: Embeddings) -> None:
+        """Open the images or texts, if a page is wanted; before the work, as they may be wrong."""
+        if self.path is not None:
+            self.contents = find_contents(embeddings, self.source)
+
+    def selected(self, selection: Selection, embeddings: Embeddings, seconds: float) -> None:
+        """Write the page of a selection, if one is wanted."""
+        if self.path is None:
+            return
+        from gmmatch.report import write_report
+
+        with explained(self.path):
+            write_report(
+                selection,
+                self.path,
+                embeddings.rows,
+                embeddings.labels,
+                seconds=seconds,
+                **self._shared(embeddings),
+            )
+
+    def compared(
+        self,
+        selections: Mapping[str, Selection],
+        embeddings: Embeddings,
+        measured: list[dict[str, Any]],
+        caption: str,
+        reference: Mask | None,
+    ) -> None:
+        """Write the page of several methods, if one is wanted."""
+        if self.path is None:
+            return
+        from gmmatch.report import write_comparison
+
+        with explained(self.path):
+            write_comparison(
+                selections,
+                self.path,
+                embeddings.rows,
+                embeddings.labels,
+                reference=reference,
+                measured=measured,
+                caption=caption,
+                **self._shared(embeddings),
+            )
+
+    def _shared(self, embeddings: Embeddings) -> dict[str, Any]:
+        """What both pages are told alike."""
+        return {
+            "source": self.contents,
+            "projection": self.projection,
+            "ids": embeddings.ids_of,
+            "command": command_line(self.context),
+        }
+
+
+def find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None:
+    """Open the images or texts behind some embeddings.
+
+    Parameters
+    ----------
+    embeddings
+        A store knows what it was made from, and which of its rows could not be encoded.
+    asked
+        What ``--source`` says. It must fit; what was merely remembered is left away, with a note, if it has
+        moved or changed.
+
+    Returns
+    -------
+    Contents or None
+    """
+    if asked is not None:
+        return _opened(embeddings, asked)
+    before = {} if embeddings.store is None else embeddings.store.source
+    location = before.get("location")
+    if before.get("kind") not in ("image", "text") or not location:
+        return None
+    try:
+        if not _is_here(str(location)):
+            raise InvalidInputError(f"{location} is not here any more.")
+        return _opened(embeddings, str(location))
+    except GMMatchError as error:
+        note(f"The page has no pictures or texts: {' '.join(str(error).split())} Name them by --source.")
+        return None
+
+
+def _is_here(location: str) -> bool:
+    """Whether opening it could not mean a download, which a page is not worth."""
+    from gmmatch.data.files import expand
+
+    return Path(location).expanduser().exists() or bool(expand(location))
+
+
+def _opened(embeddings: Embeddings, location: str) -> Contents | None:
+    import numpy as np
+
+    from gmmatch.data import open_source
+    from gmmatch.report.content import contents_of
+
+    store = embeddings.store
+    before = {} if store is None else store.source
+    source = open_source(location, **before.get("opened_with", {}))
+    if store is None or source.n_rows is None:
+        return contents_of(source, len(embeddings))
+    # The fingerprint depends on the columns that were asked for: only like is compared with like.
+    same_columns = before.get("how") == source.describe()["how"]
+    if same_columns and source.fingerprint() != store.manifest.source_fingerprint:
+        raise InvalidInputError(f"{location} is not what was embedded, or has changed since.")
+    if source.n_rows != before.get("n_rows"):
+        return contents_of(source, len(embeddings))  # which says what is wrong, unless the lengths agree
+    positions = store.source_rows
+    everything = len(positions) == source.n_rows and np.array_equal(positions, np.arange(len(positions)))
+    return contents_of(source, len(embeddings), None if everything else positions)
+
+
+def command_line(context: Any) -> str:
+    """Return the command as it was typed, but for the order of its options."""
+    words = ["gmmatch", str(context.info_name)]
+    for parameter in context.command.params:
+        origin = context.get_parameter_source(parameter.name)
+        value = context.params.get(parameter.name)
+        if origin is None or origin.name != "COMMANDLINE" or value is None:
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(_word(value))
+        elif getattr(parameter, "is_flag", False):
+            words.append(parameter.opts[0])
+        else:
+            option = min(parameter.opts, key=len) if "-o" in parameter.opts else parameter.opts[0]
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                words += [option, _word(one)]
+    return shlex.join(words)
+
+
+def _word(value: Any) -> str:
+    return str(value.value if isinstance(value, Enum) else value)

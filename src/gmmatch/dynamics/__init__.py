@@ -1,0 +1,1 @@
+"""Recording a training run, and the small model behind EL2N and its relatives."""

@@ -1,0 +1,1 @@
+"""Kernels, distances, explicit features and means in a kernel's space."""

@@ -1,0 +1,1 @@
+"""The rows of an array, wherever they lie: checks, block-wise reading, preprocessing."""

@@ -1,0 +1,115 @@
+"""Checks of arguments that many functions share; every message names the argument and the remedy."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
+from gmmatch.rows.parallel import available_cores, map_in_order
+from gmmatch.rows.rows import Rows, as_rows
+from gmmatch.types import RandomState, Vector
+
+# Squares of larger numbers overflow float64.
+_LARGEST = 1e150
+
+
+def check_rows(X: Any, *, name: str = "X", finite: bool = True) -> Rows:
+    """Return ``X`` as rows, after checking its shape and that every number is finite."""
+    rows = as_rows(X, name=name)
+    if finite:
+        check_finite(rows, name)
+    return rows
+
+
+def check_finite(rows: Rows, name: str = "X") -> None:
+    """Raise unless every number is finite and can be squared; name the first rows that are not."""
+    if not rows.bfloat16 and rows.source.dtype.kind in "iub":
+        return
+    from gmmatch.rows.finite import has_unusable  # compiled: loaded where it is needed
+
+    threads = available_cores()
+
+    def bad_rows(number: int) -> NDArray[np.int64]:
+        start, stop = rows.bounds(number)
+        if hasattr(rows.source, "bad_rows"):  # on a device, where it is cheaper to look than to fetch
+            found: NDArray[np.int64] = rows.source.bad_rows(start, stop)
+            return found
+        block = rows.block(number)
+        if not has_unusable(block, _LARGEST):
+            return np.empty(0, dtype=np.int64)
+        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(axis=1)
+        return start + np.flatnonzero(~good)
+
+    bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads))
+    if len(bad) == 0:
+        return
+    # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
+    first = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
+    raise NotFiniteError(
+        f"Input {name} contains NaN, infinity or a value too large to square, in {len(bad)} of {len(rows)} "
+        f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
+    )
+
+
+def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") -> Vector:
+    """Return one non-negative float64 weight per row, 1 where none were given."""
+    if weights is None:
+        return np.ones(n)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be one number per row: {error}.") from error
+    if array.ndim == 0:
+        array = np.full(n, float(array))
+    if array.shape != (n,):
+        raise InvalidInputError(
+            f"{name} must be one number per row: expected shape ({n},), got {array.shape}."
+        )
+    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+        bad = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
+        raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
+    if array.sum() == 0.0:
+        raise InvalidInputError(f"{name} is zero for every row; at least one row needs a positive weight.")
+    if not np.isfinite(array.sum()):
+        raise InvalidInputError(f"{name} sums to infinity; divide the weights by their largest one.")
+    return np.ascontiguousarray(array)
+
+
+def check_fraction(fraction: float, name: str) -> None:
+    """Raise unless ``fraction`` lies in (0, 1]."""
+    if not isinstance(fraction, (int, float, np.floating)) or not 0.0 < fraction <= 1.0:
+        raise InvalidInputError(f"{name}={fraction!r}: expected a number above 0 and at most 1.")
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy generator from anything scikit-learn accepts as ``random_state``.
+
+    A legacy ``RandomState`` is drawn from once, so passing the same object twice gives different
+    streams, as it does in scikit-learn. The global random state is never touched.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(0, 2**31 - 1)))
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        if random_state is not None and random_state < 0:
+            raise InvalidInputError(f"random_state={random_state!r}: a seed must be at least 0.")
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise InvalidTypeError(
+        f"random_state={random_state!r}: expected an integer, a numpy Generator or RandomState, or None."
+    )
+
+
+def warn_caller(warning: Warning) -> None:
+    """Give a warning at the line outside of this package that led to it, however deep it arose."""
+    frame = sys._getframe(1)
+    level = 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gmmatch":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(warning, stacklevel=level)

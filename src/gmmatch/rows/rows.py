@@ -1,0 +1,260 @@
+"""The rows of an array as every computation reads them: chunk by chunk, as float32 or float64.
+
+A plain C-ordered float32 or float64 array is read in place. Anything else (float16, bfloat16, integers,
+another memory order, a list of lists) is converted one chunk at a time, so that nothing is copied
+wholesale.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.types import Indices, Matrix, Vector
+
+# Large enough that a thread's start does not show, small enough to balance a handful of cores.
+CHUNK_ELEMENTS = 1 << 21
+
+
+class RowSource(Protocol):
+    """Rows that lie elsewhere (in files, on a GPU) and come as NumPy arrays when asked for.
+
+    An object with a method ``row_source()`` that returns one is accepted wherever an array is.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    bfloat16: bool
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
+        """Return a run of rows, or the rows with these numbers."""
+        ...
+
+
+class Rows:
+    """A read-only view of some rows of a matrix.
+
+    Parameters
+    ----------
+    source : array or RowSource of shape (n, s)
+        Float or integer, or ``uint16`` holding bfloat16 bits when ``bfloat16`` is true.
+    index : int64 array, optional
+        Which rows of ``source`` these are; all of them by default.
+    bfloat16 : bool
+        Whether ``source`` holds the upper halves of float32 numbers.
+
+    Examples
+    --------
+    >>> rows = Rows(np.arange(6.0).reshape(3, 2), index=np.array([2, 0]))
+    >>> rows.gather(np.array([0]))
+    array([[4., 5.]])
+    """
+
+    def __init__(self, source: Any, index: Indices | None = None, *, bfloat16: bool = False) -> None:
+        in_memory = isinstance(source, np.ndarray)
+        self.source = read_only(source) if in_memory else source
+        self.bfloat16 = bfloat16
+        every = np.arange(len(source), dtype=np.int64) if index is None else index
+        self.index: Indices = read_only(np.ascontiguousarray(every, dtype=np.int64))
+        wide = source.dtype.itemsize > 4 or (source.dtype.kind in "iu" and source.dtype.itemsize > 2)
+        self.dtype: np.dtype[Any] = np.dtype(np.float64 if wide else np.float32)
+        self.in_place = in_memory and not bfloat16 and source.dtype == self.dtype and source.dtype.isnative
+        if self.in_place:
+            self.in_place = bool(source.flags.c_contiguous and source.flags.aligned)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.source.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of these rows as they are stored."""
+        return len(self) * self.n_features * int(self.source.dtype.itemsize)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows are read from files, and reading them again costs time."""
+        return isinstance(self.source, np.memmap) or bool(getattr(self.source, "on_disk", False))
+
+    def held(self, limit: int) -> Rows:
+        """Return the rows in memory if they lie on disk and take at most ``limit`` bytes, else themselves."""
+        if not self.on_disk or self.nbytes > limit:
+            return self
+        return Rows(np.asarray(self._raw(self.index)), bfloat16=self.bfloat16)
+
+    def subset(self, positions: Indices) -> Rows:
+        """Return the rows at these positions, still without a copy."""
+        return Rows(self.source, self.index[positions], bfloat16=self.bfloat16)
+
+    @property
+    def rows_per_chunk(self) -> int:
+        """Chunk length; a function of the shape alone, so that sums do not depend on the threads."""
+        return max(32, CHUNK_ELEMENTS // max(1, self.n_features))
+
+    @property
+    def n_chunks(self) -> int:
+        """Number of chunks."""
+        return max(1, -(-len(self) // self.rows_per_chunk))
+
+    def bounds(self, chunk: int) -> tuple[int, int]:
+        """Return the first position of a chunk and the one after its last."""
+        start = chunk * self.rows_per_chunk
+        return start, min(len(self), start + self.rows_per_chunk)
+
+    def chunk(self, number: int) -> tuple[Matrix, Indices]:
+        """Return ``(block, index)`` such that ``block[index]`` are the rows of this chunk."""
+        start, stop = self.bounds(number)
+        if self.in_place:
+            return self.source, self.index[start:stop]
+        block = self._convert(self.index[start:stop], self.dtype)
+        return read_only(block), read_only(np.arange(stop - start, dtype=np.int64))
+
+    def block(self, number: int, dtype: Any = None) -> Matrix:
+        """Return the rows of a chunk as a contiguous matrix."""
+        start, stop = self.bounds(number)
+        return self._convert(self.index[start:stop], np.dtype(dtype or self.dtype))
+
+    def copied(self) -> NDArray[Any]:
+        """Return all rows as one new, contiguous, writable matrix of the working dtype."""
+        out = np.empty((len(self), self.n_features), dtype=self.dtype)
+        for number in range(self.n_chunks):
+            start, stop = self.bounds(number)
+            out[start:stop] = self.block(number)
+        return out
+
+    def gather(self, positions: Indices) -> NDArray[np.float64]:
+        """Return the rows at these positions in float64; a read-only view where they are stored so."""
+        return self._convert(self.index[positions], np.dtype(np.float64))
+
+    def row(self, position: int) -> Vector:
+        """Return a copy of one row in float64."""
+        return np.array(self.gather(np.array([position]))[0])
+
+    def _raw(self, index: Indices) -> NDArray[Any]:
+        # Only a converted chunk is ever copied; a run of rows is sliced, which spares a gather.
+        run = len(index) > 0 and int(index[-1]) - int(index[0]) + 1 == len(index) and _is_run(index)
+        rows: NDArray[Any] = self.source[int(index[0]) : int(index[-1]) + 1] if run else self.source[index]
+        return rows
+
+    def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
+        picked = self._raw(index)
+        if picked.dtype == np.float16 and picked.dtype.isnative and picked.flags.c_contiguous:
+            from gmmatch.rows.half_floats import widened  # compiled: loaded where it is needed
+
+            return widened(picked).astype(dtype, copy=False)
+        if self.bfloat16:
+            wide = np.ascontiguousarray(picked).astype(np.uint32)
+            wide <<= 16
+            return wide.view(np.float32).astype(dtype, copy=False)
+        return np.ascontiguousarray(picked, dtype=dtype)
+
+
+def as_rows(X: Any, *, name: str = "X") -> Rows:
+    """Return any two-dimensional numeric input as :class:`Rows`, without checking its values.
+
+    NumPy arrays, memory maps, lists, DataFrames and CPU torch tensors are read in place where
+    their type allows it.
+    """
+    if isinstance(X, Rows):
+        return X
+    if hasattr(X, "row_source"):
+        X = X.row_source()
+        return Rows(X, bfloat16=X.bfloat16)
+    if type(X).__module__.split(".")[0] == "torch" and getattr(X, "is_cuda", False) and X.ndim == 2:
+        from gmmatch.backends.cuda.tensor_source import TensorSource
+
+        return as_rows(TensorSource(X.detach()), name=name)
+    array, bfloat16 = _as_array(X, name)
+    if array.ndim != 2:
+        shape = f"shape {array.shape}" if array.ndim else "a single value"
+        remedy = f"{name}.reshape(-1, 1) if it has one feature, {name}.reshape(1, -1) if it is one row"
+        if array.ndim > 2:
+            remedy = f"{name}.reshape(len({name}), -1) makes a row of each entry"
+        raise InvalidInputError(
+            f"{name} must be two-dimensional (rows by features); got {shape}. Reshape your data: {remedy}."
+        )
+    if array.shape[0] == 0:
+        raise InvalidInputError(
+            f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required: "
+            f"{name} has no rows."
+        )
+    if array.shape[1] == 0:
+        raise InvalidInputError(
+            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required: "
+            f"{name} has no columns."
+        )
+    return Rows(array, bfloat16=bfloat16)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view, so that compiled loops see one array type and never write to input."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
+    if type(X).__module__.startswith("scipy.sparse"):
+        raise InvalidTypeError(
+            f"Sparse data was passed as {name}, but dense data is required. "
+            f"Use {name}.toarray() if it fits in memory, or reduce it first (TruncatedSVD)."
+        )
+    if type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach"):
+        return _from_torch(X.detach().cpu(), name)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise InvalidInputError(
+            f"{name} has masked entries; drop these rows or fill them in ({name}.filled)."
+        )
+    try:
+        # A memory map stays one, so that it is known to lie on disk.
+        array = X if isinstance(X, np.memmap) else np.asarray(X)
+    except ValueError as error:
+        raise InvalidInputError(f"{name} is not a matrix of numbers: {error}") from error
+    if array.dtype.name == "bfloat16":  # the type of ml_dtypes, used by JAX and others
+        return array.view(np.uint16), True
+    return _numeric(array, name), False
+
+
+def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
+    if array.dtype.kind == "c":
+        raise InvalidInputError(
+            f"Complex data not supported: {name} has dtype {array.dtype}. Pass real numbers."
+        )
+    if array.dtype.kind == "O":
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            kind = InvalidTypeError if isinstance(error, TypeError) else InvalidInputError
+            raise kind(
+                f"{name} has entries that are not numbers ({error}); argument must be numeric."
+            ) from error
+    if array.dtype.kind not in "fiub":
+        raise InvalidInputError(f"{name} has dtype {array.dtype}; expected floats or integers.")
+    if array.dtype == np.longdouble and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array
+
+
+def _from_torch(X: Any, name: str) -> tuple[NDArray[Any], bool]:
+    import torch
+
+    if X.dtype == torch.bfloat16:
+        return X.view(torch.uint16).numpy(), True
+    try:
+        array = X.numpy()
+    except (TypeError, RuntimeError) as error:  # sparse and quantised tensors, float8
+        raise InvalidTypeError(f"{name} is a tensor that NumPy cannot read: {error}") from error
+    return _numeric(array, name), False
+
+
+def _is_run(index: Indices) -> bool:
+    return bool(np.all(np.diff(index) == 1))

@@ -1,0 +1,1 @@
+"""The result of every method: budgets, labels and groups, Selection and its files."""

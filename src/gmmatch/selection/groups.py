@@ -1,0 +1,177 @@
+"""The picks of one class, and how the picks of several classes make one order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.selection.labels import Label, plain_label
+from gmmatch.types import Indices, Vector
+
+_Array = TypeVar("_Array", bound=NDArray[Any])
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedGroup:
+    """The picks of one class, or of all rows when labels are ignored.
+
+    Parameters
+    ----------
+    label
+        The class; None for rows without a label, or for all rows.
+    order
+        Row numbers in the order they were picked, shape (q,).
+    n_rows
+        How many rows the class has.
+    residuals
+        ‖target − mean of the first t picks‖ for t = 1, ..., q; empty if it was not computed.
+
+    Examples
+    --------
+    >>> SelectedGroup("cat", [7, 3], n_rows=5, residuals=[0.5, 0.1]).residual
+    0.1
+    """
+
+    label: Label
+    order: Indices
+    n_rows: int
+    residuals: Vector = ()  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        label = plain_label(self.label)
+        if label is None and self.label is not None:
+            raise InvalidInputError(f"label={self.label!r}: a group without a label has label=None.")
+        order = frozen_row_numbers(self.order, "order")
+        residuals = np.array(self.residuals, dtype=np.float64)
+        if residuals.shape not in ((0,), order.shape):
+            raise InvalidInputError(
+                f"residuals has shape {residuals.shape} for {len(order)} picks of group {label!r}: "
+                "give one per pick, or none."
+            )
+        residuals.setflags(write=False)
+        values = {"label": label, "order": order, "residuals": residuals}
+        for name, value in (values | {"n_rows": row_count(self.n_rows)}).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def residual(self) -> float:
+        """The residual after the last pick; NaN if it was not computed."""
+        return float(self.residuals[-1]) if len(self.residuals) else math.nan
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SelectedGroup):
+            return NotImplemented
+        return (
+            # 1, 1.0 and True are equal, but not the same label.
+            (type(self.label), self.label, self.n_rows) == (type(other.label), other.label, other.n_rows)
+            and np.array_equal(self.order, other.order)
+            and np.array_equal(self.residuals, other.residuals, equal_nan=True)
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that arrays are read-only again after unpickling or copying.
+        return SelectedGroup, (self.label, self.order, self.n_rows, self.residuals)
+
+
+def interleave(groups: Sequence[SelectedGroup]) -> Indices:
+    """Merge the groups' picks into one order of which every prefix is close to proportional.
+
+    Pick j = 0, 1, ... of a group with q picks is placed at (j + 1/2) / q; ties go to the first group.
+
+    Parameters
+    ----------
+    groups
+        G groups with picks, q₁, ..., q_G of them, K in all; groups without picks do not count.
+
+    Returns
+    -------
+    array of int64, shape (K,)
+
+    Notes
+    -----
+    Among the first t picks, group i has its proportional share t·qᵢ/K up to an error of at most
+    1/2 + (G − 2)·qᵢ/(2K) (for G ≥ 2; none for G = 1). With groups of equal size that is below 1; with
+    two groups it is 1/2. With one large group among many small ones it can exceed 1, because all
+    groups of one pick are placed at 1/2.
+
+    Examples
+    --------
+    >>> interleave([SelectedGroup("a", [10, 11, 12, 13], 9), SelectedGroup("b", [20, 21], 9)])
+    array([10, 20, 11, 12, 21, 13])
+    """
+    if not groups:
+        return np.empty(0, dtype=np.int64)
+    places = np.concatenate([(np.arange(len(group.order)) + 0.5) / len(group.order) for group in groups])
+    # The sort is stable and the groups are in order, so that ties fall to the first group.
+    return np.concatenate([group.order for group in groups])[np.argsort(places, kind="stable")]
+
+
+def match_groups(order: Indices, groups: tuple[SelectedGroup, ...]) -> Indices:
+    """The position of each pick's group, after checking that groups and order say the same."""
+    if len({group.label for group in groups}) < len(groups):
+        raise InvalidInputError("groups must have different labels.")
+    picks = np.concatenate([group.order for group in groups])
+    owners = np.repeat(np.arange(len(groups)), [len(group.order) for group in groups])
+    rows, first = np.unique(picks, return_index=True)
+    where = np.searchsorted(rows, order)
+    if len(picks) != len(order) or not np.array_equal(rows, np.unique(order)):
+        raise InvalidInputError("groups and order must hold the same rows.")
+    owner_of_row = owners[first]
+    if not np.array_equal(owner_of_row[np.searchsorted(rows, picks)], owners):
+        raise InvalidInputError("groups must not share a row.")
+    owner_of_pick: Indices = owner_of_row[where]
+    if not np.array_equal(order[np.argsort(owner_of_pick, kind="stable")], picks):
+        raise InvalidInputError("order must have each group's picks in the group's own sequence.")
+    return frozen(owner_of_pick)
+
+
+def frozen(array: _Array) -> _Array:
+    """Make an array read-only and return it."""
+    array.setflags(write=False)
+    return array
+
+
+def frozen_row_numbers(values: ArrayLike, name: str) -> Indices:
+    """Return a read-only copy of row numbers, after checking that they are some."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInputError(f"{name} must be a one-dimensional array of row numbers.")
+    rows = np.array(array, dtype=np.int64)
+    if rows.size and rows.min() < 0:
+        raise InvalidInputError(f"{name} names row {rows.min()}: rows count from 0.")
+    return frozen(rows)
+
+
+def row_count(n_rows: object) -> int:
+    """Return a number of rows, after checking that it is one."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
+        raise InvalidInputError(f"n_rows={n_rows!r}: give the number of rows, an integer of at least 0.")
+    return int(n_rows)
+
+
+def frozen_ids(ids: Any, count: int, of: str) -> NDArray[Any]:
+    """Return ids as int64 (uint64 where they need it), or as Python strings, which NumPy's own would clip."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise InvalidTypeError(f"ids has type {type(ids).__name__}: give a list or an array.")
+    values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
+    if len(values) != count:
+        raise InvalidInputError(f"ids has {len(values):,} entries for {count:,} {of}: give one for each.")
+    types = {type(value) for value in values}
+    if types == {str}:
+        array = np.empty(count, dtype=object)
+        array[:] = values
+        return frozen(array)
+    low, high = (min([0, *values]), max([0, *values])) if types <= {int} else (0, 2**64)
+    if low >= -(2**63) and high < 2**63:
+        return frozen(np.array(values, dtype=np.int64))
+    if low >= 0 and high < 2**64:
+        return frozen(np.array(values, dtype=np.uint64))
+    raise InvalidTypeError(
+        "ids must be all integers of 64 bits or all strings; [str(i) for i in ids] makes them so."
+    )

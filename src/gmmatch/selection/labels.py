@@ -1,0 +1,219 @@
+"""How labels make groups: which rows are selected from together, and which have no label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError, UnlabeledRowsWarning
+from gmmatch.rows.checks import warn_caller
+from gmmatch.selection.budget import PerClass
+from gmmatch.types import Indices
+
+Label: TypeAlias = "bool | int | float | str | None"
+"""The name of a class; None stands for rows without a label, or for all rows when labels are ignored."""
+
+Unlabeled: TypeAlias = Literal["drop", "group"]
+"""What becomes of rows without a label: left out, or a group of their own."""
+
+_LISTED_AT_MOST = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Rows that are selected from together.
+
+    Attributes
+    ----------
+    label
+        The class as a plain Python scalar; None for rows without a label, or for all rows.
+    rows
+        Row numbers, ascending.
+
+    Examples
+    --------
+    >>> Group("cat", np.array([0, 2]))
+    Group(label='cat', rows=array([0, 2]))
+    """
+
+    label: Label
+    rows: Indices
+
+
+def group_rows(
+    y: Any, *, n: int, per_class: PerClass = "proportional", unlabeled: Unlabeled = "drop"
+) -> list[Group]:
+    """Split the rows by their labels.
+
+    Parameters
+    ----------
+    y
+        One label per row: a list, a NumPy array, a pandas Series or Categorical, a torch tensor, or
+        None. Labels are numbers, booleans or strings.
+    n
+        How many rows there are.
+    per_class
+        Only whether it is None matters here: then labels are ignored.
+    unlabeled
+        What becomes of rows without a label: ``"drop"`` leaves them out with a warning, ``"group"``
+        makes them a group of their own, with label None, placed last.
+
+    Returns
+    -------
+    list of Group
+        In the order of the labels: numbers numerically, strings alphabetically, a mixture as text.
+        Without labels, one group with label None that holds all rows.
+
+    Notes
+    -----
+    A row has no label if its label is None, NaN, ``pd.NA``, or the integer -1, scikit-learn's mark of
+    an unlabeled row. One exception: if the integers in ``y`` are exactly -1 and 1, they are the two
+    classes of the binary convention.
+
+    Examples
+    --------
+    >>> group_rows(["dog", "cat", "dog"], n=3)
+    [Group(label='cat', rows=array([1])), Group(label='dog', rows=array([0, 2]))]
+    """
+    if unlabeled not in ("drop", "group"):
+        raise InvalidInputError(f"unlabeled={unlabeled!r}: give 'drop' or 'group'.")
+    if y is None or per_class is None:
+        return [Group(None, np.arange(n, dtype=np.int64))]
+    codes, values = _distinct_values(y)
+    if len(codes) != n:
+        raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row.")
+    if n == 0:
+        raise InvalidInputError("X has no rows, so nothing can be picked: give at least one.")
+    labels = _labels_of(values)
+    classes = _sorted_labels({label for label in labels if label is not None})
+    position: dict[Label, int] = {label: i for i, label in enumerate(classes)}
+    # Rows without a label get the position after the last class.
+    final = np.array([position.get(label, len(classes)) for label in labels], dtype=np.int64)[codes]
+    ends = np.cumsum(np.bincount(final, minlength=len(classes) + 1))
+    *by_class, without_label = np.split(np.argsort(final, kind="stable"), ends[:-1])
+    _refuse_measurements(classes, n - len(without_label))
+    groups = [Group(label, rows) for label, rows in zip(classes, by_class, strict=True)]
+    if len(without_label) and unlabeled == "group":
+        groups.append(Group(None, without_label))
+    elif len(without_label):
+        _report_unlabeled(without_label, n)
+    return groups
+
+
+def _labels_of(values: list[Any]) -> list[Label]:
+    """The distinct values of y as plain labels, None where they mean that there is none."""
+    labels = [plain_label(value) for value in values]
+    if {label for label in labels if type(label) is int} == {-1, 1}:
+        return labels
+    return [None if type(label) is int and label == -1 else label for label in labels]
+
+
+def _refuse_measurements(classes: list[Label], labelled: int) -> None:
+    """Raise for numbers that are no names of classes: each would be a class of its own."""
+    numbers = [label for label in classes if isinstance(label, float)]
+    if any(math.isinf(number) for number in numbers):
+        raise InvalidInputError("y contains infinity: labels are finite numbers, strings or missing.")
+    broken = next((number for number in numbers if not number.is_integer()), None)
+    # scikit-learn's own measure of what is suspicious.
+    if broken is not None and labelled > 20 and len(classes) > labelled / 2:
+        raise InvalidInputError(
+            f"y holds {len(classes):,} different numbers such as {broken!r} for {labelled:,} rows, which are "
+            "measurements and not classes: pass y=None or per_class=None to select from all rows together."
+        )
+
+
+def _report_unlabeled(rows: Indices, n: int) -> None:
+    if len(rows) == n:
+        raise InvalidInputError(
+            "y has no label for any row (all are None, NaN or -1): pass y=None or unlabeled='group' "
+            "to select from all rows together."
+        )
+    first = ", ".join(map(str, rows[:_LISTED_AT_MOST].tolist()))
+    warn_caller(
+        UnlabeledRowsWarning(
+            f"{len(rows):,} of {n:,} rows have no label (None, NaN or -1) and are left out, the first of them "
+            f"in rows {first}; unlabeled='group' keeps them as a group of their own."
+        )
+    )
+
+
+def _sorted_labels(labels: AbstractSet[Label]) -> list[Label]:
+    try:
+        return sorted(labels)  # type: ignore[type-var]
+    except TypeError:  # numbers and strings together
+        return sorted(labels, key=lambda label: (str(label), type(label).__name__))
+
+
+def plain_label(value: Any) -> Label:
+    """Turn one label into a plain Python scalar, and every form of "missing" into None.
+
+    Examples
+    --------
+    >>> plain_label(np.int32(3)), plain_label(b"cat"), plain_label(float("nan"))
+    (3, 'cat', None)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own two
+        return None
+    # NumPy scalars and tensors of one element.
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, bool):
+        return value
+    # Through the base class, so that members of an enumeration become what they stand for.
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    raise InvalidTypeError(
+        f"y holds a label of type {type(value).__name__} ({value!r}): labels must be numbers, booleans or "
+        "strings; str(label) makes one."
+    )
+
+
+def _distinct_values(y: Any) -> tuple[Indices, list[Any]]:
+    """Codes, one per row, into the list of distinct values of y."""
+    if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
+        raise InvalidTypeError(f"y has type {type(y).__name__}: give a list or an array, one label per row.")
+    if hasattr(y, "detach"):  # a torch tensor, maybe on a GPU, maybe with a gradient
+        y = y.detach().cpu()
+        y = (y.double() if y.is_floating_point() else y).numpy()
+    if hasattr(y, "to_numpy") and getattr(y, "ndim", 1) == 2:  # a data frame
+        y = y.to_numpy()
+    if isinstance(y, np.ndarray):
+        y = _one_column(y)
+        if y.dtype.kind in "biuf" and not isinstance(y, np.ma.MaskedArray):
+            distinct, codes = np.unique(y, return_inverse=True)
+            return codes.astype(np.int64, copy=False), distinct.tolist()
+    to_list = next((name for name in ("to_pylist", "to_list", "tolist") if hasattr(y, name)), None)
+    values = list(getattr(y, to_list)() if to_list else y)
+    if values and isinstance(values[0], (list, tuple, np.ndarray)):
+        values = [_only_element(value) for value in values]
+    try:
+        # A dictionary numbers strings several times faster than sorting them, as np.unique would.
+        numbers = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    except TypeError:
+        raise InvalidTypeError("y must hold numbers, booleans or strings, one label per row.") from None
+    return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values)), list(numbers)
+
+
+def _one_column(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if labels.ndim == 1 or (labels.ndim == 2 and labels.shape[1] == 1):
+        return labels.ravel()
+    raise InvalidInputError(
+        f"y has shape {labels.shape}: give one label per row, shape (n,) "
+        "(y.argmax(axis=1) turns one-hot rows into labels)."
+    )
+
+
+def _only_element(value: Any) -> Any:
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) == 1:
+        return value[0]
+    raise InvalidInputError(f"y holds {value!r} where one label is expected: give one label per row.")

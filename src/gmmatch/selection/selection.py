@@ -1,0 +1,368 @@
+"""Selection: which rows were picked, in which order, how well they match, and how that came about."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.rows.taking import count_rows, take_rows
+from gmmatch.screening.result import Screening
+from gmmatch.selection.budget import Budget, resolve_count
+from gmmatch.selection.files import SelectionRecord, damaged, read_record, write_record
+from gmmatch.selection.groups import (
+    SelectedGroup,
+    frozen,
+    frozen_ids,
+    frozen_row_numbers,
+    interleave,
+    match_groups,
+    row_count,
+)
+from gmmatch.selection.labels import Label
+from gmmatch.types import Indices, Mask, Vector
+
+__all__ = ["SelectedGroup", "Selection", "interleave"]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Selection:
+    """The rows that a selector picked; what every selector returns. It does not change.
+
+    Parameters
+    ----------
+    order
+        Row numbers in the order they were picked, shape (k,); repeated if picked with replacement.
+    n_rows
+        How many rows the input has.
+    groups
+        The picks per class. They share no row, and each one's picks stand in ``order`` in the same
+        sequence, as :func:`interleave` makes them. Without any, all picks form one group.
+    ids
+        The caller's own ids of the picked rows, integers or strings, *in pick order*, shape (k,).
+    provenance
+        How the selection was made: method, parameters, seed, ... Copied as JSON would: tuples become
+        lists, keys become strings, infinity and NaN the strings ``"inf"`` and ``"nan"``.
+    screening
+        Which rows could be picked at all and why the others could not, by a method that screens. Two
+        selections are equal whatever their screening.
+
+    Attributes
+    ----------
+    order, n_rows, groups, provenance, screening
+        As above; arrays are read-only.
+    order_ids
+        The ids in pick order, or None; :attr:`ids` has them in the order of :attr:`indices`.
+
+    Examples
+    --------
+    >>> selection = Selection([3, 0, 4], n_rows=5, ids=["d", "a", "e"], provenance={"method": "herding"})
+    >>> selection
+    Selection: 3 of 5 rows by herding
+    >>> selection.indices, selection.ids
+    (array([0, 3, 4]), array(['a', 'd', 'e'], dtype=object))
+    >>> selection.apply(["zero", "one", "two", "three", "four"])
+    ['zero', 'three', 'four']
+    """
+
+    order: Indices
+    n_rows: int
+    groups: tuple[SelectedGroup, ...]
+    order_ids: NDArray[Any] | None
+    provenance: dict[str, Any]
+    screening: Screening | None
+    _group_of_pick: Indices
+
+    def __init__(
+        self,
+        order: ArrayLike,
+        n_rows: int,
+        groups: Sequence[SelectedGroup] = (),
+        ids: Any = None,
+        provenance: Mapping[str, Any] | None = None,
+        screening: Screening | None = None,
+    ) -> None:
+        picks = frozen_row_numbers(order, "order")
+        rows = row_count(n_rows)
+        if len(picks) and int(picks.max()) >= rows:
+            raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
+        if screening is not None and len(screening) != rows:
+            raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
+        parts = tuple(groups) or (SelectedGroup(None, picks, rows),)
+        values = {
+            "order": picks,
+            "n_rows": rows,
+            "groups": parts,
+            "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
+            "provenance": _json_copy(provenance or {}),
+            "screening": screening,
+            "_group_of_pick": match_groups(picks, parts),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def k(self) -> int:
+        """How many picks there are."""
+        return len(self.order)
+
+    @cached_property
+    def _by_row(self) -> Indices:
+        return np.argsort(self.order, kind="stable")
+
+    @cached_property
+    def indices(self) -> Indices:
+        """The picked row numbers, ascending; a row picked twice is there twice."""
+        return frozen(self.order[self._by_row])
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The caller's ids of the picks, in the order of :attr:`indices`; None if none were given."""
+        return None if self.order_ids is None else self.order_ids[self._by_row]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of each pick's group, in the order of :attr:`indices`."""
+        of_groups = [group.label for group in self.groups]
+        array = np.empty(len(of_groups), dtype=object)
+        array[:] = of_groups
+        if {type(label) for label in of_groups} in ({int}, {float}, {bool}):
+            array = np.array(of_groups)
+        return array[self._group_of_pick[self._by_row]]
+
+    @property
+    def mask(self) -> Mask:
+        """Whether each row of the input was picked, shape (n_rows,)."""
+        picked = np.zeros(self.n_rows, dtype=np.bool_)
+        picked[self.order] = True
+        return picked
+
+    @property
+    def counts(self) -> dict[Label, int]:
+        """The number of picks per group."""
+        return {group.label: len(group.order) for group in self.groups}
+
+    @property
+    def residual(self) -> dict[Label, float]:
+        """‖target − mean of picks‖ per group; NaN where it was not computed."""
+        return {group.label: group.residual for group in self.groups}
+
+    @property
+    def residual_path(self) -> dict[Label, Vector]:
+        """‖target − mean of the first t picks‖ per group, for t = 1, 2, ...; empty if not computed."""
+        return {group.label: group.residuals for group in self.groups}
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indices.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selection):
+            return NotImplemented
+        if self.order_ids is None or other.order_ids is None:
+            same_ids = self.order_ids is other.order_ids
+        else:
+            same_ids = np.array_equal(self.order_ids, other.order_ids)
+        return (
+            same_ids
+            and (self.n_rows, self.groups) == (other.n_rows, other.groups)
+            and np.array_equal(self.order, other.order)
+            and self.provenance == other.provenance
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self.order, self.n_rows, self.groups, self.order_ids, self.provenance, self.screening)
+        return Selection, state
+
+    def __repr__(self) -> str:
+        distinct = len(np.unique(self.order))
+        picks = f"{self.k:,}" if distinct == self.k else f"{self.k:,} picks ({distinct:,} distinct)"
+        parts = [f"Selection: {picks} of {self.n_rows:,} rows"]
+        if self.provenance.get("method"):
+            parts[0] += f" by {self.provenance['method']}"
+        classes = sum(group.label is not None for group in self.groups)
+        if classes:
+            parts.append(f"{classes:,} class" + ("es" if classes > 1 else ""))
+        known = [value for value in self.residual.values() if not math.isnan(value)]
+        if known:
+            low, high = f"{min(known):.3g}", f"{max(known):.3g}"
+            parts.append(f"residual {low}" + (f" to {high}" if low != high else ""))
+        return ", ".join(parts)
+
+    def describe(self) -> str:
+        """Summarise the selection in plain text, a line for each group and each fact of its provenance.
+
+        Examples
+        --------
+        >>> print(Selection([3, 0], n_rows=5, provenance={"method": "herding", "seed": 0}).describe())
+        Selection: 2 of 5 rows by herding
+          all rows: 2 of 5
+          method: herding
+          seed: 0
+        """
+        lines = [repr(self)]
+        for group in self.groups:
+            name = "rows without a label" if group.label is None else f"class {group.label!r}"
+            name = "all rows" if group.label is None and len(self.groups) == 1 else name
+            known = "" if math.isnan(group.residual) else f", residual {group.residual:.3g}"
+            lines.append(f"  {name}: {len(group.order):,} of {group.n_rows:,}{known}")
+        return "\n".join(lines + [f"  {key}: {value}" for key, value in self.provenance.items()])
+
+    def prefix(self, k: Budget) -> Selection:
+        """The first k picks as a smaller selection.
+
+        Parameters
+        ----------
+        k
+            How many picks, or which fraction of them.
+
+        Returns
+        -------
+        Selection
+            With the groups and their residuals cut to match, and ``prefix`` in the provenance.
+
+        Examples
+        --------
+        >>> Selection([3, 0, 4, 1], n_rows=5).prefix("50%").order
+        array([3, 0])
+        """
+        if not self.k:
+            raise InvalidInputError("An empty selection has no prefix.")
+        count = resolve_count(k, self.k, unit="picks")
+        sizes = np.bincount(self._group_of_pick[:count], minlength=len(self.groups))
+        return Selection(
+            order=self.order[:count],
+            n_rows=self.n_rows,
+            groups=[
+                SelectedGroup(group.label, group.order[:size], group.n_rows, group.residuals[:size])
+                for group, size in zip(self.groups, sizes.tolist(), strict=True)
+            ],
+            ids=None if self.order_ids is None else self.order_ids[:count],
+            provenance={**self.provenance, "prefix": count},
+            screening=self.screening,
+        )
+
+    def apply(self, dataset: Any, *, order: bool = False) -> Any:
+        """Take the picked rows of a dataset.
+
+        Parameters
+        ----------
+        dataset
+            What the selection was made from, or anything with a row for each of its rows: a list, a NumPy
+            array, a pandas DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a
+            pyarrow Table, a SciPy sparse matrix, or any other sequence.
+        order
+            Take the rows in pick order instead of the dataset's order.
+
+        Returns
+        -------
+        The same kind of thing; ``torch.utils.data.Subset`` for a torch Dataset, a list for any other
+        sequence.
+
+        Examples
+        --------
+        >>> Selection([3, 0], n_rows=4).apply(np.array([10, 11, 12, 13]), order=True)
+        array([13, 10])
+        """
+        length = count_rows(dataset)
+        if length != self.n_rows:
+            raise InvalidInputError(
+                f"dataset has {length:,} rows, but the selection was made from {self.n_rows:,}: "
+                "apply it to the dataset it was made from."
+            )
+        return take_rows(dataset, self.order if order else self.indices)
+
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
+        """Write a page about the selection: a map, how good it is, what was left out and why.
+
+        Parameters
+        ----------
+        path, X, y
+            Ends in ``.html``; the rows that the selection was made from; their labels.
+        **options
+            ``source`` (the pictures or texts behind the rows), ``class_names``, ``projection`` (``"pca"``,
+            ``"tsne"``, ``"umap"``) and ``ids``, as in :func:`gmmatch.report.write_report`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Selection([3, 0], n_rows=4).report(f"{folder}/picks.html", np.eye(4), source=["a", "b", "c", "d"])
+        """
+        from gmmatch.report import write_report
+
+        write_report(self, path, X, y, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the selection to a file, from which :meth:`load` restores it exactly.
+
+        Parameters
+        ----------
+        path
+            ``.parquet``: one line per pick, in pick order, with columns ``row``, ``group``, ``id`` and
+            ``residual``. ``.json``: everything as text. ``.npy``: the row numbers in pick order for other
+            tools, and the rest in ``<name>.npy.json`` beside it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> selection = Selection([3, 0], n_rows=5)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     selection.save(f"{folder}/picks.parquet")
+        ...     Selection.load(f"{folder}/picks.parquet") == selection
+        True
+        """
+        write_record(
+            SelectionRecord(
+                n_rows=self.n_rows,
+                order=self.order,
+                group_of_pick=self._group_of_pick,
+                labels=[group.label for group in self.groups],
+                group_sizes=[group.n_rows for group in self.groups],
+                residuals=[group.residuals for group in self.groups],
+                ids=self.order_ids,
+                provenance=self.provenance,
+                screening=self.screening,
+            ),
+            path,
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Selection:
+        """Read a selection that :meth:`save` wrote; see there for an example."""
+        record = read_record(path)
+        by_group = np.argsort(record.group_of_pick, kind="stable")
+        ends = np.cumsum(np.bincount(record.group_of_pick, minlength=len(record.labels)))
+        orders = np.split(record.order[by_group], ends[:-1])
+        parts = zip(record.labels, orders, record.group_sizes, record.residuals, strict=True)
+        try:
+            groups = [SelectedGroup(*part) for part in parts]
+            return cls(record.order, record.n_rows, groups, record.ids, record.provenance, record.screening)
+        except (InvalidInputError, InvalidTypeError) as error:
+            raise damaged(path, error) from None
+
+
+def _json_copy(value: Any, name: str = "provenance") -> Any:
+    """A deep copy made of what JSON can hold."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _json_copy(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_copy(item, f"{name}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise InvalidTypeError(
+        f"{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
+    )

@@ -1,0 +1,226 @@
+"""The Ray engine, on a cluster of several nodes on this machine: the same picks, also when workers are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, open_shards, select_on
+from gmmatch.errors import InvalidInputError
+
+ray = pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
+pytestmark = pytest.mark.slow
+
+# Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_memory_monitor_refresh_ms": "0",
+    "RAY_DISABLE_IMPORT_WARNING": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """Four nodes of one CPU each; all of their processes are ended afterwards."""
+    from ray.cluster_utils import Cluster
+
+    folder = tempfile.mkdtemp(prefix="gm")  # short: the names of sockets have a limit
+    before = {name: os.environ.get(name) for name in SETTINGS}
+    os.environ.update(SETTINGS)
+    small = {"num_cpus": 1, "object_store_memory": 80_000_000}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={**small, "include_dashboard": False, "temp_dir": folder}
+    )
+    try:
+        for _ in range(3):
+            cluster.add_node(**small)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@pytest.fixture
+def task(rows_file, clouds):
+    return {
+        "source": rows_file,
+        "y": np.arange(len(clouds)) % 2,
+        "k": 300,
+        "batches": 4,
+        "random_state": 0,
+    }
+
+
+@pytest.fixture
+def expected(task):
+    return select_on(LocalEngine(1), **task)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"), [("127.0.0.1:1", "refused"), ("nonsense", "Invalid address format")]
+)
+def test_where_no_cluster_answers_is_said_at_once(address, reason):
+    if ray.is_initialized():
+        pytest.skip("this process is connected to a cluster")
+    with pytest.raises(InvalidInputError, match=f"{address}.*no Ray cluster can be joined there.*{reason}"):
+        RayEngine(address)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_the_picks_are_those_of_the_local_engine(nodes, task, expected, workers):
+    found = select_on(RayEngine(workers=workers), **task)
+    assert found.order.tolist() == expected.order.tolist()
+    assert found.groups == expected.groups
+    assert found.provenance["engine"]["workers"] == workers
+    if workers in (1, 2, 4):
+        local = select_on(LocalEngine(workers), **task)
+        assert found.provenance["engine"]["bytes"] == local.provenance["engine"]["bytes"]
+
+
+def test_all_cpus_are_used_unless_told_otherwise(nodes, rows_file):
+    engine = RayEngine()
+    assert engine.workers == 4
+    with pytest.raises(InvalidInputError, match="the cluster has 4 CPUs"):
+        RayEngine(workers=5)
+    with pytest.raises(InvalidInputError, match="connected to a cluster already"):
+        RayEngine("somewhere:6379")
+    engine.close()
+    assert ray.is_initialized()  # it was not this engine that connected
+
+
+class WatchedEngine(RayEngine):
+    """Remembers its workers' processes, so that a test can kill them."""
+
+    def place(self, specs):
+        self.placement = super().place(specs)
+        self.processes = ray.get([actor.process.remote() for actor in self.placement.actors])
+        return self.placement
+
+
+class Assassin:
+    """Kills one worker while medians are searched for and another while picks are made, at random moments."""
+
+    def __init__(self, engine, seed):
+        self.engine, self.random = engine, random.Random(seed)
+        self.steps = dict.fromkeys(("median", "picks"), 0)
+        self.moments = {"median": self.random.randint(1, 3), "picks": self.random.randint(1, 30)}
+        self.victims = dict(zip(self.steps, self.random.sample(range(engine.workers), 2), strict=True))
+        self.threads = {}
+
+    def __call__(self, phase, done, total):
+        self.steps[phase] += 1
+        if self.steps[phase] == self.moments[phase]:
+            # A little later: in the middle of a call as well as between two.
+            delay = self.random.uniform(0.0, 0.02)
+            process = self.engine.processes[self.victims[phase]]
+            self.threads[phase] = threading.Timer(delay, os.kill, [process, signal.SIGKILL])
+            self.threads[phase].start()
+        elif self.steps[phase] == self.moments[phase] + 2:
+            self.threads[phase].join()  # on a slow machine, too, it must happen before the end
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_killed_workers_are_replaced_and_nothing_changes(nodes, task, expected, seed):
+    engine = WatchedEngine(workers=2)
+    assassin = Assassin(engine, seed)
+    found = select_on(engine, **task, progress=assassin)
+    assert not any(thread.is_alive() for thread in assassin.threads.values())
+    assert found.provenance["engine"]["replaced_workers"] >= 2
+    assert found.order.tolist() == expected.order.tolist()
+    assert found.groups == expected.groups
+
+
+def test_a_shard_that_cannot_be_read_is_named_across_the_cluster(nodes, clouds, tmp_path):
+    paths = [tmp_path / f"{number}.npy" for number in range(4)]
+    for path, rows in zip(paths, np.split(clouds, 4), strict=True):
+        np.save(path, rows)
+    shards = open_shards(paths)
+    paths[2].write_bytes(b"")
+    with pytest.raises(UnreadableShardError, match=r"2\.npy cannot be read"):
+        select_on(RayEngine(workers=2), shards, k=10)
+    there, here = (
+        select_on(engine, shards, k=10, skip_unreadable=True, random_state=0)
+        for engine in (RayEngine(workers=2), LocalEngine(1))
+    )
+    assert there.order.tolist() == here.order.tolist()
+
+
+def test_workers_leave_nothing_behind(nodes, task):
+    """Their CPUs are free again, so that the next selection finds a place."""
+    for _ in range(2):
+        engine = WatchedEngine(workers=4, start_timeout=120.0)
+        assert len(select_on(engine, **task)) == 300
+        assert engine.placement.actors == []
+
+
+def wait_until(happened, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("moment", ["median", "picks"])
+def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected, moment):
+    engine = WatchedEngine(workers=4)  # one on each of the four nodes
+    spare = []
+
+    def remove_a_machine(phase, done, total):
+        if phase == moment and not spare:
+            spare.append(nodes.add_node(num_cpus=1, object_store_memory=80_000_000))
+            lost = next(node for node in nodes.worker_nodes if node is not spare[0])
+            nodes.remove_node(lost, allow_graceful=False)
+            # The worker there lives until it misses its machine, which may be longer than this job takes.
+            wait_until(lambda: not all(map(psutil.pid_exists, engine.processes)))
+
+    found = select_on(engine, **task, progress=remove_a_machine)
+    assert found.provenance["engine"]["replaced_workers"] >= 1
+    assert found.order.tolist() == expected.order.tolist()
+
+
+def test_workers_are_given_gpus_where_the_cluster_has_some(nodes, task, expected):
+    """Ray believes what it is told about GPUs; workers look for themselves, and compute on the processor here."""
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has GPUs, and not those that Ray is told of")
+    # A machine that another test removed counts until Ray misses it.
+    wait_until(lambda: ray.cluster_resources()["CPU"] == 4)
+    with pytest.raises(InvalidInputError, match="Ray reports no GPU in the cluster"):
+        RayEngine(device="cuda")
+    node = nodes.add_node(num_cpus=2, num_gpus=2, object_store_memory=80_000_000)
+    try:
+        engine = WatchedEngine()
+        assert (engine.workers, engine.device, engine.gpus_per_worker) == (2, "auto", 1.0)
+        given = []
+
+        def look(phase, done, total):
+            if not given:
+                given.extend(ray.get([actor.gpus.remote() for actor in engine.placement.actors]))
+
+        found = select_on(engine, **task, progress=look)
+        assert sorted(given) == [["0"], ["1"]]
+        assert found.order.tolist() == expected.order.tolist()
+        assert found.provenance["engine"]["devices"] == ["cpu"]
+        assert RayEngine(workers=3).gpus_per_worker == 0.5
+        assert RayEngine(device="cpu").workers == 6
+        with pytest.raises(InvalidInputError, match="torch finds no CUDA device here"):
+            select_on(RayEngine(device="cuda"), **task)
+    finally:
+        nodes.remove_node(node)

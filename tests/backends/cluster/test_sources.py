@@ -1,0 +1,114 @@
+"""Rows in stores and files, on disks and behind addresses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine, UnreadableShardError, open_shards, select_on
+from gmmatch.embeddings import StoreWriter, open_store
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+
+
+@pytest.fixture
+def store(clouds, tmp_path):
+    path = tmp_path / "rows.emb"
+    with StoreWriter(path, encoder="mine", encoder_fingerprint="1", rows_per_shard=512) as writer:
+        names = [f"r{i}" for i in range(len(clouds))]
+        writer.append(clouds, ids=names, labels=["a" if i % 3 else "b" for i in range(len(clouds))])
+        writer.finish()
+    return path
+
+
+def test_a_store_is_read_where_it_lies(store):
+    shards = open_shards(store)
+    opened = open_store(store)
+    assert (len(shards), shards.n_features, shards.dtype, len(shards.files)) == (3000, 6, "float16", 6)
+    labels = shards.labels()
+    assert labels.tolist() == opened.labels.tolist()
+    found = select_on(LocalEngine(4), store, y=labels, k=60, random_state=0)
+    here = gm.GMMatching(k=60, random_state=0).select(opened.as_array(), opened.labels)
+    assert found.order.tolist() == here.order.tolist()
+    assert found.provenance["embeddings"]["encoder"] == "mine"
+    assert (
+        select_on(LocalEngine(2), opened, y=labels, k=60, random_state=0).order.tolist()
+        == found.order.tolist()
+    )
+
+
+def test_files_follow_one_another(clouds, rows_file, tmp_path):
+    parts = [tmp_path / f"{number}.npy" for number in range(3)]
+    for path, rows in zip(parts, np.split(clouds, [1, 1700]), strict=True):
+        np.save(path, rows)
+    one, many = (
+        select_on(LocalEngine(3), source, k=80, batches=2, random_state=0).order.tolist()
+        for source in (rows_file, parts)
+    )
+    assert one == many
+
+
+def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[ray]")
+    memory = fsspec.filesystem("memory")
+    try:
+        memory.put(str(store), "/bucket/rows.emb", recursive=True)
+        memory.put(str(rows_file), "/bucket/rows.npy")
+        labels = open_shards("memory://bucket/rows.emb").labels()
+        assert labels.tolist() == open_store(store).labels.tolist()
+        for address, path, y in (
+            ("memory://bucket/rows.emb", store, labels),
+            ("memory://bucket/rows.npy", rows_file, None),
+        ):
+            there, here = (
+                select_on(LocalEngine(3), source, y=y, k=90, batches=2, random_state=0)
+                for source in (address, path)
+            )
+            assert there.order.tolist() == here.order.tolist()
+        memory.rm("/bucket/rows.emb/shard-000000000512-000000001024.npy")
+        with pytest.raises(
+            UnreadableShardError, match=r"shard-000000000512-000000001024\.npy cannot be read"
+        ):
+            select_on(LocalEngine(2), "memory://bucket/rows.emb", k=9)
+        found = select_on(LocalEngine(2), "memory://bucket/rows.emb", k=9, skip_unreadable=True)
+        assert len(found.provenance["engine"]["unreadable"]) == 1
+    finally:
+        memory.rm("/bucket", recursive=True)
+
+
+def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[ray]")
+    memory = fsspec.filesystem("memory")
+    try:
+        memory.pipe("/short/rows.npy", rows_file.read_bytes()[:-100])
+        with pytest.raises(UnreadableShardError, match=r"rows\.npy cannot be read: it ends too early"):
+            select_on(LocalEngine(2), "memory://short/rows.npy", k=9)
+        memory.pipe("/short/whole.npy", rows_file.read_bytes())
+        files = ["memory://short/rows.npy", "memory://short/whole.npy"]
+        found = select_on(LocalEngine(3), files, k=9, skip_unreadable=True)
+        assert found.k == 9 and found.indices.min() >= 3000
+    finally:
+        memory.rm("/short", recursive=True)
+
+
+def test_labels_of_a_shard_that_cannot_be_read(store):
+    next(iter(sorted(store.glob("*.parquet")))).unlink()
+    shards = open_shards(store)
+    with pytest.raises(InvalidInputError, match="is damaged"):
+        shards.labels()
+    labels = shards.labels(skip_unreadable=True)
+    assert labels[:512].tolist() == [None] * 512 and labels[512] == "a"
+
+
+def test_what_is_no_source_is_said(tmp_path, clouds):
+    with pytest.raises(DataFileNotFoundError, match="there is no such folder"):
+        open_shards(tmp_path / "nowhere.emb")
+    with pytest.raises(UnreadableShardError, match=r"nowhere\.npy cannot be read: No such file"):
+        open_shards(tmp_path / "nowhere.npy")
+    np.save(tmp_path / "a.npy", clouds)
+    np.save(tmp_path / "b.npy", clouds[:, :2])
+    with pytest.raises(InvalidInputError, match="files of one source must agree"):
+        open_shards([tmp_path / "a.npy", tmp_path / "b.npy"])
+    np.save(tmp_path / "c.npy", np.asfortranarray(clouds))
+    with pytest.raises(UnreadableShardError, match="stored column by column"):
+        open_shards(tmp_path / "c.npy")
