@@ -281,3 +281,36 @@ class TestCoverage:
     def test_errors(self, X: object, picks: object, options: dict[str, int], message: str) -> None:
         with pytest.raises(InvalidInputError, match=message):
             metrics.coverage(X, picks, **options)  # type: ignore[arg-type]
+
+
+class TestYardsticks:
+    def test_figures_are_the_functions_averaged_over_the_classes(self) -> None:
+        X, classes = sample(90), np.arange(90) % 3
+        picks = np.array([0, 1, 3, 4, 30, 31, 33])  # none of class 2
+        found = metrics.Yardsticks(X, classes).measure(picks)
+        of = [picks[classes[picks] == number] for number in (0, 1)]
+        pairs = [(X[mine], X[classes == number]) for number, mine in enumerate(of)]
+        assert found.moment_error == pytest.approx(np.mean([metrics.moment_error(*pair) for pair in pairs]))
+        assert found.mmd == pytest.approx(np.mean([metrics.mmd(*pair) for pair in pairs]))
+        assert (found.coverage_max, found.coverage_mean) == pytest.approx(
+            (metrics.coverage(X, picks).largest, metrics.coverage(X, picks).mean)
+        )
+
+    def test_rows_of_no_class_are_no_class(self) -> None:
+        X = sample(60)
+        classes = np.where(np.arange(60) < 40, np.arange(60) % 2, -1)
+        picks = np.array([0, 1, 2, 3, 50])
+        ours = metrics.Yardsticks(X, classes)
+        without = metrics.Yardsticks(X[:40], classes[:40])
+        assert ours.n_classes == 2
+        assert ours.measure(picks).moment_error == without.measure(picks[:4]).moment_error
+        assert ours.measure(picks).mmd == without.measure(picks[:4]).mmd
+
+    def test_blocks_make_no_difference(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        X, picks = sample(200), np.arange(0, 200, 3)
+        whole = metrics.Yardsticks(X, np.arange(200) % 4).measure(picks)
+        monkeypatch.setattr(metrics, "_BLOCK_ELEMENTS", 40)
+        parts = metrics.Yardsticks(X, np.arange(200) % 4).measure(picks)
+        assert parts.moment_error == pytest.approx(whole.moment_error, rel=1e-12)
+        assert parts.coverage_mean == pytest.approx(whole.coverage_mean, rel=1e-12)
+        assert parts.coverage_max == pytest.approx(whole.coverage_max, rel=1e-12)

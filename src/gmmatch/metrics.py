@@ -1,11 +1,13 @@
 """How good a subset is: does it match, cover and balance the data, and how much of it is corrupt.
 
-Plain functions on arrays. Inputs are read block by block, summed in float64 and never modified.
+Plain functions on arrays, and :class:`Yardsticks` for many subsets of the same rows. Inputs are read block by
+block, summed in float64 and never modified.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +18,23 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
 from gmmatch.rows.checks import check_rows
-from gmmatch.rows.rows import Rows
+from gmmatch.rows.rows import Rows, as_rows
+from gmmatch.selection.labels import distinct_values
 from gmmatch.types import Indices, Mask, Matrix, Vector
 
-__all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
+__all__ = [
+    "Coverage",
+    "Figures",
+    "Yardsticks",
+    "class_balance",
+    "contamination",
+    "coverage",
+    "imbalance",
+    "mmd",
+    "moment_error",
+]
+
+_BLOCK_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -58,8 +73,8 @@ def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
 
 
 def mmd(
-    A: Matrix,
-    B: Matrix,
+    A: Matrix | Rows,
+    B: Matrix | Rows,
     *,
     kernel: KernelSpec = "rbf",
     bandwidth: Bandwidth = "median",
@@ -108,12 +123,12 @@ def mmd(
             f"biased=False compares different rows of each set, so both need 2 or more; A has {len(left)} "
             f"and B has {len(right)}."
         )
-    chosen = _kernel_for_mmd(kernel, bandwidth, B)
+    chosen = _kernel_for_mmd(kernel, bandwidth, right)
     if chosen.is_linear:
         value = _linear_mmd(left, right, biased)
     else:
-        within = _mean_within(chosen, A, biased, block_rows) + _mean_within(chosen, B, biased, block_rows)
-        value = within - 2.0 * float(row_means(chosen, A, B, block=block_rows).mean())
+        within = sum(_mean_within(chosen, rows, biased, block_rows) for rows in (left, right))
+        value = within - 2.0 * float(row_means(chosen, left, right, block=block_rows).mean())
     if biased or not squared:
         value = max(0.0, value)
     return value if squared else float(np.sqrt(value))
@@ -181,13 +196,15 @@ def imbalance(labels: Any, picks: Any) -> float:
     return 0.5 * sum(abs(before - after) for before, after in class_balance(labels, picks).values())
 
 
-def coverage(X: Matrix, picks: Any, *, block_rows: int = 8192) -> Coverage:
+def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_rows: int = 8192) -> Coverage:
     """Return the largest and the mean distance from a row to its nearest pick.
 
     Parameters
     ----------
     X : array of shape (n, s)
     picks : int array, boolean mask, or anything with ``.indices``
+    of : int array, optional
+        The rows to be covered; all by default.
     block_rows : int
         Rows worked on at a time.
 
@@ -199,17 +216,124 @@ def coverage(X: Matrix, picks: Any, *, block_rows: int = 8192) -> Coverage:
     if isinstance(block_rows, bool) or not isinstance(block_rows, (int, np.integer)) or block_rows < 1:
         raise InvalidInputError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
     rows = check_rows(X)
-    chosen = rows.gather(np.unique(_pick_indices(picks, len(rows))))
+    chosen = np.unique(_pick_indices(picks, len(rows)))
+    covered = np.arange(len(rows)) if of is None else of
     # Distances do not change when all rows move, but norms shrink, and with them the rounding.
-    centre = typical_row(chosen)
-    chosen = chosen - centre
-    largest, total = 0.0, 0.0
-    for start in range(0, len(rows), int(block_rows)):
-        block = rows.gather(np.arange(start, min(len(rows), start + block_rows))) - centre
-        distances = _nearest_distances(block, chosen)
-        largest = max(largest, float(distances.max()))
-        total += float(distances.sum())
-    return Coverage(largest, total / len(rows))
+    centre = typical_row(rows.gather(chosen[np.linspace(0, len(chosen) - 1, 31).astype(np.int64)]))
+    squares = np.full(len(covered), np.inf)
+    for some in _parts(chosen, max(1, _BLOCK_ELEMENTS // rows.n_features)):
+        candidates = rows.gather(some) - centre
+        for part in _parts(np.arange(len(covered)), int(block_rows)):
+            found = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
+            squares[part] = np.minimum(squares[part], found)
+    distances = np.sqrt(squares, out=squares)
+    return Coverage(float(distances.max()), float(distances.mean()))
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is measured of a subset; less is better everywhere."""
+
+    moment_error: float
+    """Distance between the means of the picks and of the reference, averaged over the classes."""
+    mmd: float
+    """Their distance as distributions, averaged over the classes. Of a sample if there are many rows."""
+    coverage_mean: float
+    """The mean distance from a row to its nearest pick. Of a sample if there are many rows."""
+    coverage_max: float
+    """The largest such distance."""
+
+
+class Yardsticks:
+    """Measures subsets of the same rows, class by class, in memory that does not grow with the rows.
+
+    Moment error and MMD are averaged over the classes that have picks. Means are those of all rows; MMD and
+    coverage, which compare rows with rows, take a sample of large inputs.
+
+    Parameters
+    ----------
+    X : array of shape (n, s)
+        All rows.
+    classes : int array of shape (n,), optional
+        The class number of each row, -1 where it is of none; without, all rows are one class.
+    reference : boolean mask, optional
+        Which rows the picks should stand for; all by default.
+    cover_all : bool
+        Whether coverage is that of all rows rather than of the reference.
+    sampled_rows, covered_rows : int
+        The most rows that MMD and coverage are measured on.
+    seed : int
+        Of the samples.
+
+    Examples
+    --------
+    >>> yardsticks = Yardsticks([[0.0], [2.0], [4.0]])
+    >>> yardsticks.measure(np.array([0, 1])).moment_error
+    1.0
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        classes: Indices | None = None,
+        *,
+        reference: Mask | None = None,
+        cover_all: bool = False,
+        sampled_rows: int = 10_000,
+        covered_rows: int = 10_000,
+        seed: int = 0,
+    ) -> None:
+        self.rows = as_rows(X)
+        self.seed = seed
+        n = len(self.rows)
+        self.class_of_row = np.zeros(n, dtype=np.int64) if classes is None else classes
+        self.n_classes = int(self.class_of_row.max()) + 1
+        reference_rows = np.arange(n) if reference is None else np.flatnonzero(reference)
+        self.n_reference = len(reference_rows)
+        self.means = self._means(reference_rows)
+        random = np.random.default_rng(seed)
+        self.sampled_rows = sampled_rows
+        self.sampled = _sample(reference_rows, sampled_rows, random)
+        self.covered = _sample(np.arange(n) if cover_all else reference_rows, covered_rows, random)
+
+    def measure(self, picks: Indices) -> Figures:
+        """Return the figures of these rows, of which there is at least one."""
+        nearest = coverage(self.rows, picks, of=self.covered)
+        return Figures(
+            self._moment_error(self._means(picks)), self._mmd(picks), nearest.mean, nearest.largest
+        )
+
+    def moment_errors(self, order: Indices, steps: Indices) -> Vector:
+        """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""
+        sums, counts = np.zeros_like(self.means), np.zeros(self.n_classes)
+        errors = []
+        for part in np.split(order, steps)[: len(steps)]:
+            more = _class_sums(self.rows, part, self.class_of_row, self.n_classes)
+            sums, counts = sums + more[0], counts + more[1]
+            errors.append(self._moment_error(_divided(sums, counts)))
+        return np.array(errors)
+
+    def _means(self, positions: Indices) -> NDArray[np.float64]:
+        return class_means(self.rows, positions, self.class_of_row, self.n_classes)
+
+    def _moment_error(self, means: NDArray[np.float64]) -> float:
+        gaps = np.linalg.norm(means - self.means, axis=1)
+        gaps = gaps[~np.isnan(gaps)]  # of a class without picks
+        return float(gaps.mean()) if len(gaps) else float("nan")
+
+    def _mmd(self, picks: Indices) -> float:
+        chosen = _sample(picks, self.sampled_rows, np.random.default_rng([self.seed, 2]))
+        values = []
+        for number in range(self.n_classes):
+            mine, theirs = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
+            if len(mine) and len(theirs):
+                values.append(mmd(self.rows.subset(mine), self.rows.subset(theirs)))
+        return float(np.mean(values)) if values else float("nan")
+
+
+def class_means(rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int) -> NDArray[np.float64]:
+    """Return the mean of these rows in each class, shape (classes, s); NaN where a class has none."""
+    return _divided(*_class_sums(rows, positions, class_of_row, n_classes))
 
 
 def mean_offset(rows: Rows, origin: Vector) -> Vector:
@@ -229,7 +353,7 @@ def mean_square_distance(rows: Rows, point: Vector) -> float:
     return total / len(rows)
 
 
-def _pair(A: Matrix, B: Matrix, name_a: str, name_b: str) -> tuple[Rows, Rows]:
+def _pair(A: Matrix | Rows, B: Matrix | Rows, name_a: str, name_b: str) -> tuple[Rows, Rows]:
     left, right = check_rows(A, name=name_a), check_rows(B, name=name_b)
     if left.n_features != right.n_features:
         raise InvalidInputError(
@@ -239,7 +363,7 @@ def _pair(A: Matrix, B: Matrix, name_a: str, name_b: str) -> tuple[Rows, Rows]:
     return left, right
 
 
-def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Matrix) -> Kernel:
+def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Rows) -> Kernel:
     kernel = resolve_kernel(spec)
     named = isinstance(spec, str)
     if named and "bandwidth" in kernel.params:
@@ -252,16 +376,14 @@ def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Matrix) -
     return kernel.fit(reference)
 
 
-def _mean_within(kernel: Kernel, X: Matrix, biased: bool, block_rows: int) -> float:
+def _mean_within(kernel: Kernel, rows: Rows, biased: bool, block_rows: int) -> float:
     """Return the mean of k over pairs of rows of one set, with or without a row and itself."""
-    mean = float(row_means(kernel, X, block=block_rows).mean())
+    mean = float(row_means(kernel, rows, block=block_rows).mean())
     if biased:
         return mean
-    rows = check_rows(X)
     count = len(rows)
     own = sum(
-        float(kernel.diagonal(rows.gather(np.arange(start, min(count, start + block_rows)))).sum())
-        for start in range(0, count, block_rows)
+        float(kernel.diagonal(rows.gather(part)).sum()) for part in _parts(np.arange(count), block_rows)
     )
     return (count * mean - own / count) / (count - 1)
 
@@ -315,44 +437,57 @@ def _pick_indices(picks: Any, n: int) -> Indices:
 
 
 def _classes(labels: Any) -> tuple[list[Any], Indices]:
-    """Return the distinct labels and, for every row, the position of its label among them."""
-    array = labels if isinstance(labels, np.ndarray) else np.asarray(labels, dtype=_plain_dtype(labels))
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInputError(
-            f"labels must hold one label per row, in one dimension; got shape {array.shape}."
-        )
-    if array.dtype != object:
-        values, classes = np.unique(array, return_inverse=True)
-        return values.tolist(), classes.astype(np.int64)
-    counts = Counter(array.tolist())
-    try:
-        ordered = sorted(counts)
-    except TypeError:  # None among strings, say
-        ordered = list(counts)
-    position = {label: number for number, label in enumerate(ordered)}
-    return ordered, np.fromiter((position[label] for label in array.tolist()), np.int64, len(array))
+    """Return the distinct labels, sorted if they can be, and for every row the position of its label."""
+    codes, values = distinct_values(labels)
+    if len(codes) == 0:
+        raise InvalidInputError("labels is empty; give one label per row.")
+    order = list(range(len(values)))
+    with contextlib.suppress(TypeError):  # None among strings, say
+        order = sorted(order, key=values.__getitem__)
+    return [values[place] for place in order], np.argsort(order)[codes]
 
 
-def _plain_dtype(labels: Any) -> Any:
-    # Mixed lists must not be turned into strings: ["a", 1] would come back as "a" and "1".
-    if hasattr(labels, "__array__") or not isinstance(labels, (list, tuple)):
-        return None
-    return None if len({type(label) for label in labels}) == 1 else object
-
-
-def _nearest_distances(block: NDArray[np.float64], chosen: NDArray[np.float64]) -> Vector:
-    """Return each row's distance to the nearest chosen row; both centred."""
+def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
+    """Return each row's squared distance to the nearest candidate; both centred."""
     from scipy.spatial.distance import cdist
     from sklearn.metrics import pairwise_distances_argmin
 
-    nearest = chosen[pairwise_distances_argmin(block, chosen)]
+    nearest = candidates[pairwise_distances_argmin(block, candidates)]
     offsets = block - nearest
     squares: Vector = np.einsum("ij,ij->i", offsets, offsets)
     # The search works through norms: where they dwarf the distance it may have taken the wrong row.
     sizes = np.einsum("ij,ij->i", block, block) + np.einsum("ij,ij->i", nearest, nearest)
     doubtful = np.flatnonzero((squares > 0.0) & (squares < 1e-6 * sizes))
-    step = max(1, (1 << 22) // len(chosen))
-    for start in range(0, len(doubtful), step):
-        these = doubtful[start : start + step]
-        squares[these] = cdist(block[these], chosen, "sqeuclidean").min(axis=1)
-    return np.sqrt(squares, out=squares)
+    for these in _parts(doubtful, max(1, _BLOCK_ELEMENTS // len(candidates))):
+        squares[these] = cdist(block[these], candidates, "sqeuclidean").min(axis=1)
+    return squares
+
+
+def _sample(positions: Indices, limit: int, random: np.random.Generator) -> Indices:
+    if len(positions) > limit:
+        positions = random.choice(positions, limit, replace=False)
+    return np.sort(positions)
+
+
+def _parts(positions: Indices, size: int) -> Iterator[Indices]:
+    for start in range(0, len(positions), size):
+        yield positions[start : start + size]
+
+
+def _class_sums(
+    rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int
+) -> tuple[NDArray[np.float64], Vector]:
+    """Return the sum and the number of these rows in each class."""
+    positions = positions[class_of_row[positions] >= 0]
+    sums = np.zeros((n_classes, rows.n_features))
+    for part in _parts(positions, max(1, _BLOCK_ELEMENTS // rows.n_features)):
+        classes = class_of_row[part]
+        order = np.argsort(classes, kind="stable")
+        present, starts = np.unique(classes[order], return_index=True)
+        sums[present] += np.add.reduceat(rows.gather(part[order]), starts, axis=0)
+    return sums, np.bincount(class_of_row[positions], minlength=n_classes).astype(np.float64)
+
+
+def _divided(sums: NDArray[np.float64], counts: Vector) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(sums / counts[:, None])

@@ -262,6 +262,25 @@ def test_compare_says_so_when_it_takes_a_sample(vectors, succeeds, monkeypatch):
     )
 
 
+@pytest.mark.filterwarnings("ignore::gmmatch.errors.UnlabeledRowsWarning")
+def test_compare_does_not_count_rows_without_a_label_as_a_class(tmp_path, succeeds):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    np.save(tmp_path / "v.npy", X)
+    np.save(tmp_path / "y.npy", np.where(np.arange(40) < 30, np.arange(40) % 2, -1))
+    found = succeeds(
+        "compare",
+        tmp_path / "v.npy",
+        "-k",
+        6,
+        "--labels",
+        tmp_path / "y.npy",
+        "--methods",
+        "random",
+        "--json",
+    )
+    assert found["classes"] == 2
+
+
 def test_info_tells_stores_selections_and_sources_apart(photos, tmp_path, succeeds, refused):
     store, picks = tmp_path / "p.emb", tmp_path / "picks.npy"
     succeeds("embed", photos, "-o", store, "--encoder", "pixels:4x4")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
+from gmmatch.metrics import class_means
 from gmmatch.report import galleries
 from gmmatch.report.classes import classes_of
 from gmmatch.report.galleries import screened_out, standing_apart, typical_picks
-from gmmatch.report.yardsticks import Yardsticks
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
 
@@ -75,7 +75,7 @@ def test_without_a_screen_rows_nearer_to_another_class_stand_apart():
     X, y = blobs(90)
     selection = gm.GMMatching(k=30, random_state=0).select(X, y)
     classes = classes_of(y, 90)
-    centres = Yardsticks(Rows(X), classes).class_means(selection.order)
+    centres = class_means(Rows(X), selection.order, classes.of_row, len(classes))
     (found,) = standing_apart(Rows(X), np.arange(90), classes, centres)
     gaps = np.linalg.norm(X[:, None] - centres, axis=2)
     own = gaps[np.arange(90), classes.of_row]
@@ -107,7 +107,7 @@ def test_rows_that_all_lie_with_their_class_are_not_suspected(page_of):
 
 def test_typical_picks_are_the_ones_nearest_to_the_mean_of_their_class(made):
     classes = classes_of(made.y, len(made.X))
-    centres = Yardsticks(Rows(made.X), classes).class_means(made.selection.order)
+    centres = class_means(Rows(made.X), made.selection.order, classes.of_row, len(classes))
     found = typical_picks(Rows(made.X), made.selection, classes, centres)
     for number, rows in found.items():
         mine = made.selection.indices[classes.of_row[made.selection.indices] == number]

@@ -7,11 +7,11 @@ import pytest
 
 import gmmatch as gm
 from gmmatch import metrics
-from gmmatch.report import yardsticks as module
+from gmmatch.metrics import Yardsticks
+from gmmatch.report import quality as module
 from gmmatch.report.classes import classes_of
+from gmmatch.report.quality import moment_errors, random_orders
 from gmmatch.report.residuals import residual_path
-from gmmatch.report.yardsticks import Yardsticks
-from gmmatch.rows.rows import Rows
 
 from .conftest import blobs
 
@@ -54,8 +54,8 @@ def test_without_labels_all_rows_are_measured_together(page_of):
 
 
 def test_random_subsets_have_as_many_rows_of_each_class_and_are_measured_alike(made):
-    yardsticks = Yardsticks(Rows(made.X), classes_of(made.y, len(made.X)), seed=3)
-    orders = yardsticks.random_orders(made.selection)
+    classes = classes_of(made.y, len(made.X)).of_row
+    orders = random_orders(made.selection, Yardsticks(made.X, classes, seed=3))
     assert len(orders) == 5 and len({tuple(order) for order in orders}) == 5
     labels = np.array(made.y)
     for order in orders:
@@ -63,18 +63,17 @@ def test_random_subsets_have_as_many_rows_of_each_class_and_are_measured_alike(m
         # The same sequence of classes, so that a prefix of one compares with a prefix of the other.
         assert labels[order].tolist() == labels[made.selection.order].tolist()
     good = made.selection.screening.kept
-    against = Yardsticks(Rows(made.X), classes_of(made.y, len(made.X)), reference=good, seed=3)
+    against = Yardsticks(made.X, classes, reference=good, seed=3)
     mean = np.mean([averages(made.X, made.y, np.sort(order), np.flatnonzero(good))[0] for order in orders])
     assert np.mean([against.measure(order).moment_error for order in orders]) == pytest.approx(mean)
     assert made.page.figure("random-moment_error") == pytest.approx(mean)
 
 
 def test_the_curve_of_the_moment_error_is_that_of_the_prefixes(made):
-    yardsticks = Yardsticks(Rows(made.X), classes_of(None, len(made.X)))
-    path = yardsticks.path(made.selection.order)
-    assert path.k[0] == 1 and path.k[-1] == made.selection.k
-    expected = [metrics.moment_error(made.X[made.selection.order[:k]], made.X) for k in path.k]
-    assert path.error == pytest.approx(np.array(expected), rel=1e-10)
+    steps, errors = moment_errors(made.selection.order, Yardsticks(made.X))
+    assert steps[0] == 1 and steps[-1] == made.selection.k
+    expected = [metrics.moment_error(made.X[made.selection.order[:k]], made.X) for k in steps]
+    assert errors == pytest.approx(np.array(expected), rel=1e-10)
 
 
 def test_the_curve_of_the_residual_ends_in_the_mean_of_the_classes_residuals(made):
@@ -112,8 +111,8 @@ def test_large_inputs_are_measured_on_a_sample_and_the_page_says_so(page_of, mon
 
 
 def test_data_far_from_the_origin_keeps_its_digits(made):
-    near = Yardsticks(Rows(made.X), classes_of(made.y, len(made.X)))
-    far = Yardsticks(Rows(made.X + 1e6), classes_of(made.y, len(made.X)))
+    classes = classes_of(made.y, len(made.X)).of_row
+    near, far = Yardsticks(made.X, classes), Yardsticks(made.X + 1e6, classes)
     mine, theirs = near.measure(made.selection.order), far.measure(made.selection.order)
     assert theirs.coverage_mean == pytest.approx(mine.coverage_mean, rel=1e-6)
     assert theirs.moment_error == pytest.approx(mine.moment_error, rel=1e-6)

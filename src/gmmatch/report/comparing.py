@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.metrics import Yardsticks, imbalance
 from gmmatch.report.charts import Chart, Series, line_chart
-from gmmatch.report.quality import MEANINGS, notes_about
-from gmmatch.report.yardsticks import Yardsticks
+from gmmatch.report.classes import Classes
+from gmmatch.report.quality import MEANINGS, moment_errors, notes_about
 from gmmatch.selection.selection import Selection
 
 _KEYS = {
@@ -45,16 +46,23 @@ class MethodLine:
 def comparison_facts(
     selections: Mapping[str, Selection],
     yardsticks: Yardsticks,
+    classes: Classes,
     measured: Sequence[Mapping[str, Any]] | None,
     caption: str,
 ) -> dict[str, Any]:
     """Return the table of figures, the chart and the shared picks, for the template."""
     notes = [caption] if caption else []
     if measured is None:
-        measured = [asdict(yardsticks.measure(selection.order)) for selection in selections.values()]
+        measured = [
+            {
+                **asdict(yardsticks.measure(selection.order)),
+                "imbalance": imbalance(classes.of_row, selection.order),
+            }
+            for selection in selections.values()
+        ]
         notes = notes_about(yardsticks, screened=False)
     keys = [key for key in _KEYS if any(_number(one.get(key)) is not None for one in measured)]
-    if len(yardsticks.classes) < 2 and "imbalance" in keys:
+    if len(classes) < 2 and "imbalance" in keys:
         keys.remove("imbalance")
     colors = _colors(list(selections))
     best = {key: _best([_number(one.get(key)) for one in measured]) for key in keys if key != "seconds"}
@@ -79,7 +87,7 @@ def comparison_facts(
         "shared": _shared(selections),
         "n_rows": len(yardsticks.rows),
         "n_features": yardsticks.rows.n_features,
-        "n_classes": len(yardsticks.classes) if yardsticks.classes.known else 0,
+        "n_classes": len(classes) if classes.known else 0,
     }
 
 
@@ -88,9 +96,8 @@ def _chart(
 ) -> Chart | None:
     series = []
     for name, selection in selections.items():
-        path = yardsticks.path(selection.order)
         color, dashed = colors[name]
-        series.append(Series(name, color, path.k, path.error, dashed=dashed))
+        series.append(Series(name, color, *moment_errors(selection.order, yardsticks), dashed=dashed))
     return line_chart(
         "Moment error against k", "picks (k)", "distance from the mean of rows to the mean of picks", series
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
+from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.cards import CardMaker
 from gmmatch.report.classes import Classes, classes_of
 from gmmatch.report.comparing import comparison_facts
@@ -21,12 +22,11 @@ from gmmatch.report.map_data import content_sample, map_data, outside, tabled_pi
 from gmmatch.report.names import RowNames
 from gmmatch.report.packing import json_for_page
 from gmmatch.report.projection import MOST_POINTS, Projection, ProjectionName, check_projection, project
-from gmmatch.report.quality import quality_of
+from gmmatch.report.quality import quality_of, yardsticks_for
 from gmmatch.report.rendering import check_target, write_page
 from gmmatch.report.rerun import python_to_run_again
 from gmmatch.report.summary import about_method, class_lines, facts
 from gmmatch.report.thinning import Drawn, choose_rows, row_states
-from gmmatch.report.yardsticks import Yardsticks
 from gmmatch.rows.checks import check_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
@@ -47,11 +47,12 @@ class _Subject:
     seed: int
     notes: list[str]
 
-    def per_class(self) -> bool:
-        """Whether the methods picked class by class."""
-        return self.classes.known and any(
+    def yardsticks(self, reference: Mask | None) -> Yardsticks:
+        """Return what measures the selections, class by class if the methods picked so."""
+        per_class = self.classes.known and any(
             group.label is not None for selection in self.selections.values() for group in selection.groups
         )
+        return yardsticks_for(self.rows, self.classes if per_class else None, reference, self.seed)
 
     def fetch(self, galleries: Sequence[Indices]) -> dict[int, Content]:
         """Read the pictures and texts of the galleries and of a sample of the map, and the ids of all of them."""
@@ -133,14 +134,8 @@ def write_report(
     title = str(selection.provenance.get("method") or "selection")
     subject = _subject({title: selection}, X, y, source, class_names, projection, ids)
     screening = selection.screening
-    yardsticks = Yardsticks(
-        subject.rows,
-        subject.classes,
-        reference=None if screening is None or not screening.kept.any() else screening.kept,
-        per_class=subject.per_class(),
-        seed=subject.seed,
-    )
-    centres = yardsticks.class_means(selection.order)
+    yardsticks = subject.yardsticks(None if screening is None or not screening.kept.any() else screening.kept)
+    centres = class_means(subject.rows, selection.order, subject.classes.of_row, len(subject.classes))
     suspects = screened_out(selection, subject.classes)
     if screening is None:
         suspects = standing_apart(subject.rows, subject.drawn.rows, subject.classes, centres)
@@ -157,7 +152,7 @@ def write_report(
             "facts": facts(selection, seconds, datetime.now()),
             "lines": class_lines(selection, subject.classes),
             "notes": subject.notes,
-            "quality": quality_of(selection, yardsticks),
+            "quality": quality_of(selection, yardsticks, subject.classes),
             "screened": screening is not None,
             "suspects": cards.suspects(suspects),
             "examined": len(subject.drawn.rows),
@@ -231,16 +226,14 @@ def write_comparison(
     if not selections:
         raise InvalidInputError("selections is empty: give at least one.")
     subject = _subject(dict(selections), X, y, source, class_names, projection, ids)
-    yardsticks = Yardsticks(
-        subject.rows, subject.classes, reference=reference, per_class=subject.per_class(), seed=subject.seed
-    )
+    yardsticks = subject.yardsticks(reference)
     contents = subject.fetch([])
     write_page(
         target,
         "comparison.html.j2",
         {
             **subject.map_facts(contents),
-            **comparison_facts(subject.selections, yardsticks, measured, caption),
+            **comparison_facts(subject.selections, yardsticks, subject.classes, measured, caption),
             "title": f"{len(selections)} methods side by side",
             "notes": subject.notes,
             "written": datetime.now().strftime("%Y-%m-%d %H:%M"),

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from gmmatch.metrics import Figures, Yardsticks, imbalance
 from gmmatch.report.charts import Chart, Series, line_chart
-from gmmatch.report.residuals import residual_path
-from gmmatch.report.yardsticks import Figures, Path, Yardsticks
+from gmmatch.report.classes import Classes
+from gmmatch.report.residuals import growing_steps, residual_path
+from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
+from gmmatch.types import Indices, Mask, Vector
 
 _MOST_CLASS_CURVES = 60
+# MMD takes as many rows per class as keep its cost the same however many classes there are.
+_MMD_ROWS = 1_500
+_MOST_MMD_ROWS = 20_000
+_COVERED_ROWS = 2_500
+_DRAWS = 5
+_DRAWN_ELEMENTS = 1 << 27
+_STEPS = 48
 
 MEANINGS = {
     "moment_error": ("Moment error", "distance from the mean of the picks to the mean of the rows"),
@@ -85,17 +95,50 @@ class Quality:
     notes: list[str]
 
 
-def quality_of(selection: Selection, yardsticks: Yardsticks) -> Quality:
-    """Measure a selection and as many random subsets as the yardsticks draw."""
-    orders = yardsticks.random_orders(selection)
-    mine = yardsticks.measure(selection.order)
-    theirs = [yardsticks.measure(order) for order in orders]
-    charts = [
-        residual_chart(selection),
-        _moment_chart(yardsticks.path(selection.order), [yardsticks.path(order) for order in orders]),
-    ]
+def yardsticks_for(rows: Rows, classes: Classes | None, reference: Mask | None, seed: int) -> Yardsticks:
+    """Return what measures selections for a page: on samples that take seconds, not minutes."""
+    n_classes = 1 if classes is None else len(classes)
+    return Yardsticks(
+        rows,
+        None if classes is None else classes.of_row,
+        reference=reference,
+        sampled_rows=min(_MOST_MMD_ROWS, int(_MMD_ROWS * np.sqrt(n_classes))),
+        covered_rows=_COVERED_ROWS,
+        seed=seed,
+    )
+
+
+def random_orders(selection: Selection, yardsticks: Yardsticks) -> list[Indices]:
+    """Draw random picks, as many of each class as the selection has, and in the same sequence of classes."""
+    random = np.random.default_rng([yardsticks.seed, 1])
+    cost = selection.k * yardsticks.rows.n_features
+    classes = yardsticks.class_of_row[selection.order]
+    by_class = np.argsort(classes, kind="stable")
+    counts = np.bincount(classes, minlength=yardsticks.n_classes).tolist()
+    members = [np.flatnonzero(yardsticks.class_of_row == number) for number in range(yardsticks.n_classes)]
+    orders = []
+    for _ in range(_DRAWS if cost <= _DRAWN_ELEMENTS else 2):
+        drawn = [
+            random.choice(mine, count, replace=count > len(mine))
+            for mine, count in zip(members, counts, strict=True)
+        ]
+        order = np.empty(selection.k, dtype=np.int64)
+        order[by_class] = np.concatenate(drawn)
+        orders.append(order)
+    return orders
+
+
+def quality_of(selection: Selection, yardsticks: Yardsticks, classes: Classes) -> Quality:
+    """Measure a selection and a few random subsets of its size."""
+    orders = random_orders(selection, yardsticks)
+    measures = _measures(yardsticks.measure(selection.order), [yardsticks.measure(order) for order in orders])
+    if len(classes) > 1:
+        # The random subsets have the selection's own counts, so that there is nothing to compare.
+        value = imbalance(classes.of_row, selection.order)
+        measures.append(Measure("imbalance", *MEANINGS["imbalance"], value, np.nan, np.nan, np.nan))
+    charts = [residual_chart(selection), _moment_chart(selection, orders, yardsticks)]
     return Quality(
-        measures=_measures(mine, theirs, classes=len(yardsticks.classes) > 1),
+        measures=measures,
         draws=len(orders),
         charts=[chart for chart in charts if chart is not None],
         notes=notes_about(yardsticks, bool(selection.screening)),
@@ -109,28 +152,22 @@ def notes_about(yardsticks: Yardsticks, screened: bool) -> list[str]:
         f"The picks are compared with {what} ({yardsticks.n_reference:,}). Where part of them is corrupt, a "
         "robust method keeps away from their mean on purpose."
     ]
-    if yardsticks.n_groups > 1:
+    if yardsticks.n_classes > 1:
         said.append(
-            f"Moment error and MMD are taken in each of the {yardsticks.n_groups:,} classes and averaged."
+            f"Moment error and MMD are taken in each of the {yardsticks.n_classes:,} classes and averaged."
         )
-    if yardsticks.sampled < yardsticks.n_reference:
-        said.append(f"MMD is that of a random sample of {yardsticks.sampled:,} rows.")
-    if yardsticks.covered < yardsticks.n_reference:
-        said.append(f"Coverage is that of a random sample of {yardsticks.covered:,} rows.")
+    for what, rows in (("MMD", yardsticks.sampled), ("Coverage", yardsticks.covered)):
+        if len(rows) < yardsticks.n_reference:
+            said.append(f"{what} is that of a random sample of {len(rows):,} rows.")
     return said
 
 
-def _measures(mine: Figures, theirs: list[Figures], *, classes: bool) -> list[Measure]:
+def _measures(mine: Figures, theirs: list[Figures]) -> list[Measure]:
     lines = []
-    for key, (name, meaning) in MEANINGS.items():
+    for key, value in asdict(mine).items():
         drawn = np.array([getattr(one, key) for one in theirs])
-        if key == "imbalance":
-            if not classes:
-                continue
-            # The random subsets have the selection's own counts, so that there is nothing to compare.
-            drawn = np.array([np.nan])
         spread = (float(drawn.mean()), float(drawn.min()), float(drawn.max()))
-        lines.append(Measure(key, name, meaning, getattr(mine, key), *spread))
+        lines.append(Measure(key, *MEANINGS[key], value, *spread))
     return lines
 
 
@@ -149,14 +186,22 @@ def residual_chart(selection: Selection) -> Chart | None:
     )
 
 
-def _moment_chart(mine: Path, theirs: list[Path]) -> Chart | None:
-    errors = np.array([one.error for one in theirs])
-    drawn = Series(
-        "random subsets", "muted", mine.k, errors.mean(axis=0), errors.min(axis=0), errors.max(axis=0)
-    )
+def moment_errors(order: Indices, yardsticks: Yardsticks) -> tuple[Indices, Vector]:
+    """Return some numbers of picks, the last of them all, and the moment error after as many."""
+    steps = growing_steps(len(order), _STEPS)
+    return steps, yardsticks.moment_errors(order, steps)
+
+
+def _moment_chart(selection: Selection, orders: list[Indices], yardsticks: Yardsticks) -> Chart | None:
+    k, mine = moment_errors(selection.order, yardsticks)
+    theirs = np.array([moment_errors(order, yardsticks)[1] for order in orders])
+    low, high = theirs.min(axis=0), theirs.max(axis=0)
     return line_chart(
         "Moment error against k",
         "picks (k)",
         "distance from the mean of rows to the mean of picks",
-        [drawn, Series("this selection", "kept", mine.k, mine.error)],
+        [
+            Series("random subsets", "muted", k, theirs.mean(axis=0), low, high),
+            Series("this selection", "kept", k, mine),
+        ],
     )

@@ -19,7 +19,12 @@ _LARGEST = 1e150
 
 
 def check_rows(X: Any, *, name: str = "X", finite: bool = True) -> Rows:
-    """Return ``X`` as rows, after checking its shape and that every number is finite."""
+    """Return ``X`` as rows, after checking its shape and that every number is finite.
+
+    Rows come from a check already and are returned as they are.
+    """
+    if isinstance(X, Rows):
+        return X
     rows = as_rows(X, name=name)
     if finite:
         check_finite(rows, name)

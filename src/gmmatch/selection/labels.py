@@ -84,7 +84,7 @@ def group_rows(
         raise InvalidInputError(f"unlabeled={unlabeled!r}: give 'drop' or 'group'.")
     if y is None or per_class is None:
         return [Group(None, np.arange(n, dtype=np.int64))]
-    codes, values = _distinct_values(y)
+    codes, values = distinct_values(y)
     if len(codes) != n:
         raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row.")
     if n == 0:
@@ -178,7 +178,7 @@ def plain_label(value: Any) -> Label:
     )
 
 
-def _distinct_values(y: Any) -> tuple[Indices, list[Any]]:
+def distinct_values(y: Any) -> tuple[Indices, list[Any]]:
     """Codes, one per row, into the list of distinct values of y."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise InvalidTypeError(f"y has type {type(y).__name__}: give a list or an array, one label per row.")

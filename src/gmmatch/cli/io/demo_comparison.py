@@ -143,19 +143,14 @@ def measure(digits: NoisyDigits, picks: Indices) -> Figures:
     """
     from sklearn.linear_model import LogisticRegression
 
-    from gmmatch import metrics
+    from gmmatch.metrics import Yardsticks, contamination
 
-    errors, discrepancies = [], []
-    for digit in digits.classes:
-        mine = digits.images[picks[digits.labels[picks] == digit]]
-        clean = digits.images[(digits.labels == digit) & ~digits.wrong]
-        errors.append(metrics.moment_error(mine, clean))
-        discrepancies.append(metrics.mmd(mine, clean))
+    found = Yardsticks(digits.images, digits.labels, reference=~digits.wrong).measure(picks)
     model = LogisticRegression(max_iter=2000).fit(digits.images[picks], digits.labels[picks])
     return Figures(
-        contamination=metrics.contamination(picks, digits.wrong),
-        moment_error=float(np.mean(errors)),
-        mmd=float(np.mean(discrepancies)),
+        contamination=contamination(picks, digits.wrong),
+        moment_error=found.moment_error,
+        mmd=found.mmd,
         accuracy=float(model.score(digits.test_images, digits.test_labels)),
     )
 
