@@ -10,7 +10,7 @@ collect_ignore_glob = (
     []
     if find_spec("triton")
     else [
-        "src/gmmatch/backends/cuda/*_kernels.py",
+        "src/gmmatch/backends/cuda/*_triton.py",
         "paper/src/gmmatch_paper/training/networks/norm_kernels.py",
     ]
 )

@@ -11,8 +11,8 @@ from benchmarks.report import Ratio, Report
 from benchmarks.timing import side_by_side
 from gmmatch.matching import cost
 from gmmatch.matching.cost import choose_strategy, working_memory
-from gmmatch.matching.direct import Codes
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
+from gmmatch.matching.strategies import Codes
 from gmmatch.rows.parallel import available_cores
 from gmmatch.rows.rows import Rows
 

@@ -13,7 +13,7 @@ from benchmarks import data
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
 from gmmatch.matching.cost import choose_strategy, working_memory
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
 from gmmatch.rows.parallel import available_cores
 from gmmatch.rows.rows import Rows
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from gmmatch import RBF, Laplacian, Linear, Polynomial
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.engine import match
-from gmmatch.matching.in_kernel import match_in_kernel
-from gmmatch.matching.kernel_rows import ComputedRows, StoredGram
+from gmmatch.matching.in_kernel import ComputedRows, StoredGram, match_in_kernel
+from gmmatch.matching.match import match
 from gmmatch.rows.rows import as_rows
 
 KERNELS = [Linear(), Polynomial(3), RBF(1.3), Laplacian(2.0)]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
 from gmmatch.rows.rows import Rows
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.backends.cuda.tensor_source import TensorSource
+from gmmatch.backends.cuda.blocks import TensorSource
 from gmmatch.selectors import _robust
 
 torch = pytest.importorskip("torch")

@@ -83,7 +83,7 @@ def test_many_rows_are_looked_at_in_samples(monkeypatch):
 
 def test_a_greedy_matching_of_the_target_zero_prefers_long_vectors():
     """Why there are swaps: the matching's sum is longer than that of random rows, and swaps make it short."""
-    from gmmatch.matching.engine import match
+    from gmmatch.matching.match import match
     from gmmatch.rows.rows import Rows
 
     random = np.random.default_rng(0)

@@ -170,7 +170,7 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
         X = X.row_source()
         return Rows(X, bfloat16=X.bfloat16)
     if type(X).__module__.split(".")[0] == "torch" and getattr(X, "is_cuda", False) and X.ndim == 2:
-        from gmmatch.backends.cuda.tensor_source import TensorSource
+        from gmmatch.backends.cuda.blocks import TensorSource
 
         return as_rows(TensorSource(X.detach()), name=name)
     array, bfloat16 = _as_array(X, name)

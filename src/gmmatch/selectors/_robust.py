@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.backends.cuda.blocks import TensorSource
 from gmmatch.backends.cuda.features import match_on_device
-from gmmatch.backends.cuda.tensor_source import TensorSource
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.kernels.kernels import RBF
 from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import working_memory
-from gmmatch.matching.engine import match
-from gmmatch.matching.in_kernel import match_in_kernel
-from gmmatch.matching.kernel_rows import ComputedRows
+from gmmatch.matching.in_kernel import ComputedRows, match_in_kernel
+from gmmatch.matching.match import match
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs

@@ -12,8 +12,7 @@ from gmmatch.kernels.feature_maps import FourierFeatures, NystroemFeatures
 from gmmatch.kernels.kernels import Kernel, resolve_kernel
 from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import GRAM_LIMIT
-from gmmatch.matching.in_kernel import match_in_kernel
-from gmmatch.matching.kernel_rows import ComputedRows, KernelRows, StoredGram
+from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask

@@ -10,7 +10,7 @@ import numpy as np
 from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
 from gmmatch.kernels.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
 from gmmatch.targets import Moment, Target, resolve_target

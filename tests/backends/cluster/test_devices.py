@@ -10,9 +10,8 @@ import pytest
 
 from gmmatch.backends.cluster import LocalEngine, select_on
 from gmmatch.backends.cluster.compute import Compiled, compute_for
-from gmmatch.backends.cluster.local import LocalPlacement
 from gmmatch.backends.cluster.pieces import Piece
-from gmmatch.backends.cluster.placement import Died
+from gmmatch.backends.cluster.placement import Died, LocalPlacement
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError
 

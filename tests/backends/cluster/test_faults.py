@@ -14,8 +14,7 @@ from gmmatch.backends.cluster import (
     open_shards,
     select_on,
 )
-from gmmatch.backends.cluster.local import LocalPlacement
-from gmmatch.backends.cluster.placement import Died
+from gmmatch.backends.cluster.placement import Died, LocalPlacement
 
 
 class MortalPlacement(LocalPlacement):

@@ -15,7 +15,7 @@ import pytest
 from gmmatch import Selection
 from gmmatch.embeddings import StoreWriter
 
-from ..docs.blocks import blocks_of
+from ...docs.blocks import blocks_of
 
 pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.backends.cuda.blocks import TensorRows
-from gmmatch.backends.cuda.tensor_source import TensorSource
+from gmmatch.backends.cuda.blocks import TensorRows, TensorSource
 from gmmatch.median.passes import distances_to
 from gmmatch.rows.rows import Rows
 from gmmatch.screening import algebra

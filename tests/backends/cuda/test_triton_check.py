@@ -18,10 +18,10 @@ torch = pytest.importorskip("torch")
 
 import gmmatch as gm  # noqa: E402
 from gmmatch.backends.cuda import triton_check  # noqa: E402
+from gmmatch.backends.cuda.blocks import TensorSource  # noqa: E402
 from gmmatch.backends.cuda.groups import DeviceGroups  # noqa: E402
 from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks  # noqa: E402
 from gmmatch.backends.cuda.medians import uses_triton  # noqa: E402
-from gmmatch.backends.cuda.tensor_source import TensorSource  # noqa: E402
 from gmmatch.backends.cuda.triton_check import TritonWarning, triton_works  # noqa: E402
 from gmmatch.errors import InvalidInputError  # noqa: E402
 from gmmatch_paper.training.networks.fused_norm import FusedNorm, uses_kernels  # noqa: E402
@@ -106,7 +106,7 @@ def test_a_kernel_that_leaves_the_numbers_as_they_are_does_not_work(monkeypatch)
 
 def test_without_triton_the_warning_says_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "gmmatch.backends.cuda.probe_kernels", raising=False)
+    monkeypatch.delitem(sys.modules, "gmmatch.backends.cuda.picks_triton", raising=False)
     with pytest.warns(TritonWarning, match=r"ModuleNotFoundError.*install Triton"):
         assert not triton_works(CPU)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.matching.batches import partition, shares
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
 from gmmatch.median import geometric_median
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector

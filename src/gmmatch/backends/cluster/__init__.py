@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 # Loaded when they are first used: a worker needs few of them, and its start should not wait for the others.
 _WHERE = {
     "Engine": "placement",
-    "LocalEngine": "local",
+    "LocalEngine": "placement",
     "Placement": "placement",
     "RayEngine": "ray_engine",
     "Shards": "sources",
-    "UnreadableShardError": "errors",
-    "WorkerLostError": "errors",
+    "UnreadableShardError": "sources",
+    "WorkerLostError": "placement",
     "open_shards": "sources",
     "select_on": "selecting",
 }
@@ -35,12 +35,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gmmatch.backends.cluster.errors import UnreadableShardError, WorkerLostError
-    from gmmatch.backends.cluster.local import LocalEngine
-    from gmmatch.backends.cluster.placement import Engine, Placement
+    from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, WorkerLostError
     from gmmatch.backends.cluster.ray_engine import RayEngine
     from gmmatch.backends.cluster.selecting import select_on
-    from gmmatch.backends.cluster.sources import Shards, open_shards
+    from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 
 
 def __getattr__(name: str) -> Any:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.compute import PassPart, score_slack
-from gmmatch.backends.cluster.loops import scan_batches
+from gmmatch.backends.cluster.compute import PassPart, scan_batches, score_slack
 from gmmatch.backends.cluster.pieces import Piece, prepared
 from gmmatch.errors import MissingDependencyError
 from gmmatch.median import loops

@@ -1,17 +1,96 @@
-"""Workers that stand somewhere, are asked together, and are replaced when they die."""
+"""Workers that are asked together and replaced when they die; and the engine of this machine."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from gmmatch.backends.cluster.errors import WorkerLostError
+import numpy as np
+
+from gmmatch.backends.cluster.compute import check_device
+from gmmatch.backends.cluster.on_device import usable_gpus
 from gmmatch.backends.cluster.pieces import WorkerSpec
-from gmmatch.backends.cluster.traffic import Traffic, payload_bytes
+from gmmatch.backends.cluster.worker import ShardWorker
+from gmmatch.errors import GMMatchError
+from gmmatch.rows.parallel import resolve_jobs
+
+
+def payload_bytes(value: Any) -> int:
+    """Return the bytes of the numbers and texts in a value, without what it takes to pack them.
+
+    Examples
+    --------
+    >>> payload_bytes((np.zeros((2, 3)), True, ["ab"]))
+    58
+    """
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, (tuple, list)):
+        return sum(payload_bytes(item) for item in value)
+    if isinstance(value, str):
+        return len(value.encode())
+    return 0 if value is None else 8
+
+
+@dataclass
+class MethodTraffic:
+    """Bytes of one kind of call: to all workers, back from them, and the most that one message had."""
+
+    calls: int = 0
+    sent: int = 0
+    received: int = 0
+    largest_sent: int = 0
+    largest_received: int = 0
+
+
+@dataclass
+class Traffic:
+    """Bytes moved, by the kind of call.
+
+    Examples
+    --------
+    >>> traffic = Traffic()
+    >>> traffic.count("evaluate", sent=100, received=80)
+    >>> traffic.sent, traffic.received
+    (100, 80)
+    """
+
+    methods: dict[str, MethodTraffic] = field(default_factory=dict)
+
+    def count(self, method: str, *, sent: int, received: int) -> None:
+        """Add one worker's call."""
+        found = self.methods.setdefault(method, MethodTraffic())
+        found.calls += 1
+        found.sent += sent
+        found.received += received
+        found.largest_sent = max(found.largest_sent, sent)
+        found.largest_received = max(found.largest_received, received)
+
+    @property
+    def sent(self) -> int:
+        """Bytes to the workers."""
+        return sum(method.sent for method in self.methods.values())
+
+    @property
+    def received(self) -> int:
+        """Bytes from the workers."""
+        return sum(method.received for method in self.methods.values())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the totals, and those of each kind of call, in what JSON can hold."""
+        by_method = {name: asdict(found) for name, found in self.methods.items()}
+        return {"sent": self.sent, "received": self.received, "by_call": by_method}
+
 
 # A worker that dies so often in one call will die again.
 _MOST_REPLACEMENTS = 5
+
+
+class WorkerLostError(GMMatchError, RuntimeError):
+    """A worker died and could not be replaced."""
 
 
 class Engine(Protocol):
@@ -153,3 +232,69 @@ class Placement(ABC):
                 return
             except Died as again:
                 death = again
+
+
+class LocalEngine:
+    """Run workers as threads of this process.
+
+    The compiled loops do not hold Python's lock, so threads are all that is needed.
+
+    Parameters
+    ----------
+    workers : int
+        How many; -1 for one per core, or per GPU if they compute there. The picks do not depend on it.
+    device : "cpu", "cuda" or "auto"
+        Where they compute: on this machine's cores, on its GPUs (through torch, with as many rows there as fit), or
+        on GPUs if there are any.
+
+    Examples
+    --------
+    >>> LocalEngine(workers=2).workers
+    2
+    """
+
+    name = "local"
+
+    def __init__(self, workers: int = -1, device: str = "cpu") -> None:
+        gpus = usable_gpus()[0] if check_device(device) != "cpu" else 0
+        self.workers = gpus if gpus and workers == -1 else resolve_jobs(workers)
+        self.device = device
+
+    def place(self, specs: Sequence[WorkerSpec]) -> LocalPlacement:
+        """Make a worker of each spec."""
+        return LocalPlacement([replace(spec, device=self.device) for spec in specs])
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is left to end."""
+
+
+class LocalPlacement(Placement):
+    """Workers of this process, a thread for each."""
+
+    def __init__(self, specs: Sequence[WorkerSpec]) -> None:
+        super().__init__(specs)
+        self.objects = [self.made(spec) for spec in self.specs]
+        self._pool = ThreadPoolExecutor(max(1, len(self.specs)), thread_name_prefix="gmmatch-worker")
+
+    def start(self, number: int) -> None:
+        """Make a worker again, without what it knew."""
+        self.objects[number] = self.made(self.specs[number])
+
+    def made(self, spec: WorkerSpec) -> ShardWorker:
+        """Return the worker of a spec."""
+        return ShardWorker(spec)
+
+    def ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Future[Any]:
+        """Begin a call."""
+        return self._pool.submit(getattr(self.objects[number], method), *arguments)
+
+    def wait(self, number: int, pending: Future[Any]) -> Any:
+        """Return a call's result."""
+        return pending.result()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

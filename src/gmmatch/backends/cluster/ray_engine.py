@@ -11,10 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from gmmatch.backends.cluster.compute import check_device
-from gmmatch.backends.cluster.errors import WorkerLostError
 from gmmatch.backends.cluster.pieces import WorkerSpec
-from gmmatch.backends.cluster.placement import Died, Placement
-from gmmatch.backends.cluster.traffic import payload_bytes
+from gmmatch.backends.cluster.placement import Died, Placement, WorkerLostError, payload_bytes
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.batching import batch_counts
-from gmmatch.backends.cluster.errors import UnreadableShardError
 from gmmatch.backends.cluster.layout import assign_pieces, piece_bounds, piece_count
 from gmmatch.backends.cluster.pieces import WorkerSpec
-from gmmatch.backends.cluster.sources import Shards
+from gmmatch.backends.cluster.sources import Shards, UnreadableShardError
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.selection.budget import PerClass, quotas

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.backends.cluster.errors import UnreadableShardError
 from gmmatch.backends.cluster.medians import Cluster, Progress, class_means, class_medians, class_spreads
 from gmmatch.backends.cluster.picking import pick_classes
 from gmmatch.backends.cluster.placement import Engine, Placement
@@ -19,7 +18,7 @@ from gmmatch.backends.cluster.requests import (
     make_specs,
     rows_of,
 )
-from gmmatch.backends.cluster.sources import Shards, open_shards
+from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 from gmmatch.errors import ConvergenceWarning, FarRowWarning, NotFiniteError
 from gmmatch.matching.walk import Picks
 from gmmatch.selection.groups import SelectedGroup, interleave

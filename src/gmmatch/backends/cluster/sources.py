@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.errors import UnreadableShardError
 from gmmatch.embeddings.manifest import MANIFEST_NAME, load_manifest
 from gmmatch.embeddings.row_tables import as_array, read_table
 from gmmatch.embeddings.store import Store
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
     from gmmatch.embeddings.row_tables import RowTable
     from gmmatch.types import Indices
+
+
+class UnreadableShardError(InvalidInputError):
+    """A file of rows cannot be read; the message names it."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def features_on_device(features: FourierFeatures, rows: Rows) -> Any:
     Examples
     --------
     >>> import torch
-    >>> from gmmatch.backends.cuda.tensor_source import TensorSource
+    >>> from gmmatch.backends.cuda.blocks import TensorSource
     >>> from gmmatch.kernels.kernels import RBF
     >>> rows = np.array([[0.0], [1.0]])
     >>> features = FourierFeatures(RBF(1.0), 100).fit(rows)

@@ -68,7 +68,7 @@ def grouped_kernel_picks(
     import torch
 
     _check(groups, kernels)
-    from gmmatch.backends.cuda import kernel_space_kernels, pick_kernels  # which need Triton
+    from gmmatch.backends.cuda import medians_triton, picks_triton  # which need Triton
 
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     device, n, count = groups.data.device, len(groups.rows), len(groups)
@@ -89,13 +89,13 @@ def grouped_kernel_picks(
         gram, gram_offsets = gram_of_slab(groups, slab, None, kernels)
         block = max(64, 1 << (int(groups.sizes[slab].max()) - 1).bit_length())
         programs, first = (int(slab[-1] - slab[0]) + 1,), int(slab[0])
-        kernel_space_kernels.kernel_targets[programs](
+        medians_triton.kernel_targets[programs](
             gram, gram_offsets, groups.offsets_on_device, w, coefficients, products, scratch, target_norms,
             gaps, passes, first, max(eps, 1e-6), max_iter, MEDIAN=median, ROWS=max(1, 8192 // block),
             BLOCK=block, num_warps=8,
         )  # fmt: skip
         starts = products if start == "target" else torch.zeros_like(products)
-        pick_kernels.pick_groups[programs](
+        picks_triton.pick_groups[programs](
             groups.data, groups.rows, groups.offsets_on_device, gram, gram_offsets, starts, products, nothing,
             free, nothing, nothing, target_norms, groups.to_device(quotas), groups.to_device(offsets), order,
             residuals, rescored, first, 2.0**-18, groups.n_features, groups.data.stride(0),

@@ -1,4 +1,7 @@
-"""The geometric medians of many groups of rows at once, on the device that holds them."""
+"""The geometric medians of many groups of rows at once, on the device that holds them.
+
+Where Triton works, all groups share its launches; elsewhere plain torch operations evaluate points, group by group.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ import numpy as np
 
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.triton_check import triton_works
+from gmmatch.median.acceleration import AndersonMixer
+from gmmatch.median.passes import Evaluation, rounding_of_pull
+from gmmatch.types import Vector
 
 # Rows per program: enough to keep partial sums small beside the data, few enough to balance.
 ROWS_PER_TILE = 320
@@ -70,7 +76,6 @@ def grouped_medians(
     """
     if uses_triton(groups.data, triton):
         return _by_triton(groups, weights, eps, max_iter, accelerate)
-    from gmmatch.backends.cuda.torch_fallback import medians_by_torch
 
     return medians_by_torch(groups, weights, eps, max_iter)
 
@@ -107,7 +112,7 @@ def _by_triton(
 ) -> GroupedMedians:
     import torch
 
-    from gmmatch.backends.cuda import median_kernels as kernels
+    from gmmatch.backends.cuda import medians_triton
 
     count, s, device = len(groups), groups.n_features, groups.data.device
     block_rows, columns, warps = tile_shape(s)
@@ -118,7 +123,7 @@ def _by_triton(
         return torch.zeros(shape, dtype=dtype, device=device)
 
     points, best, plain, last, step = (new(count, s) for _ in range(5))
-    pulls, sums = new(tiles.count, s), new(tiles.count, kernels.N_SUMS)
+    pulls, sums = new(tiles.count, s), new(tiles.count, medians_triton.N_SUMS)
     best_objective, gaps, objectives = (new(count) for _ in range(3))
     accelerated, state = new(count, dtype=torch.int32), new(count, dtype=torch.int32)
     passes = new(count, dtype=torch.int64)
@@ -126,18 +131,18 @@ def _by_triton(
     sizes = groups.to_device(groups.sizes.astype(np.float64))
     total = sizes if weights is None else new(count).index_add_(0, groups.group_of_row, weights)
     running = new(max_iter + _PASSES_PER_LOOK, dtype=torch.int32)
-    kernels.sample_means[(count,)](
+    medians_triton.sample_means[(count,)](
         groups.data, groups.rows, groups.offsets_on_device, points, s, stride, SAMPLE=_SAMPLE, COLUMNS=columns
     )
     done = 0
     while done < max_iter:
         for _ in range(min(_PASSES_PER_LOOK, max_iter - done)):
-            kernels.weiszfeld_pass[(tiles.count,)](
+            medians_triton.weiszfeld_pass[(tiles.count,)](
                 groups.data, groups.rows, distances if weights is None else weights, tiles.table, points,
                 state, pulls, sums, distances, s, stride,
                 BLOCK_ROWS=block_rows, COLUMNS=columns, WEIGHTED=weights is not None, num_warps=warps,
             )  # fmt: skip
-            kernels.group_step[(count,)](
+            medians_triton.group_step[(count,)](
                 groups.data, groups.rows, tiles.first, pulls, sums, total, sizes, points, best, plain, last,
                 step, best_objective, accelerated, state, gaps, objectives, passes, running[done:], eps, s,
                 stride, ACCELERATE=accelerate, COLUMNS=columns, num_warps=4,
@@ -146,3 +151,105 @@ def _by_triton(
         if int(running[done - 1]) == 0:
             break
     return GroupedMedians(best, gaps, objectives, passes, gaps <= eps, distances)
+
+
+# Rows converted to float64 at a time.
+_BLOCK_ELEMENTS = 1 << 24
+
+
+def medians_by_torch(groups: DeviceGroups, weights: Any, eps: float, max_iter: int) -> GroupedMedians:
+    """Return the medians of all groups, one after another."""
+    import torch
+
+    device = groups.data.device
+    count, s = len(groups), groups.n_features
+    points = torch.zeros((count, s), dtype=torch.float64, device=device)
+    figures = np.zeros((count, 3))
+    distances = torch.zeros(len(groups.rows), dtype=torch.float64, device=device)
+    for group in range(count):
+        start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
+        problem = _Group(groups, start, stop, weights)
+        best, passes = _solve(problem, eps, max_iter)
+        points[group] = torch.from_numpy(best.point).to(device)
+        distances[start:stop] = torch.from_numpy(best.distances).to(device)
+        figures[group] = best.gap, best.objective, passes
+    gaps, objectives, iterations = (torch.from_numpy(figures[:, j].copy()).to(device) for j in range(3))
+    return GroupedMedians(points, gaps, objectives, iterations.to(torch.int64), gaps <= eps, distances)
+
+
+def _solve(problem: _Group, eps: float, max_iter: int) -> tuple[Evaluation, int]:
+    best = problem.at(problem.mean())
+    mixer, passes = AndersonMixer(6), 1
+    while best.gap > eps and passes < max_iter:
+        nearest = problem.row(best.nearest_row) if best.nearest_row >= 0 else best.point
+        if best.nearest_row >= 0 and best.nearest_distance * best.total_weight < 1e-9 * best.objective:
+            plain = nearest
+        else:
+            plain = best.proximal_point(nearest)
+        there = problem.at(mixer.propose(best.point, plain))
+        passes += 1
+        if there.objective > best.objective * (1.0 + 1e-14):
+            mixer.forget()
+            there = problem.at(plain)
+            passes += 1
+        if not np.any(there.point != best.point):
+            break
+        best = there
+    return best, passes
+
+
+class _Group:
+    """The rows of one group, read block by block in float64 on their device."""
+
+    def __init__(self, groups: DeviceGroups, start: int, stop: int, weights: Any) -> None:
+        import torch
+
+        self.data, self.rows = groups.data, groups.rows[start:stop]
+        ones = torch.ones(stop - start, dtype=torch.float64, device=self.data.device)
+        self.weights = ones if weights is None else weights[start:stop]
+        self.block = max(1, _BLOCK_ELEMENTS // groups.n_features)
+
+    def row(self, position: int) -> Vector:
+        values: Vector = self.data[self.rows[position]].double().cpu().numpy()
+        return values
+
+    def mean(self) -> Vector:
+        total = 0.0
+        for first in range(0, len(self.rows), self.block):
+            part = slice(first, first + self.block)
+            total = total + self.weights[part] @ self.data[self.rows[part]].double()
+        mean: Vector = (total / self.weights.sum()).cpu().numpy()
+        return mean
+
+    def at(self, point: Vector) -> Evaluation:
+        import torch
+
+        z = torch.from_numpy(point).to(self.data.device)
+        pull, parts = torch.zeros_like(z), []
+        for first in range(0, len(self.rows), self.block):
+            part = slice(first, first + self.block)
+            difference = self.data[self.rows[part]].double() - z
+            d = difference.norm(dim=1)
+            inverse = torch.where(d > 1e-150, self.weights[part] / d.clamp(min=1e-150), 0.0)
+            pull += inverse @ difference
+            parts.append((d, inverse))
+        d = torch.cat([part[0] for part in parts])
+        inverse = torch.cat([part[1] for part in parts])
+        away = torch.where((d > 1e-150) & (self.weights > 0), d, torch.inf)
+        nearest = int(away.argmin())
+        least = away[nearest]
+        found = bool(torch.isfinite(least))
+        copies = (away == least) & (self.data[self.rows] == self.data[self.rows[nearest]]).all(dim=1)
+        return Evaluation(
+            point=point,
+            pull=pull.cpu().numpy(),
+            inverse_distances=float(inverse.sum()),
+            objective=float(self.weights @ d),
+            coincident_weight=float(self.weights[d <= 1e-150].sum()),
+            nearest_row=nearest if found else -1,
+            nearest_distance=float(least),
+            nearest_weight=float(self.weights[copies].sum()) if found else 0.0,
+            total_weight=float(self.weights.sum()),
+            distances=d.cpu().numpy(),
+            rounding=rounding_of_pull(len(self.rows), self.data.shape[1]),
+        )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cuda.direct import pick_one_group
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.medians import ROWS_PER_TILE, tile_shape, uses_triton
 from gmmatch.errors import InvalidInputError
@@ -134,7 +133,7 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
     """Pick in all chosen groups, a slab of groups at a time, as many as fit the limit."""
     import torch
 
-    from gmmatch.backends.cuda import median_kernels, pick_kernels
+    from gmmatch.backends.cuda import picks_triton
 
     groups = job.groups
     members = np.flatnonzero(chosen & (job.quotas > 0))
@@ -148,7 +147,7 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
     tiles = groups.tiles(ROWS_PER_TILE)
     scores, gains, norms = torch.empty((3, len(groups.rows)), dtype=torch.float64, device=device)
     # With centred rows y = x − c, a pick changes ⟨θ, x⟩ by ⟨x, μ − c⟩ − ⟨y, y'⟩ and a constant.
-    median_kernels.row_products[(tiles.count,)](
+    picks_triton.row_products[(tiles.count,)](
         data, groups.rows, tiles.table, job.starts, job.targets - centers.double() if centered else job.targets,
         centers.double(), scores, gains, norms, s, stride,
         BLOCK_ROWS=block_rows, COLUMNS=columns, CENTERED=centered, num_warps=warps,
@@ -161,7 +160,7 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
         gram, gram_offsets = gram_of_slab(groups, slab, centers if centered else None)
         largest = int(groups.sizes[slab].max())
         block = max(64, 1 << (largest - 1).bit_length())
-        pick_kernels.pick_groups[(int(slab[-1] - slab[0]) + 1,)](
+        picks_triton.pick_groups[(int(slab[-1] - slab[0]) + 1,)](
             data, groups.rows, groups.offsets_on_device, gram, gram_offsets, scores, gains, norms, job.free,
             job.targets, job.starts, job.targets, quotas, order_offsets, job.order, job.residuals, rescored,
             int(slab[0]), entry_error, s, stride, REPLACEMENT=job.replacement, BLOCK=block, COLUMNS=columns,
@@ -181,7 +180,7 @@ def gram_of_slab(
     """
     import torch
 
-    from gmmatch.backends.cuda import pick_kernels
+    from gmmatch.backends.cuda import picks_triton
 
     data, device = groups.data, groups.data.device
     half = data.dtype in (torch.bfloat16, torch.float16)
@@ -190,18 +189,18 @@ def gram_of_slab(
         centers = data[groups.rows[groups.offsets_on_device[:-1]]].to(torch.float32)
         if kernels is not None and isinstance(kernels[0], Polynomial):
             centers = torch.zeros_like(centers)  # an inner product depends on the origin
-    kind, degree, shift = pick_kernels.LINEAR, 1, 0.0
+    kind, degree, shift = picks_triton.LINEAR, 1, 0.0
     inverse_squares = torch.zeros(1, dtype=torch.float32, device=device)
     if kernels is not None and isinstance(kernels[0], Polynomial):
-        kind, degree, shift = pick_kernels.POLYNOMIAL, kernels[0].degree, float(kernels[0].c)
+        kind, degree, shift = picks_triton.POLYNOMIAL, kernels[0].degree, float(kernels[0].c)
     elif kernels is not None:
-        kind = pick_kernels.GAUSSIAN
+        kind = picks_triton.GAUSSIAN
         scales = np.array([1.0 / kernel.scale**2 for kernel in kernels], dtype=np.float32)  # type: ignore[attr-defined]
         inverse_squares = groups.to_device(scales)
     table, begins, total = _gram_layout(slab, groups)
     gram = torch.empty(total, dtype=torch.float32, device=device)
     gram_offsets = groups.to_device(begins)
-    pick_kernels.gram_tiles[(len(table),)](
+    picks_triton.gram_tiles[(len(table),)](
         data, groups.rows, groups.offsets_on_device, groups.to_device(table), gram, gram_offsets,
         inverse_squares if half else centers, shift, inverse_squares, groups.n_features, data.stride(0),
         CENTERED=not half, KERNEL=kind, DEGREE=degree, BLOCK=_TILE,
@@ -244,3 +243,124 @@ def _gram_layout(slab: Indices, groups: DeviceGroups) -> tuple[NDArray[np.int64]
         part[:, :, 2] = upper_j * _TILE
         parts.append(part.reshape(-1, 3))
     return np.concatenate(parts), gram_offsets, int(begins[-1])
+
+
+# Rows per program; smaller groups are cut finer, so that every multiprocessor has several.
+_ROWS_PER_PROGRAM = 512
+_PROGRAMS_PER_PROCESSOR = 8
+_PICKS_PER_GRAPH = 16
+_BLOCK_ELEMENTS = 1 << 24
+
+
+def pick_one_group(
+    data: Any,
+    rows: Any,
+    part: slice,
+    free: Any,
+    target: Any,
+    start: Any,
+    order: Any,
+    residuals: Any,
+    replacement: bool,
+    fused: bool,
+) -> None:
+    """Fill ``order`` and ``residuals`` with the picks of the group at ``rows[part]``."""
+    if fused:
+        _by_triton(data, rows, part, free, target, start, order, residuals, replacement)
+    else:
+        _by_torch(data, rows, part, free, target, start, order, residuals, replacement)
+
+
+def _by_triton(
+    data: Any,
+    rows: Any,
+    part: slice,
+    free: Any,
+    target: Any,
+    start: Any,
+    order: Any,
+    residuals: Any,
+    replacement: bool,
+) -> None:
+    import torch
+
+    from gmmatch.backends.cuda import picks_triton
+    from gmmatch.backends.cuda.medians import column_block
+
+    s, size = int(data.shape[1]), part.stop - part.start
+    columns = column_block(s)
+    # Measured on an H200: two warps, and as many bytes of rows in a block for float32 as for bfloat16.
+    block_rows = max(1, (4096 if data.element_size() >= 4 else 1024) // columns)
+    processors = 1
+    if data.is_cuda:
+        processors = torch.cuda.get_device_properties(data.device).multi_processor_count
+    share = -(-size // (processors * _PROGRAMS_PER_PROCESSOR))
+    # A power of two, so that few sizes are ever compiled.
+    share = max(block_rows, min(_ROWS_PER_PROGRAM, 1 << (share - 1).bit_length()))
+    programs = -(-size // share)
+    scores = torch.empty(programs, dtype=torch.float64, device=data.device)
+    places = torch.empty(programs, dtype=torch.int64, device=data.device)
+    theta, drift = start.clone(), torch.zeros_like(start)
+    counter = torch.zeros(1, dtype=torch.int64, device=data.device)
+
+    def one_pick() -> None:
+        picks_triton.scan_rows[(programs,)](
+            data, rows, part.start, size, free, theta, scores, places, s, data.stride(0),
+            ROWS_PER_PROGRAM=share, BLOCK_ROWS=block_rows, COLUMNS=columns, num_warps=max(2, columns // 1024),
+        )  # fmt: skip
+        picks_triton.take_best[(1,)](
+            data, rows, part.start, free, scores, places, theta, drift, target, order, residuals, counter, s,
+            data.stride(0), programs, PROGRAMS=max(16, 1 << (programs - 1).bit_length()), COLUMNS=columns,
+            REPLACEMENT=replacement, num_warps=8,
+        )  # fmt: skip
+
+    left = len(order)
+    if left > 2 * _PICKS_PER_GRAPH and data.is_cuda:
+        one_pick()  # compiles, and is a pick like any other
+        left -= 1
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(_PICKS_PER_GRAPH):
+                one_pick()
+        while left >= _PICKS_PER_GRAPH:
+            graph.replay()
+            left -= _PICKS_PER_GRAPH
+    for _ in range(left):
+        one_pick()
+
+
+def _by_torch(
+    data: Any,
+    rows: Any,
+    part: slice,
+    free: Any,
+    target: Any,
+    start: Any,
+    order: Any,
+    residuals: Any,
+    replacement: bool,
+) -> None:
+    import torch
+
+    mine, unused = rows[part], free[part].bool()
+    theta, drift = start.clone(), torch.zeros_like(start)
+    block = max(1, _BLOCK_ELEMENTS // int(data.shape[1]))
+    whole = data[mine].double() if len(mine) <= block else None
+    for t in range(len(order)):
+        if whole is not None:
+            scores = (whole * theta).sum(dim=1)
+        else:
+            blocks = range(0, len(mine), block)
+            scores = torch.cat([(data[mine[b : b + block]].double() * theta).sum(dim=1) for b in blocks])
+        scores = torch.where(unused, scores, -torch.inf)
+        top = scores.max()
+        # argmax does not promise the first of equals on every device.
+        best = int(torch.nonzero(scores == top)[0])
+        order[t] = best
+        change = target - data[mine[best]].double()
+        theta, drift = theta + change, drift + change
+        residuals[t] = drift.norm() / (t + 1)
+        if not replacement:
+            unused[best] = False
+    if not replacement:
+        free[part] = unused.to(free.dtype)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmmatch.backends.cuda.blocks import TensorSource
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks
 from gmmatch.backends.cuda.medians import grouped_medians, uses_triton
 from gmmatch.backends.cuda.picks import MOST_ROWS_PER_PROGRAM, GroupedPicks, grouped_picks
-from gmmatch.backends.cuda.tensor_source import TensorSource
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.batches import partition, shares
 from gmmatch.matching.walk import Picks

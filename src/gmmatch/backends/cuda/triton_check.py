@@ -70,7 +70,7 @@ def _failure_on(device: Any) -> tuple[str, str] | None:
 def _double(numbers: Any) -> None:
     import torch
 
-    from gmmatch.backends.cuda.probe_kernels import double
+    from gmmatch.backends.cuda.picks_triton import double
 
     with torch.cuda.device_of(numbers):  # Triton launches on the current device
         double[(1,)](numbers, COUNT=len(numbers))

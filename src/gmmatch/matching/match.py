@@ -12,8 +12,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.batches import RUN_BYTES, automatic_batches, partition, shares
 from gmmatch.matching.cost import check_strategy, choose_strategy, working_memory
-from gmmatch.matching.direct import pick_directly
-from gmmatch.matching.gram import pick_by_gram
+from gmmatch.matching.strategies import pick_by_gram, pick_directly
 from gmmatch.matching.walk import Picks, Walk
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows

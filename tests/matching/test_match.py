@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.batches import partition, shares
 from gmmatch.matching.cost import choose_strategy
-from gmmatch.matching.direct import Codes
-from gmmatch.matching.engine import match
+from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
+from gmmatch.matching.strategies import Codes
 from gmmatch.rows.rows import Rows, as_rows
 
 STRATEGIES = ("direct", "coded", "gram")
@@ -79,7 +79,7 @@ def test_threads_and_chunks_do_not_change_the_picks(strategy, monkeypatch):
     target = rows.astype(np.float64).mean(axis=0)
     alone = match(as_rows(rows), target, 200, strategy=strategy, threads=1)
     monkeypatch.setattr("gmmatch.rows.rows.CHUNK_ELEMENTS", 1 << 10)
-    monkeypatch.setattr("gmmatch.matching.direct._THREADED_BYTES", 1)
+    monkeypatch.setattr("gmmatch.matching.strategies._THREADED_BYTES", 1)
     for threads in (2, 3):
         split = match(as_rows(rows), target, 200, strategy=strategy, threads=threads)
         assert split.order.tolist() == alone.order.tolist()

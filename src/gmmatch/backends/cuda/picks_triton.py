@@ -1,9 +1,17 @@
-"""Triton kernels of grouped matching: Gram tiles, all picks of a group in one program, one large group."""
+"""Triton functions of grouped matching: Gram tiles, all picks of a group in one program, one large group."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def double(numbers, COUNT: tl.constexpr):
+    """Double COUNT numbers, a power of two, in place."""
+    at = numbers + tl.arange(0, COUNT)
+    tl.store(at, 2.0 * tl.load(at))
+
 
 LINEAR, POLYNOMIAL, GAUSSIAN = 0, 1, 2
 
@@ -61,6 +69,36 @@ def gram_tiles(
     tl.store(out + i[:, None] * size + j[None, :], total, mask=keep)
     if first_i != first_j:
         tl.store(out + j[:, None] * size + i[None, :], tl.trans(total), mask=tl.trans(keep))
+
+
+@triton.jit
+def row_products(
+    data, rows, table, first_vectors, second_vectors, centers, first_products, second_products, norms,
+    n_features, stride, BLOCK_ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTERED: tl.constexpr,
+):  # fmt: skip
+    """⟨u, x⟩ and ⟨v, x⟩ for two vectors of the group, and ‖x − centre‖, of every row, in float64."""
+    tile = tl.program_id(0).to(tl.int64)
+    group = tl.load(table + 3 * tile)
+    start = tl.load(table + 3 * tile + 1)
+    stop = tl.load(table + 3 * tile + 2)
+    column = tl.arange(0, COLUMNS)
+    inside = column < n_features
+    u = tl.load(first_vectors + group * n_features + column, mask=inside, other=0.0)
+    v = tl.load(second_vectors + group * n_features + column, mask=inside, other=0.0)
+    center = tl.zeros([COLUMNS], dtype=tl.float64)
+    if CENTERED:
+        center = tl.load(centers + group * n_features + column, mask=inside, other=0.0)
+    for first in range(start, stop, BLOCK_ROWS):
+        position = first + tl.arange(0, BLOCK_ROWS)
+        valid = position < stop
+        row = tl.load(rows + position, mask=valid, other=0)
+        x = tl.load(
+            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
+        ).to(tl.float64)
+        tl.store(first_products + position, tl.sum(x * u[None, :], axis=1), mask=valid)
+        tl.store(second_products + position, tl.sum(x * v[None, :], axis=1), mask=valid)
+        x = tl.where(inside[None, :], x - center[None, :], 0.0)
+        tl.store(norms + position, tl.sqrt(tl.sum(x * x, axis=1)), mask=valid)
 
 
 @triton.jit
