@@ -21,7 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gmmatch.embeddings import StoreWriter, open_store, storage
+from gmmatch import files
+from gmmatch.embeddings import StoreWriter, open_store
 
 # Here, once, instead of in every child: PyArrow imports pandas where it finds it.
 with contextlib.suppress(ImportError):
@@ -98,7 +99,7 @@ class KilledAt:
             def hexdigest(self):
                 return self.inner.hexdigest()
 
-        storage.hashlib = type("hashlib", (), {"sha256": Digest})
+        files.hashlib = type("hashlib", (), {"sha256": Digest})
 
 
 def in_child(work, *args):

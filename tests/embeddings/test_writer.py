@@ -17,10 +17,9 @@ from gmmatch.embeddings import (
     StoreLockedError,
     StoreWriteError,
     StoreWriter,
+    beginning,
     delete_store,
-    locking,
     open_store,
-    storage,
 )
 from gmmatch.errors import GMMatchError, InvalidInputError
 
@@ -281,19 +280,11 @@ class TestOneWriter:
             original(descriptor, operation)
 
         monkeypatch.setattr(fcntl, "flock", late)
-        lock = locking.WriterLock(tmp_path / "x.emb")
+        lock = beginning.WriterLock(tmp_path / "x.emb")
         assert len(calls) == 2
         with pytest.raises(StoreLockedError):
-            locking.WriterLock(tmp_path / "x.emb")
+            beginning.WriterLock(tmp_path / "x.emb")
         lock.release()
-
-    def test_where_the_system_has_no_locks_the_file_counts(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(locking, "fcntl", None)
-        refused = pytest.raises(StoreLockedError, match=r"If it is dead, delete .*writer\.lock")
-        with writer(tmp_path / "x.emb"), refused:
-            writer(tmp_path / "x.emb")
-        with writer(tmp_path / "x.emb"):
-            pass
 
 
 class TestFullDisk:
@@ -370,7 +361,7 @@ class TestFullDisk:
         def refuse(*args, **options):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(storage.Path, "mkdir", refuse)
+        monkeypatch.setattr(beginning.Path, "mkdir", refuse)
         with pytest.raises(
             StoreWriteError, match=r"x\.emb could not be written: Permission denied\. .*put that right"
         ):

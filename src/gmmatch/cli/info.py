@@ -201,10 +201,8 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
 def _count_labels(store: Any) -> list[dict[str, Any]]:
     from collections import Counter
 
-    from gmmatch.cli.io.stores import store_tables
-
     counts: Counter[Any] = Counter()
-    for _, _, table in store_tables(store):
+    for _, table in store.tables():
         counts.update(table.labels or [])
     return [{"label": label, "n_rows": count} for label, count in counts.most_common()]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.dynamics.running_mean import RunningMean
-from gmmatch.embeddings.storage import write_file
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.files import write_file
 from gmmatch.scores.forgetting import ForgettingCounter
 from gmmatch.scores.grand import last_layer_grand
 from gmmatch.scores.logits import as_logits, errors, is_right, is_tensor, lengths, margins

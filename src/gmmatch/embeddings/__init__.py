@@ -3,9 +3,8 @@
 :class:`StoreWriter` writes one and can be killed at any moment; :func:`open_store` reads it.
 """
 
-from gmmatch.embeddings.locking import StoreLockedError
+from gmmatch.embeddings.beginning import StoreLockedError, StoreWriteError
 from gmmatch.embeddings.sharded_array import ShardedArray
-from gmmatch.embeddings.storage import StoreWriteError
 from gmmatch.embeddings.store import Store, delete_store, open_store
 from gmmatch.embeddings.writer import StoreWriter
 

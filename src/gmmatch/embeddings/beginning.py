@@ -1,14 +1,23 @@
-"""Beginning to write: a new folder, or a store that an earlier writer left."""
+"""Beginning to write a store: one writer at a time, in a new folder or where an earlier writer stopped."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from gmmatch.embeddings.locking import LOCK_NAME
+from filelock import FileLock, Timeout
+
 from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest, check_files, is_shard_file, load_manifest
-from gmmatch.embeddings.storage import explained, is_leftover
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.files import is_leftover
+
+LOCK_NAME = "writer.lock"
 
 _EXPLANATIONS = {
     "encoder": "another encoder made it",
@@ -18,6 +27,92 @@ _EXPLANATIONS = {
     "rows_per_shard": "it has shards of another size",
     "source_fingerprint": "it was made from other data, or its source has changed since",
 }
+
+
+class StoreLockedError(GMMatchError, RuntimeError):
+    """Another writer is at work on the store."""
+
+
+class StoreWriteError(GMMatchError, OSError):
+    """A store could not be written (a full disk, missing rights); what was complete before is safe."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class WriterLock:
+    """The right to write to a folder, held until :meth:`release` or the end of the process, however it dies.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock = WriterLock(Path(folder))
+    ...     try:
+    ...         WriterLock(Path(folder))
+    ...     except StoreLockedError:
+    ...         print("refused")
+    ...     lock.release()
+    refused
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOCK_NAME
+        self._process = os.getpid()
+        self._lock = FileLock(self.path, thread_local=False)
+        try:
+            # Not a single try: a holder that ends meanwhile deletes the file that was opened.
+            self._lock.acquire(timeout=0.1, poll_interval=0.02)
+        except Timeout:
+            holder = "another process"
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                known = json.loads(self.path.read_bytes())
+                holder = f"process {known['pid']} on {known['host']}"
+            raise StoreLockedError(
+                f"{folder} is being written by {holder}: wait for it to end, or choose another folder."
+            ) from None
+        with contextlib.suppress(OSError):  # who holds it is a courtesy, and the disk may be full
+            self.path.write_text(json.dumps({"pid": self._process, "host": socket.gethostname()}))
+
+    @property
+    def held(self) -> bool:
+        """Whether this process still holds the lock; a forked child never does."""
+        return self._process == os.getpid() and self._lock.is_locked
+
+    def release(self) -> None:
+        """Delete the lock file and give the lock up; harmless if that was done already."""
+        if self.held:
+            # Deleted while still locked: a file that nobody holds is never in the way.
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+            self._lock.release()
+
+
+@contextlib.contextmanager
+def explained(path: Path, n_safe: int) -> Iterator[None]:
+    """Turn a failed write into one sentence that says how many rows are safe and how to go on.
+
+    Examples
+    --------
+    >>> with explained(Path("x.emb"), 8192):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    gmmatch.embeddings.beginning.StoreWriteError: x.emb could not be written: No space left on device.
+    8,192 rows are safe in it; free some space and run the same again to go on from there.
+    """
+    try:
+        yield
+    except StoreWriteError:
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).rstrip(".")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "free some space" if full else "put that right"
+        raise StoreWriteError(
+            error.errno,
+            f"{path} could not be written: {reason}. {n_safe:,} rows are safe in it; {remedy} and run the same "
+            "again to go on from there.",
+        ) from None
 
 
 def prepare_folder(folder: Path) -> None:
@@ -39,7 +134,11 @@ def prepare_folder(folder: Path) -> None:
         with explained(folder, 0):
             folder.mkdir(exist_ok=True)
     elif not (folder / MANIFEST_NAME).exists():
-        foreign = sorted(path.name for path in folder.iterdir() if not _is_ours(path.name))
+        foreign = sorted(
+            path.name
+            for path in folder.iterdir()
+            if path.name != LOCK_NAME and not is_leftover(path.name) and not is_shard_file(path.name)
+        )
         if foreign:
             raise InvalidInputError(
                 f"{folder} exists and is not an embedding store (it holds {foreign[0]!r}): "
@@ -48,19 +147,9 @@ def prepare_folder(folder: Path) -> None:
 
 
 def begin(folder: Path, wanted: Manifest) -> Manifest:
-    """Return the manifest to go on with, and delete what a killed writer left behind.
+    """Return the manifest to go on with, and delete what a killed writer left; this process must hold the lock.
 
-    Parameters
-    ----------
-    folder
-        The store; this process must hold its lock.
-    wanted
-        What a new store would be.
-
-    Returns
-    -------
-    Manifest
-        That of the store if there is one, else ``wanted``, which is then written.
+    It is that of the store if there is one, else ``wanted``, which is then written.
     """
     manifest = wanted
     if (folder / MANIFEST_NAME).exists():
@@ -75,20 +164,16 @@ def begin(folder: Path, wanted: Manifest) -> Manifest:
     return manifest
 
 
-def _continued(found: Manifest, wanted: Manifest, folder: Path) -> Manifest:
+def _continued(begun: Manifest, wanted: Manifest, folder: Path) -> Manifest:
     for name, explanation in _EXPLANATIONS.items():
-        old, new = getattr(found, name), getattr(wanted, name)
+        old, new = getattr(begun, name), getattr(wanted, name)
         if old is not None and new is not None and old != new:
             raise InvalidInputError(
                 f"{folder} cannot be continued: {explanation} ({name} {old!r} there, {new!r} now). "
                 "Choose another folder, or delete this one first."
             )
     return replace(
-        found,
-        n_features=found.n_features or wanted.n_features,
-        rows_per_shard=found.rows_per_shard or wanted.rows_per_shard,
+        begun,
+        n_features=begun.n_features or wanted.n_features,
+        rows_per_shard=begun.rows_per_shard or wanted.rows_per_shard,
     )
-
-
-def _is_ours(name: str) -> bool:
-    return name in (LOCK_NAME, MANIFEST_NAME) or is_leftover(name) or is_shard_file(name)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gmmatch.embeddings.storage import write_file
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import write_file
 
 FORMAT_VERSION = 1
 """Raised when an older gmmatch would misread a store."""
@@ -59,10 +59,7 @@ class ShardEntry:
 
 
 def shard_name(start: int, stop: int) -> str:
-    """Name the files of a shard.
-
-    The last row is part of the name, so that a shard that grows is a new file and the old one stays
-    valid until the manifest points to the new one.
+    """Name the files of a shard: with the last row, so that a shard that grows is a new file beside the old one.
 
     Examples
     --------
@@ -73,13 +70,7 @@ def shard_name(start: int, stop: int) -> str:
 
 
 def is_shard_file(name: str) -> bool:
-    """Tell whether a file name is one that a store gives to its shards.
-
-    Examples
-    --------
-    >>> is_shard_file("shard-000000000000-000000008192.npy"), is_shard_file("holiday.npy")
-    (True, False)
-    """
+    """Tell whether a file name is one that a store gives to its shards."""
     return _SHARD_NAME.match(name) is not None
 
 
@@ -122,6 +113,16 @@ class Manifest:
         """How many rows the shards hold."""
         return self.shards[-1].stop if self.shards else 0
 
+    def origin(self, location: str) -> dict[str, Any]:
+        """Return where the rows come from, for the provenance of a selection."""
+        return {
+            "store": location,
+            "encoder": self.encoder,
+            "encoder_fingerprint": self.encoder_fingerprint,
+            "source": self.source,
+            "source_fingerprint": self.source_fingerprint,
+        }
+
     def save(self, folder: Path) -> None:
         """Replace the manifest of a store, in one step."""
         document = {
@@ -139,7 +140,15 @@ class Manifest:
                 "details": self.encoder_details,
             },
             "source": {"fingerprint": self.source_fingerprint, "description": self.source},
-            "shards": [_shard_document(shard) for shard in self.shards],
+            "shards": [
+                {
+                    "start": one.start,
+                    "n_rows": one.n_rows,
+                    "array": {"file": one.array_file, "bytes": one.array_bytes, "sha256": one.array_sha256},
+                    "table": {"file": one.table_file, "bytes": one.table_bytes, "sha256": one.table_sha256},
+                }
+                for one in self.shards
+            ],
         }
         text = json.dumps(document, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, [text.encode("ascii")])
@@ -147,15 +156,6 @@ class Manifest:
 
 def load_manifest(folder: Path) -> Manifest:
     """Read and check the manifest of a store.
-
-    Parameters
-    ----------
-    folder
-        The store.
-
-    Returns
-    -------
-    Manifest
 
     Examples
     --------
@@ -202,23 +202,8 @@ def check_files(folder: Path, manifest: Manifest) -> None:
 
 
 def damaged_file(path: Path, reason: object) -> InvalidInputError:
-    """Make the error for a file of a store whose contents are not what was written.
-
-    Examples
-    --------
-    >>> damaged_file(Path("a.npy"), "it is empty")
-    InvalidInputError('a.npy is damaged (it is empty): delete the store and make it again.')
-    """
+    """Make the error for a file of a store whose contents are not what was written."""
     return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
-
-
-def _shard_document(shard: ShardEntry) -> dict[str, Any]:
-    return {
-        "start": shard.start,
-        "n_rows": shard.n_rows,
-        "array": {"file": shard.array_file, "bytes": shard.array_bytes, "sha256": shard.array_sha256},
-        "table": {"file": shard.table_file, "bytes": shard.table_bytes, "sha256": shard.table_sha256},
-    }
 
 
 def _shard_entry(document: Mapping[str, Any]) -> ShardEntry:
@@ -256,7 +241,8 @@ def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:
     if document["n_rows"] != manifest.n_rows:
         raise ValueError("its number of rows is not the sum over its shards")
     whole = manifest.rows_per_shard
-    if manifest.shards and not (isinstance(whole, int) and whole > 0 and _is_count(manifest.n_features)):
+    sizes = (whole, manifest.n_features)
+    if manifest.shards and not all(isinstance(size, int) and size > 0 for size in sizes):
         raise ValueError("it has shards, but does not say their shape")
     for number, shard in enumerate(manifest.shards):
         last = number == len(manifest.shards) - 1
@@ -264,10 +250,6 @@ def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:
             raise ValueError(f"its shard {number} is out of place")
         if not last and shard.n_rows != whole:
             raise ValueError(f"its shard {number} is not full")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and value > 0
 
 
 def _unreadable(path: Path, error: Exception) -> InvalidInputError:

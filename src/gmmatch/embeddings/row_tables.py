@@ -107,13 +107,7 @@ def decode_table(data: bytes) -> RowTable:
 
 
 def checked_ids(ids: Any) -> list[Any]:
-    """Ids as plain integers and strings.
-
-    Examples
-    --------
-    >>> checked_ids(np.array([3, 4]))
-    [3, 4]
-    """
+    """Ids as plain integers and strings."""
     values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
@@ -122,13 +116,7 @@ def checked_ids(ids: Any) -> list[Any]:
 
 
 def checked_labels(labels: Any) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none.
-
-    Examples
-    --------
-    >>> checked_labels(["cat", None, np.float64("nan")])
-    ['cat', None, None]
-    """
+    """Labels as plain Python scalars, None where there is none."""
     return [plain_label(label) for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
 
 

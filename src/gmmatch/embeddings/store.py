@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.locking import WriterLock
+from gmmatch.embeddings.beginning import WriterLock
 from gmmatch.embeddings.manifest import (
     MANIFEST_NAME,
     Manifest,
+    ShardEntry,
     check_files,
     damaged_file,
     is_shard_file,
@@ -22,8 +23,8 @@ from gmmatch.embeddings.manifest import (
 )
 from gmmatch.embeddings.row_tables import RowTable, as_array, read_table
 from gmmatch.embeddings.sharded_array import ShardedArray
-from gmmatch.embeddings.storage import is_leftover, sha256_of
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import is_leftover, sha256_of
 from gmmatch.types import Indices
 
 
@@ -82,33 +83,43 @@ class Store:
         state = "" if self.complete else ", incomplete"
         return f"<Store {str(self.path)!r}: {len(self):,} rows of {self.n_features} by {self.encoder}{state}>"
 
-    @cached_property
-    def _table(self) -> RowTable:
-        labels: list[Any] | None = [] if self.manifest.has_labels else None
-        table = RowTable([], [], labels)
+    def tables(self) -> Iterator[tuple[ShardEntry, RowTable]]:
+        """Yield the ids, labels and source rows of each shard, so that not all need to be in memory."""
         for shard in self.manifest.shards:
-            path = self.path / shard.table_file
-            part = read_table(path, shard.table_sha256, shard.n_rows)
-            table.source_rows.extend(part.source_rows)
-            table.ids.extend(part.ids)
-            if labels is not None:
-                labels.extend(part.labels or [None] * len(part))
-        return table
+            yield shard, read_table(self.path / shard.table_file, shard.table_sha256, shard.n_rows)
 
     @cached_property
     def ids(self) -> NDArray[Any]:
         """The names of the rows, shape (n,): int64, or an array of Python objects."""
-        return as_array(self._table.ids)
+        return as_array([name for _, table in self.tables() for name in table.ids])
+
+    def ids_of(self, rows: Indices) -> NDArray[Any]:
+        """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
+        wanted = np.unique(rows)
+        names: dict[int, Any] = {}
+        for shard, table in self.tables():
+            first, last = np.searchsorted(wanted, [shard.start, shard.stop])
+            names.update((row, table.ids[row - shard.start]) for row in wanted[first:last].tolist())
+        return as_array([names[row] for row in rows.tolist()])
 
     @cached_property
     def labels(self) -> NDArray[Any] | None:
         """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
-        return None if self._table.labels is None else as_array(self._table.labels)
+        if not self.manifest.has_labels:
+            return None
+        # One object per class instead of one per row.
+        known: dict[tuple[type, Any], Any] = {}
+        labels: list[Any] = []
+        for shard, table in self.tables():
+            values = table.labels or [None] * shard.n_rows
+            labels.extend(known.setdefault((type(label), label), label) for label in values)
+        return as_array(labels)
 
     @cached_property
     def source_rows(self) -> Indices:
         """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
-        return np.array(self._table.source_rows, dtype=np.int64)
+        parts = [np.array(table.source_rows, dtype=np.int64) for _, table in self.tables()]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     @cached_property
     def _array(self) -> ShardedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -14,20 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.beginning import begin, prepare_folder
-from gmmatch.embeddings.checks import (
-    as_matrix,
-    checked_count,
-    checked_dtype,
-    checked_positions,
-    converted,
-    default_rows_per_shard,
-)
-from gmmatch.embeddings.locking import WriterLock
-from gmmatch.embeddings.manifest import Manifest, ShardEntry, damaged_file, shard_name
+from gmmatch.embeddings.beginning import StoreWriteError, WriterLock, begin, explained, prepare_folder
+from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, damaged_file, shard_name
 from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
-from gmmatch.embeddings.storage import StoreWriteError, explained, npy_pieces, sha256_of, write_file
 from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.files import sha256_of, write_file
+
+_SHARD_BYTES = 1 << 26
+_SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
+_PIECE = 1 << 22
 
 
 class StoreWriter:
@@ -95,11 +91,11 @@ class StoreWriter:
             encoder=encoder,
             encoder_fingerprint=encoder_fingerprint,
             encoder_details=dict(encoder_details or {}),
-            dtype=checked_dtype(dtype),
+            dtype=_checked_dtype(dtype),
             source=dict(source or {}),
             source_fingerprint=source_fingerprint,
-            n_features=checked_count(n_features, "n_features"),
-            rows_per_shard=checked_count(rows_per_shard, "rows_per_shard"),
+            n_features=_checked_count(n_features, "n_features"),
+            rows_per_shard=_checked_count(rows_per_shard, "rows_per_shard"),
         )
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
@@ -177,8 +173,8 @@ class StoreWriter:
             Rows that the store has already are dropped. Numbers may be left out (a broken image).
         """
         self._check_usable()
-        block = as_matrix(rows)
-        positions = checked_positions(source_rows, len(block), self.next_row)
+        block = _as_matrix(rows)
+        positions = _checked_positions(source_rows, len(block), self.next_row)
         names, tags = checked_ids(ids), None if labels is None else checked_labels(labels)
         for what, values in (("ids", names), ("labels", tags)):
             if values is not None and len(values) != len(block):
@@ -189,7 +185,7 @@ class StoreWriter:
         if not len(block):
             return
         self._check_matches(block, tags is not None)
-        numbers = converted(block, self._manifest.dtype, names)
+        numbers = _converted(block, self._manifest.dtype, names)
         self._settle(block.shape[1], tags is not None)
         self._add(numbers, positions.tolist(), names, tags)
         if time.monotonic() - self._last_write > self._checkpoint_seconds:
@@ -279,7 +275,7 @@ class StoreWriter:
         if self._buffer is not None:
             return
         row_bytes = n_features * np.dtype(self._manifest.dtype).itemsize
-        per_shard = self._manifest.rows_per_shard or default_rows_per_shard(row_bytes)
+        per_shard = self._manifest.rows_per_shard or _rows_per_shard(row_bytes)
         self._manifest = replace(
             self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
         )
@@ -316,7 +312,7 @@ class StoreWriter:
         start, stop = self._n_whole, self.n_rows
         name = shard_name(start, stop)
         with self._writing():
-            array = write_file(self.path / f"{name}.npy", npy_pieces(self._buffer[: self._fill]))
+            array = write_file(self.path / f"{name}.npy", _npy_pieces(self._buffer[: self._fill]))
             table = write_file(self.path / f"{name}.parquet", [encode_table(self._table)])
             entry = ShardEntry(start, stop, *array, *table)
             replaced = self._manifest.shards[len(self._whole) :]
@@ -344,3 +340,82 @@ class StoreWriter:
         except StoreWriteError:
             self._failed = True  # the rows in memory and those on disk may have come apart
             raise
+
+
+def _as_matrix(rows: Any) -> NDArray[Any]:
+    if hasattr(rows, "detach"):  # a torch tensor, maybe on a GPU, maybe bfloat16, which NumPy does not know
+        rows = rows.detach()
+        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).cpu().numpy()
+    block = np.asarray(rows)
+    if block.ndim != 2 or block.shape[1] == 0 or block.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"rows has shape {block.shape} and dtype {block.dtype}: give a matrix of numbers, rows by features."
+        )
+    return block
+
+
+def _converted(block: NDArray[Any], dtype: str, names: list[Any]) -> NDArray[Any]:
+    """Return rows in the type of the store, all of them finite, or say which is not."""
+    with np.errstate(over="ignore"):
+        values: NDArray[Any] = block.astype(dtype, copy=False)
+    good = np.isfinite(values).all(axis=1)
+    if good.all():
+        return values
+    whole = np.isfinite(block).all(axis=1)
+    if not whole.all():
+        raise InvalidInputError(
+            f"rows contains NaN or infinity in {int((~whole).sum())} of {len(block)} rows (the first has id "
+            f"{names[int(np.argmin(whole))]!r}): the encoder gave no usable embedding; leave these rows out."
+        )
+    bad = int(np.argmin(good))
+    raise InvalidInputError(
+        f"rows holds {np.abs(block[bad]).max():.6g} (id {names[bad]!r}), which {dtype} cannot: "
+        "use dtype='float32', or scale the embeddings."
+    )
+
+
+def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.int64]:
+    """Return the source's row numbers of ``count`` rows, which follow ``first`` by default."""
+    if source_rows is None:
+        return np.arange(first, first + count)
+    positions = np.asarray(source_rows)
+    numbers = positions.dtype.kind in "iu" or positions.size == 0
+    if positions.shape != (count,) or not numbers or np.any(positions < 0) or np.any(np.diff(positions) <= 0):
+        raise InvalidInputError(
+            f"source_rows must be {count} ascending row numbers, one for each row of rows."
+        )
+    return positions.astype(np.int64)
+
+
+def _checked_dtype(dtype: Any) -> str:
+    try:
+        name = str(np.dtype(dtype).name)
+    except TypeError:
+        name = str(dtype)
+    if name not in DTYPES:
+        raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
+    return name
+
+
+def _checked_count(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidInputError(f"{name}={value!r}: give an integer of at least 1.")
+    return int(value)
+
+
+def _rows_per_shard(row_bytes: int) -> int:
+    """Return the power of two that makes shards of up to 64 MiB and 262,144 rows."""
+    rows = min(_SHARD_ROWS, max(1, _SHARD_BYTES // row_bytes))
+    return 1 << (rows.bit_length() - 1)
+
+
+def _npy_pieces(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of an array as a ``.npy`` file, without copying them."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    yield header.getvalue()
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for start in range(0, len(flat), _PIECE):
+        yield flat[start : start + _PIECE]

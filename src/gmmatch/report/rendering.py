@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gmmatch.embeddings.storage import write_file
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
 _SCRIPTS = ("data.js", "canvas.js", "map.js", "page.js")

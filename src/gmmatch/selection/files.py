@@ -10,9 +10,8 @@ import hashlib
 import io
 import json
 import os
-import secrets
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import replacing
 from gmmatch.screening.result import Screening, screening_from_json, screening_to_json
 from gmmatch.selection.labels import Label
 from gmmatch.types import Indices, Vector
@@ -102,7 +102,10 @@ def write_record(record: SelectionRecord, path: str | os.PathLike[str]) -> None:
         raise DataFileNotFoundError(
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
         )
-    _replace_files(encode(record, path))
+    contents = encode(record, path)
+    with replacing(*contents) as temporary:
+        for made, data in zip(temporary, contents.values(), strict=True):
+            made.write_bytes(data)
 
 
 def read_record(path: str | os.PathLike[str]) -> SelectionRecord:
@@ -152,24 +155,6 @@ def damaged(path: str | os.PathLike[str], reason: object) -> InvalidInputError:
         reason = f"{reason} is missing"
     first_line = next(iter(str(reason).splitlines()), "").rstrip(".") or type(reason).__name__
     return InvalidInputError(f"path={str(path)!r} is not a gmmatch selection, or is damaged: {first_line}.")
-
-
-def _replace_files(contents: Mapping[Path, bytes]) -> None:
-    """Write every file to a temporary name beside it, then rename them all."""
-    temporary: dict[Path, Path] = {}
-    try:
-        for path, data in contents.items():
-            target = path.resolve()  # a link stays a link
-            temporary[target] = target.with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
-            with temporary[target].open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        for target, written in temporary.items():
-            os.replace(written, target)  # noqa: PTH105 (the call that the promise rests on)
-    finally:
-        for written in temporary.values():
-            written.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------------------------------------- JSON

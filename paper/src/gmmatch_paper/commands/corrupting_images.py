@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
-import secrets
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.export_images import MARK, put_image, take_place
-from gmmatch.cli.io.files import explained
+from gmmatch.cli.io.export_images import put_image, written_folder
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance, Touched
 from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet
@@ -144,28 +140,19 @@ def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Any
 
     from gmmatch.rows.parallel import available_cores, map_in_order
 
-    target = output.absolute()
-    temporary = target.with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
     kinds: list[str] = []
-    try:
-        with explained(output):
-            temporary.mkdir()
-            for folder in dict.fromkeys((temporary / name).parent for name in names):
-                folder.mkdir(parents=True, exist_ok=True)
-            for start in range(0, len(names), _AT_A_TIME):
-                count = min(_AT_A_TIME, len(names) - start)
-                first = start  # bound now, as the threads look it up later
+    with written_folder(output, source.folder, len(names)) as temporary:
+        for folder in dict.fromkeys((temporary / name).parent for name in names):
+            folder.mkdir(parents=True, exist_ok=True)
+        for start in range(0, len(names), _AT_A_TIME):
+            count = min(_AT_A_TIME, len(names) - start)
+            first = start  # bound now, as the threads look it up later
 
-                def work(i: int, first: int = first) -> str:
-                    return str(place(first + i, temporary / names[first + i]))
+            def work(i: int, first: int = first) -> str:
+                return str(place(first + i, temporary / names[first + i]))
 
-                kinds += map_in_order(work, count, available_cores())
-                advance(start + count)
-            mark = {"source": str(source.folder.resolve()), "images": len(names)}
-            (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
-            take_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            kinds += map_in_order(work, count, available_cores())
+            advance(start + count)
     return np.array(kinds)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import write_file
 from gmmatch_paper.studies import study_names
 from gmmatch_paper.studies.classification import image_study_names
 from gmmatch_paper.studies.results import Cells, Results
@@ -187,9 +188,7 @@ def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, A
 def write_results(path: Path, record: Mapping[str, Any]) -> None:
     """Write a study's record as JSON, one line per cell; whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(_as_text(record), encoding="utf-8")
-    temporary.replace(path)
+    write_file(path, [_as_text(record).encode()])
 
 
 def read_record(path: Path) -> dict[str, Any]:

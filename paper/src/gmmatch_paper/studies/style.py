@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import MissingDependencyError
+from gmmatch.files import replacing
 
 # Okabe and Ito's palette (Color Universal Design, 2008).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (
@@ -110,14 +111,12 @@ def save(draw: Callable[[], Any], path: str | os.PathLike[str]) -> None:
 
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(target.name + ".tmp")
     kind = target.suffix.lstrip(".")
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with matplotlib.rc_context(_RC):
+    with replacing(target) as [temporary], matplotlib.rc_context(_RC):
         draw().savefig(temporary, format=kind, metadata=metadata.get(kind))
-    if kind == "png":
-        _reduce_colors(temporary)
-    temporary.replace(target)
+        if kind == "png":
+            _reduce_colors(temporary)
 
 
 def _reduce_colors(path: Path) -> None:

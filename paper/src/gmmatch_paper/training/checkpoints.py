@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from gmmatch.embeddings.storage import write_file
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import write_file
 from gmmatch_paper.training.images import Images
 from gmmatch_paper.training.recipes import Recipe
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gmmatch.embeddings.storage import write_file
 from gmmatch.encoders.base import sha256_of
 from gmmatch.encoders.devices import choose_device, devices_present
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import write_file
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.views import random_views

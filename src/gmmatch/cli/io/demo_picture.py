@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.cli.io.demo_comparison import CONTENDERS, NoisyDigits, noisy_digits, pick
 from gmmatch.errors import MissingDependencyError
+from gmmatch.files import replacing
 from gmmatch.types import Indices
 
 # Two colours of Okabe and Ito's palette, which stay apart for every kind of colour blindness; the shape
@@ -52,12 +53,8 @@ def draw(path: Path, seed: int = 0) -> None:
     height = HEADLINE + rows * (TITLE + MAP + STRIP) + (rows - 1) * BETWEEN + MARGIN
     figure = Figure(figsize=(WIDTH, height), facecolor="white")
     _fill(figure, digits, seed)
-    partial = path.with_name(f".{path.name}.tmp")
-    try:
-        figure.savefig(partial, format=path.suffix[1:].lower(), dpi=150)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as [temporary]:
+        figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=150)
 
 
 def _fill(figure: Any, digits: NoisyDigits, seed: int) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import json
-import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gmmatch.cli.io.files import check_output, explained, same_place
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import replacing_folder
 
 if TYPE_CHECKING:
     from gmmatch.data.image_folder import ImageFolder
@@ -63,22 +65,22 @@ def export_images(source: ImageFolder, rows: Indices, output: Path, *, link: boo
     int
         How many files were written.
     """
-    target = output.absolute()
-    temporary = target.with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
     names = list(dict.fromkeys(str(source.ids[row]) for row in rows.tolist()))
-    try:
-        with explained(output):
-            temporary.mkdir()
-            for name in names:
-                place = temporary / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                put_image(source.folder / name, place, link)
-            mark = {"source": str(source.folder.resolve()), "images": len(names)}
-            (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
-            take_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with written_folder(output, source.folder, len(names)) as temporary:
+        for name in names:
+            place = temporary / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            put_image(source.folder / name, place, link)
     return len(names)
+
+
+@contextmanager
+def written_folder(output: Path, source: Path, n_images: int) -> Iterator[Path]:
+    """Yield a temporary folder that gets its mark and takes its place if all goes well."""
+    with explained(output), replacing_folder(output) as temporary:
+        yield temporary
+        mark = {"source": str(source.resolve()), "images": n_images}
+        (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
 
 
 def put_image(image: Path, place: Path, link: bool) -> None:
@@ -94,18 +96,3 @@ def put_image(image: Path, place: Path, link: bool) -> None:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
             raise
         place.symlink_to(image.resolve())
-
-
-def take_place(temporary: Path, target: Path) -> None:
-    """Rename a folder; an older one goes only when the new one is in its place."""
-    if not target.exists():
-        temporary.rename(target)
-        return
-    old = target.with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
-    target.rename(old)
-    try:
-        temporary.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.files import replacing
 
 
 class OutputError(GMMatchError, OSError):
@@ -84,38 +84,9 @@ def _place(given: str | Path) -> Path:
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside ``path``, which takes its place if all goes well.
-
-    What stood at ``path`` stays there until then; after an error nothing of the new file remains.
-
-    Parameters
-    ----------
-    path
-        Where the file goes.
-
-    Yields
-    ------
-    Path
-        Where to write it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written(Path(folder, "a.txt")) as temporary:
-    ...         _ = temporary.write_text("whole")
-    ...     Path(folder, "a.txt").read_text()
-    'whole'
-    """
-    temporary = path.absolute().with_name(f".gmmatch-{secrets.token_hex(8)}.tmp")
-    try:
-        with explained(path):
-            yield temporary
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Yield a temporary name beside ``path``, which takes its place if all goes well; failures are explained."""
+    with explained(path), replacing(path) as [temporary]:
+        yield temporary
 
 
 @contextmanager

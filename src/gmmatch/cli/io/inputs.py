@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.stores import is_store, source_rows, store_ids, store_labels
+from gmmatch.cli.io.stores import is_store
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Embeddings:
         from gmmatch.embeddings.row_tables import as_array
 
         if self.store is not None:
-            return store_ids(self.store, rows)
+            return self.store.ids_of(rows)
         return None if self.source_ids is None else as_array([self.source_ids[row] for row in rows.tolist()])
 
 
@@ -104,7 +104,7 @@ def open_embeddings(
     if is_store(path):
         refuse_columns(path, embedding_column, id_column)
         store, opened = _open_store(path)
-        own_labels = partial(store_labels, store)
+        own_labels = partial(getattr, store, "labels")
     else:
         from gmmatch.cli.io.vector_files import open_vectors, read_rows
 
@@ -154,7 +154,12 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
 
     store = embeddings.store
     if is_label_file(text):
-        positions = None if store is None else partial(source_rows, store)
+
+        def positions(n_labels: int) -> Indices | None:
+            # The source of a store may have more rows than could be encoded.
+            same = store is not None and store.source.get("n_rows") == n_labels
+            return store.source_rows if store is not None and same else None
+
         return read_labels(text, len(embeddings), option=option, positions=positions)
     if store is not None or embeddings.path.lower().endswith(".npy"):
         raise InvalidInputError(
@@ -176,12 +181,5 @@ def _open_store(path: str) -> tuple[Store, Embeddings]:
     store = open_store(path)
     if not len(store):
         raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
-    manifest = store.manifest
-    origin = {
-        "store": str(store.path),
-        "encoder": manifest.encoder,
-        "encoder_fingerprint": manifest.encoder_fingerprint,
-        "source": manifest.source,
-        "source_fingerprint": manifest.source_fingerprint,
-    }
+    origin = store.manifest.origin(str(store.path))
     return store, Embeddings(path, store.as_array(), store.shape, None, origin, store=store)

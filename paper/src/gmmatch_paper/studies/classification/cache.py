@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.files import replacing
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -74,12 +76,10 @@ class Cache:
 
 
 def _write(path: Path, arrays: Arrays, key: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with replacing(path) as [temporary], temporary.open("xb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    # Beside it, what it is, for whoever looks into the folder.
-    path.with_suffix(".json").write_text(json.dumps(key, sort_keys=True, indent=1), encoding="utf-8")
-    temporary.replace(path)
+        # Beside it, what it is, for whoever looks into the folder.
+        path.with_suffix(".json").write_text(json.dumps(key, sort_keys=True, indent=1), encoding="utf-8")
 
 
 @contextlib.contextmanager
