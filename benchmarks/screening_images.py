@@ -1,9 +1,9 @@
 """``python -m benchmarks.screening_images``: how many spoilt images of each kind are among the picks?
 
 Some images of a labelled set are spoilt, each in one of five ways, and their embeddings take the place of the
-clean ones; then a subset is picked. Making the files: ``gmmatch_paper.corruption.ImageCorruption`` spoils the images (a
-higher rate spoils the same ones and more), and any encoder embeds them. ``--alone`` puts all images of one kind among
-so many clean ones that they make up a share of the data, a kind at a time.
+clean ones; then a subset is picked. Making the files: ``gmmatch_paper.corruption.ImageCorruption`` spoils the images
+(a higher rate spoils the same ones and more), and any encoder embeds them. ``--alone`` puts all images of one kind
+among so many clean ones that they make up a share of the data, a kind at a time.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from docs.scripts.results import cite, load, percent, table
-
 import gmmatch as gm
+from docs.scripts.results import cite, load, percent, table
 
 COSTS, FIGURES = "docs/results/method-costs.json", "docs/results/methods.json"
 GPU, STORE = "benchmarks/results/gpu.json", "benchmarks/results/store-selection.json"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.machine import describe
 from threadpoolctl import threadpool_limits
 
 import gmmatch as gm
+from benchmarks.machine import describe
 
 RESULTS = Path(__file__).parents[1] / "results" / "method-costs.json"
 COMMAND = "python -m docs.scripts.method_costs"

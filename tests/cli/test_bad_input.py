@@ -180,25 +180,8 @@ def test_false_is_false_however_it_is_written(vectors, tmp_path, succeeds):
 def test_errors_name_options_of_their_own_command_alone(vectors, tmp_path, photos, refused):
     assert "--methods 'zz'" in refused("compare", vectors, "-k", 3, "--methods", "random,zz")
     assert "--method 'zz'" in refused("select", vectors, "-k", 3, "-o", tmp_path / "p.json", "--method", "zz")
-    assert "--jobs 0" in refused("reproduce", "robust-mean", "-o", tmp_path / "studies", "--jobs", 0)
-    assert "--kind 'zz'" in refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "zz")
     line = refused("export", tmp_path / "nowhere.json", photos, "-o", tmp_path / "out")
     assert line == f"Error: {tmp_path / 'nowhere.json'}: there is no such file."
-
-
-def test_a_setting_of_a_corruption_that_is_no_number(vectors, tmp_path, refused):
-    arguments = ["corrupt", vectors, "-o", tmp_path / "bad.npy", "--kind", "far-cluster"]
-    assert "--set distance=far: expected a number" in refused(*arguments, "--set", "distance=far")
-
-
-def test_a_matrix_that_is_none(tmp_path, refused):
-    np.savez(tmp_path / "x.npz", x=np.eye(4), label=[0, 1, 0, 1])
-    (tmp_path / "empty.csv").touch()
-    np.save(tmp_path / "wide.npy", np.ones((2, 3)))
-    for name, words in (("empty.csv", "is empty"), ("wide.npy", "shape (2, 3)")):
-        options = ["--kind", "transition", "--matrix", tmp_path / name]
-        line = refused("corrupt", tmp_path / "x.npz", "-o", tmp_path / "y.npz", *options)
-        assert f"--matrix {tmp_path / name}" in line and words in line
 
 
 def test_truth_about_other_classes_is_no_truth(tmp_path, refused):

@@ -81,13 +81,6 @@ def test_a_folder_is_no_place_for_a_page(vectors, tmp_path, refused, nothing_sel
     assert not (tmp_path / "p.json").exists()
 
 
-def test_a_copy_is_not_written_without_its_mask(vectors, tmp_path, refused):
-    (tmp_path / "mask.csv").mkdir()
-    options = ["--kind", "far-cluster", "--mask", tmp_path / "mask.csv", "--force"]
-    assert "--mask" in refused("corrupt", vectors, "-o", tmp_path / "bad.npy", *options)
-    assert not (tmp_path / "bad.npy").exists()
-
-
 def test_where_a_store_cannot_be_is_said_before_a_model_is_loaded(photos, tmp_path, refused, monkeypatch):
     def load(*_: object, **__: object) -> None:
         raise AssertionError("a model was loaded")
@@ -96,12 +89,6 @@ def test_where_a_store_cannot_be_is_said_before_a_model_is_loaded(photos, tmp_pa
     (tmp_path / "file").touch()
     assert "there is no folder" in refused("embed", photos, "-o", tmp_path / "no" / "x.emb")
     assert "is a file: give a folder" in refused("embed", photos, "-o", tmp_path / "file")
-
-
-def test_results_of_studies_go_to_a_folder(tmp_path, refused):
-    (tmp_path / "file").touch()
-    line = refused("reproduce", "robust-mean", "-o", tmp_path / "file")
-    assert "is a file: give a folder" in line
 
 
 def test_a_demo_has_no_picture_in_place_of_a_folder(tmp_path, refused, monkeypatch):

@@ -252,18 +252,3 @@ class TestTensors:
             assert waiting._pending_rows == 0
         assert waiting.forgetting().tolist() == [0, 2, np.inf, 0, 1]
         assert waiting.first_learnt.tolist() == [0, 0, -1, 2, 0]
-
-    def test_the_training_loop_of_this_package_feeds_it(self):
-        from dataclasses import replace
-
-        from gmmatch_paper.training.loop import train
-        from gmmatch_paper.training.recipes import FAST
-
-        labels = np.arange(64) % 2
-        images = np.random.default_rng(0).integers(0, 60, (64, 8, 8, 3)) + 150 * labels[:, None, None, None]
-        network = self.torch.nn.Sequential(self.torch.nn.Flatten(), self.torch.nn.Linear(192, 2))
-        recorder = Dynamics(64)
-        recipe = replace(FAST, name="short", epochs=3, min_steps=0)
-        train(network, images.astype(np.uint8), labels, recipe=recipe, device="cpu", on_batch=recorder.update)
-        assert recorder.presentations.tolist() == [3] * 64
-        assert np.isfinite(recorder.el2n()).all()

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+
 from tests.report.browser import Browser, find_browser
 
 ROOT = Path(__file__).parents[2]

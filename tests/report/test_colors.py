@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from gmmatch import report
-from gmmatch_paper.studies import style
 
 ASSETS = Path(report.__file__).parent / "assets"
 CSS = (ASSETS / "style.css").read_text(encoding="utf-8")
@@ -74,15 +73,6 @@ def test_seven_classes_can_be_told_apart(theme, eyes):
 def test_kept_left_out_and_screened_out_can_be_told_apart(theme, eyes):
     for one, other in combinations(("--kept", "--left", "--screened"), 2):
         assert difference(theme[one], theme[other], eyes) > 25.0
-
-
-def test_methods_have_the_colors_that_they_have_in_all_figures():
-    assert LIGHT["--kept"] == style.COLORS["gm-matching"].lower()
-    assert LIGHT["--c1"] == style.COLORS["herding"].lower()
-    assert LIGHT["--c2"] == style.COLORS["easy"].lower()
-    assert LIGHT["--c3"] == style.COLORS["moderate"].lower()
-    assert LIGHT["--c5"] == style.COLORS["hard"].lower()
-    assert LIGHT["--muted"] == style.COLORS["random"].lower()
 
 
 def test_every_color_that_is_used_is_defined():

@@ -246,8 +246,6 @@ def test_what_is_recorded(method):
 @pytest.mark.parametrize("method", NEEDS_TORCH)
 def test_without_torch_the_error_names_the_extra(method, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    for name in [name for name in sys.modules if name.startswith("gmmatch_paper.training.")]:
-        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("gmmatch.dynamics.small_model", raising=False)
     with pytest.raises(MissingDependencyError, match=r'pip install "gmmatch\[torch\]", or pass scores='):
         select(method)

@@ -400,7 +400,7 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
     assert "moving.gif" in line and ".png" in line
 
 
-GUIDE = (Path(__file__).parents[2] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
 
 
 def test_the_settings_in_the_guide_are_those_of_the_code():

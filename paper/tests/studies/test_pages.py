@@ -11,7 +11,7 @@ from gmmatch_paper.studies import load_study, study_names
 from gmmatch_paper.studies.pages import main, take_results, write_pages
 from gmmatch_paper.studies.records import as_results, code_fingerprint, read_record
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:

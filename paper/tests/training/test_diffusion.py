@@ -339,7 +339,7 @@ def test_the_blocks_of_the_guide_run_in_their_order(squares, monkeypatch, capsys
 
     from gmmatch_paper.training import diffusion
 
-    guide = Path(__file__).parents[2] / "docs/guides/generation.md"
+    guide = Path(__file__).parents[3] / "docs/guides/generation.md"
     blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) == 3
     monkeypatch.setattr(diffusion, "FAST", replace(TINY, steps=2))

@@ -6,6 +6,7 @@ is written under a temporary name and renamed: it is whole or not there.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 import inspect
@@ -14,6 +15,7 @@ import math
 import os
 import platform
 import re
+import textwrap
 import types
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -88,8 +90,8 @@ def part_code(part: Part) -> str:
 def code_fingerprint(function: Callable[..., Any]) -> str:
     """Return a hash of the source that measures: the function, and what it uses of the studies.
 
-    When the code of a measurement changes, its old cells no longer count; a change to a drawing does not
-    matter.
+    When the code of a measurement changes, its old cells no longer count. A drawing, a docstring and where a
+    name is imported from do not matter.
     """
     seen: set[int] = set()
     texts: list[str] = []
@@ -119,8 +121,13 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 def _without_layout(source: str) -> str:
-    """Return source without comments of their own line, spaces and trailing commas: what a formatter changes."""
-    lines = (line.strip() for line in source.splitlines())
+    """Return source without docstrings, imports, comments of their own line, spaces and trailing commas."""
+    lines = [line.strip() for line in source.splitlines()]
+    for node in ast.walk(ast.parse(textwrap.dedent(source))):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.stmt) and (is_text or isinstance(node, ast.Import | ast.ImportFrom)):
+            for line in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[line] = ""
     joined = re.sub(r"\s+", "", "".join(line for line in lines if not line.startswith("#")))
     return re.sub(r",([)\]}])", r"\1", joined)
 

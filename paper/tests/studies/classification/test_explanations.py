@@ -35,7 +35,7 @@ from gmmatch_paper.studies.classification.reasons import build_parser
 from gmmatch_paper.studies.records import as_results, read_record
 from gmmatch_paper.studies.results import Cells, Results
 
-STUDIES = Path(__file__).parents[3] / "docs" / "results" / "studies"
+STUDIES = Path(__file__).parents[4] / "docs" / "results" / "studies"
 
 
 def study(values: dict[str, float], **changes: Any) -> Results:

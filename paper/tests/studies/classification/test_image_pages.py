@@ -17,7 +17,7 @@ from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.generation.cell import CODE as GENERATION_CODE
 from gmmatch_paper.studies.records import read_record
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 
 
 def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:

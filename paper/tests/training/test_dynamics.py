@@ -1,0 +1,40 @@
+"""The library's recorder and scores work with the laboratory's loop and networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmmatch.dynamics.gradients import grand_scores  # noqa: E402
+from gmmatch.dynamics.recorder import Dynamics  # noqa: E402
+from gmmatch_paper.training.loop import train  # noqa: E402
+from gmmatch_paper.training.networks import build_network  # noqa: E402
+from gmmatch_paper.training.recipes import FAST  # noqa: E402
+
+
+def test_the_training_loop_of_this_package_feeds_it():
+    labels = np.arange(64) % 2
+    images = np.random.default_rng(0).integers(0, 60, (64, 8, 8, 3)) + 150 * labels[:, None, None, None]
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 2))
+    recorder = Dynamics(64)
+    recipe = replace(FAST, name="short", epochs=3, min_steps=0)
+    train(network, images.astype(np.uint8), labels, recipe=recipe, device="cpu", on_batch=recorder.update)
+    assert recorder.presentations.tolist() == [3] * 64
+    assert np.isfinite(recorder.el2n()).all()
+
+
+def test_attention_is_differentiated_row_by_row(recwarn):
+    torch.manual_seed(0)
+    model = build_network("vit-s", 3, image_size=8, patch=4).eval()
+    images, labels = torch.rand(3, 3, 8, 8), torch.tensor([0, 1, 2])
+    scores = grand_scores(model, [(images, labels)], "all")
+    for row in range(3):
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(images[row : row + 1]), labels[row : row + 1]).backward()
+        alone = torch.stack([each.grad.square().sum() for each in model.parameters()]).sum().sqrt()
+        assert scores[row] == pytest.approx(alone.item(), rel=1e-4)
+    assert not [warning for warning in recwarn if "performance drop" in str(warning.message)]
