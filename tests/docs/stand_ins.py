@@ -276,9 +276,9 @@ class StandIn:
 
 PAGES = {
     "README.md": StandIn(check=check_readme),
-    "docs/guides/cluster.md": StandIn(elsewhere="tests/engines/test_guide.py"),
+    "docs/guides/cluster.md": StandIn(elsewhere="tests/backends/cluster/test_guide.py"),
     "docs/guides/corrupting.md": StandIn(check=check_corrupting, needs=("torch",)),
-    "docs/guides/generation.md": StandIn(elsewhere="tests/training/test_diffusion.py"),
+    "docs/guides/generation.md": StandIn(elsewhere="paper/tests/training/test_diffusion.py"),
     "docs/guides/images.md": StandIn(check=check_images),
     "docs/guides/report.md": StandIn(check=check_report),
     "docs/guides/robust.md": StandIn(names=rows_and_labels),

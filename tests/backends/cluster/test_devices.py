@@ -1,6 +1,6 @@
 """Workers that compute with torch find what the compiled loops find, on any device.
 
-On a machine with a GPU: ``python -m pytest tests/engines/test_devices.py``.
+On a machine with a GPU: ``python -m pytest tests/backends/cluster/test_devices.py``.
 """
 
 from __future__ import annotations
