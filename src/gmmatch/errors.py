@@ -6,6 +6,10 @@ Every exception is a :class:`GMMatchError` and also the builtin that a caller wo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_LISTED_AT_MOST = 20
+
 
 class GMMatchError(Exception):
     """Base class of every exception that gmmatch raises on purpose."""
@@ -53,3 +57,38 @@ class UnlabeledRowsWarning(GMMatchWarning):
 
 class ApproximationWarning(GMMatchWarning):
     """An exact computation would not fit the memory limit and was replaced by an approximation."""
+
+
+def unknown_name(
+    argument: str,
+    name: object,
+    known: Iterable[str],
+    explanation: str,
+    error: type[GMMatchError] = InvalidInputError,
+) -> GMMatchError:
+    """Make the error for a name that does not exist, with the names that do and the nearest of them.
+
+    Examples
+    --------
+    >>> print(unknown_name("text_column", "txt", ["text", "id"], "a.csv has no such column; it has"))
+    text_column='txt': a.csv has no such column; it has 'text', 'id'. Did you mean 'text'?
+    """
+    names = list(known)
+    more = len(names) - _LISTED_AT_MOST
+    listed = ", ".join(map(repr, names[:_LISTED_AT_MOST])) + (f" and {more} more" if more > 0 else "")
+    return error(f"{argument}={name!r}: {explanation} {listed or 'none'}.{did_you_mean(name, names)}")
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return a sentence with the known names that are spelt almost like this one, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("Eazy", ["easy", "hard"]), did_you_mean("xyz", ["easy", "hard"])
+    (" Did you mean 'easy'?", '')
+    """
+    import difflib
+
+    by_spelling = {other.lower(): other for other in known}
+    near = difflib.get_close_matches(str(name).lower(), by_spelling, n=3)
+    return f" Did you mean {' or '.join(repr(by_spelling[one]) for one in near)}?" if near else ""

@@ -181,9 +181,9 @@ def test_parameters_are_checked_before_the_rows_are_read():
     ],
 )
 def test_an_unknown_method_names_the_nearest(name, nearest):
-    with pytest.raises(UnknownMethodError, match=f"method='{name}' is not known: did you mean {nearest}"):
+    with pytest.raises(UnknownMethodError, match=f"method='{name}': .*Did you mean {nearest}"):
         gm.select(X, method=name)
-    with pytest.raises(ValueError, match="The methods are random, easy, hard"):
+    with pytest.raises(ValueError, match="there are 'random', 'easy', 'hard'"):
         gm.method_class(name)
 
 
@@ -193,14 +193,14 @@ def test_names_may_be_written_with_underscores_and_capitals():
 
 
 def test_a_method_that_is_nothing_like_any():
-    with pytest.raises(UnknownMethodError, match="method='xyz' is not known: The methods are"):
+    with pytest.raises(UnknownMethodError, match="method='xyz': there is no such method; there are"):
         gm.select(X, method="xyz")
 
 
 def test_a_misspelt_option_names_the_nearest():
-    with pytest.raises(InvalidInputError, match=r"kernal= is not a parameter .* Did you mean kernel\?"):
+    with pytest.raises(InvalidInputError, match=r"kernal= is not a parameter .* Did you mean 'kernel'\?"):
         gm.select(X, kernal="rbf")
-    with pytest.raises(InvalidInputError, match=r"sample_weights= .* Did you mean sample_weight\?"):
+    with pytest.raises(InvalidInputError, match=r"sample_weights= .* Did you mean 'sample_weight'\?"):
         gm.select(X, sample_weights=np.ones(20))
 
 

@@ -197,7 +197,7 @@ def test_progress_is_told():
         ({"batch_size": 1.5}, "batch_size=1.5"),
         ({"temperature": 0.0}, r"temperature=0.0: expected a finite number above 0"),
         ({"device": "abacus"}, "device='abacus'"),
-        ({"network": "resnet"}, "network='resnet' is not known"),
+        ({"network": "resnet"}, "network='resnet': there is no such network"),
         ({"images": np.zeros((1, 8, 8), dtype=np.uint8)}, "images has 1 of them: at least 2"),
         ({"images": np.zeros((4, 8), dtype=np.uint8)}, r"images has shape \(4, 8\): expected"),
         ({"images": np.full((4, 8, 8), 300.0)}, "expected bytes"),

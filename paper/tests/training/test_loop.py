@@ -223,7 +223,7 @@ def test_prediction_is_in_evaluation_mode_and_leaves_the_mode_alone(stripes):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"recipe": "quik"}, "recipe='quik' is not known"),
+        ({"recipe": "quik"}, "recipe='quik': there is no such recipe"),
         ({"n_classes": 1}, "n_classes=1"),
         ({"network": "resnet19"}, "resnet18"),
         ({"device": "cuda:99"}, "device='cuda:99'"),

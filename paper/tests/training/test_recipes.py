@@ -75,7 +75,7 @@ def test_every_recipe_is_found_by_its_name():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: find_recipe("fats"), "did you mean 'fast'"),
+        (lambda: find_recipe("fats"), "Did you mean 'fast'"),
         (lambda: Recipe("x", 0, 1, 0.1, 0.0), "epochs=0"),
         (lambda: Recipe("x", 1, 0, 0.1, 0.0), "batch_size=0"),
         (lambda: Recipe("x", 1, 1, 0.1, 0.0, schedule="cosine"), "schedule='cosine'"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
 from gmmatch.data.source import Kind
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, unknown_name
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
@@ -224,21 +223,6 @@ def _require(
             f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
             f"its columns are {_listed(available)}."
         )
-
-
-def unknown_name(argument: str, name: str, known: Iterable[str], explanation: str) -> InvalidInputError:
-    """Make the error for a name that does not exist, with the nearest one and the list.
-
-    Examples
-    --------
-    >>> print(unknown_name("text_column", "txt", ["text", "id"], "a.csv has no such column; it has"))
-    text_column='txt': a.csv has no such column; it has 'text', 'id'. Did you mean 'text'?
-    """
-    names = list(known)
-    near = difflib.get_close_matches(name.lower(), [other.lower() for other in names], n=1)
-    original = next((other for other in names if near and other.lower() == near[0]), None)
-    hint = f" Did you mean {original!r}?" if original is not None else ""
-    return InvalidInputError(f"{argument}={name!r}: {explanation} {_listed(names)}.{hint}")
 
 
 def _listed(names: Iterable[str], at_most: int = 20) -> str:

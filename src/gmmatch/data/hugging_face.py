@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns, unknown_name
+from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns
 from gmmatch.data.fingerprints import canonical, evenly_spaced, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.data.tables import TableReader, column_types
@@ -17,6 +17,7 @@ from gmmatch.errors import (
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
+    unknown_name,
 )
 from gmmatch.selection.labels import Label
 

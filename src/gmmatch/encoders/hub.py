@@ -6,13 +6,12 @@ functions of ``transformers`` ask many times, and wait long when there is no net
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gmmatch.encoders.base import first_line
-from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError, did_you_mean
 
 IMAGE_MODELS = (
     "openai/clip-vit-base-patch32",
@@ -111,18 +110,13 @@ def nearest(name: str) -> str:
 
     Examples
     --------
-    >>> nearest("opnai/clip-vit-base-patch32").partition(",")[0]
+    >>> nearest("opnai/clip-vit-base-patch32").partition(" or ")[0]
     " Did you mean 'openai/clip-vit-base-patch32'"
     >>> nearest("something-else-entirely")
     ''
     """
-    known = {full.lower(): full for full in (*IMAGE_MODELS, *TEXT_MODELS, *BUILT_IN)}
-    known |= {full.partition("/")[2].lower(): full for full in (*IMAGE_MODELS, *TEXT_MODELS)}
-    if name in known.values():
-        return ""
-    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
-    names = dict.fromkeys(known[key] for key in near)
-    return f" Did you mean {', or '.join(repr(full) for full in names)}?" if names else ""
+    known = (*IMAGE_MODELS, *TEXT_MODELS, *BUILT_IN)
+    return "" if name in known else did_you_mean(name, known)
 
 
 def _is_cached(name: str) -> bool:

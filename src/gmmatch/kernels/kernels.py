@@ -7,7 +7,6 @@ float64; :func:`row_means` gives the means of a matrix that would be too large t
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -15,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
 from gmmatch.kernels.distances import median_distance, negative_half_squared_distances
 from gmmatch.kernels.means import row_means
 from gmmatch.types import Matrix, RandomState, Vector
@@ -339,10 +338,7 @@ def resolve_kernel(spec: KernelSpec) -> Kernel:
         )
     kind = _KERNELS.get(name.lower())
     if kind is None:
-        nearest = difflib.get_close_matches(name.lower(), _KERNELS, n=3, cutoff=0.5) or sorted(_KERNELS)
-        raise InvalidInputError(
-            f"kernel={name!r} is not known; did you mean {' or '.join(map(repr, nearest))}?"
-        )
+        raise unknown_name("kernel", name, _KERNELS, "there is no such kernel; there are")
     known = [field.name for field in dataclasses.fields(kind)]
     unknown = sorted(set(params) - set(known))
     if unknown:

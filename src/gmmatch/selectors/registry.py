@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError, UnknownMethodError
+from gmmatch.errors import InvalidInputError, UnknownMethodError, did_you_mean, unknown_name
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -54,11 +53,7 @@ def method_class(name: str) -> type[Selector]:
     """
     key = str(name).lower().replace("_", "-")
     if key not in _METHODS:
-        near = difflib.get_close_matches(key, _METHODS, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(repr(name) for name in near)}? " if near else ""
-        raise UnknownMethodError(
-            f"method={name!r} is not known: {hint}The methods are {', '.join(_METHODS)}."
-        )
+        raise unknown_name("method", name, _METHODS, "there is no such method; there are", UnknownMethodError)
     module, _, attribute = _METHODS[key].partition(":")
     found: type[Selector] = getattr(import_module(f"gmmatch.selectors.{module}"), attribute)
     return found
@@ -91,7 +86,6 @@ def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching",
     known = {field.name for field in fields(cls)}
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, [*known, *_SELECT_ARGUMENTS], n=2)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            hint = did_you_mean(name, [*known, *_SELECT_ARGUMENTS])
             raise InvalidInputError(f"{name}= is not a parameter of method {method!r}.{hint}")
     return cls(k=k, **options).select(X, y, **arguments)

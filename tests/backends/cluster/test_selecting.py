@@ -183,7 +183,7 @@ def test_a_far_row_and_an_early_stop_are_warned_about(clouds, tmp_path):
         ({"kernel": "rbf"}, "linear kernel only"),
         ({"replacement": True}, "replacement= has no meaning on an engine"),
         ({"carry": True}, "batches on an engine are independent"),
-        ({"normalise": True}, "Did you mean normalize"),
+        ({"normalise": True}, "Did you mean 'normalize'"),
         ({"preprocess": ["pca:2"]}, 'an engine knows "unit" only'),
         ({"k": 4000}, "k=4000 is more than there are rows"),
     ],

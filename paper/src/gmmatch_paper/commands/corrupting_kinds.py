@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.cli.io.arguments import check_settings
-from gmmatch.data.columns import unknown_name
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, unknown_name
 
 LABEL_KINDS = ("symmetric", "pair-flip", "transition")
 DEFAULT_RATE, DEFAULT_SEVERITY, DEFAULT_DISTANCE = 0.2, 3, 10.0

@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.columns import unknown_name
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
 

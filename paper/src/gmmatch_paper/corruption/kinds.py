@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from gmmatch.data.columns import unknown_name
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
 from gmmatch_paper.corruption.blurring import LowResolution, MotionBlur
 from gmmatch_paper.corruption.noise import Distortion, GaussianNoise, RandomImage, UniformNoise
 from gmmatch_paper.corruption.patches import Cutout, Occlusion, RandomPatches

@@ -7,11 +7,10 @@ cell, how it is drawn, and which statements of the paper are checked against the
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import unknown_name
 
 if TYPE_CHECKING:
     from gmmatch_paper.studies.study import Study
@@ -54,11 +53,8 @@ def load_study(name: str) -> Study:
     key = str(name).lower().replace("_", "-")
     if key not in _STUDIES:
         known = (*_STUDIES, *image_study_names())
-        near = difflib.get_close_matches(key, known, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
-        raise InvalidInputError(
-            f"No study is called {name!r}: {hint}They are {', '.join(_STUDIES)}, all; on images "
-            f"{', '.join(image_study_names())}, all-images."
+        raise unknown_name(
+            "name", name, known, "there is no such study; beside 'all' and 'all-images' there are"
         )
     study: Study = import_module(f"gmmatch_paper.studies.{key.replace('-', '_')}").STUDY
     return study

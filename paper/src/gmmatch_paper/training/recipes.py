@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,5 @@ def find_recipe(recipe: str | Recipe) -> Recipe:
     if isinstance(recipe, Recipe):
         return recipe
     if recipe not in _RECIPES:
-        near = difflib.get_close_matches(str(recipe), _RECIPES, n=2, cutoff=0.4)
-        hint = f"did you mean {' or '.join(repr(name) for name in near)}? " if near else ""
-        raise InvalidInputError(f"recipe={recipe!r} is not known: {hint}There are {', '.join(_RECIPES)}.")
+        raise unknown_name("recipe", recipe, _RECIPES, "there is no such recipe; there are")
     return _RECIPES[recipe]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,7 +13,7 @@ from gmmatch.backends.cluster.batching import batch_counts
 from gmmatch.backends.cluster.layout import assign_pieces, piece_bounds, piece_count
 from gmmatch.backends.cluster.pieces import WorkerSpec
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, did_you_mean
 from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.selection.budget import PerClass, quotas
 from gmmatch.selection.labels import Group, Label, group_rows
@@ -51,9 +50,9 @@ def engine_selector(method: str, k: Any, options: dict[str, Any]) -> MomentMatch
     known = {field.name for field in fields(cls)}
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=2)
-            hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            raise InvalidInputError(f"{name}= is not a parameter of method {method!r}.{hint}")
+            raise InvalidInputError(
+                f"{name}= is not a parameter of method {method!r}.{did_you_mean(name, known)}"
+            )
         if name not in _USED:
             raise InvalidInputError(f"{name}= has no meaning on an engine: leave it out.")
     # Batches that hand θ on to each other would have to wait for each other.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import MissingDependencyError, unknown_name
 from gmmatch_paper.training.recipes import Recipe, find_recipe, recipes
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def study_recipe(name: str, network: str, image_size: int) -> str:
             return "paper-cifar"
         return "paper-tiny-imagenet" if image_size <= 64 else "paper-imagenet"
     if name not in (QUICK.name, *recipes()):
-        known = ", ".join(dict.fromkeys(["fast", "paper", QUICK.name, *recipes()]))
-        raise InvalidInputError(f"--recipe {name}: there is no such recipe; there are {known}.")
+        known = dict.fromkeys(["fast", "paper", QUICK.name, *recipes()])
+        raise unknown_name("--recipe", name, known, "there is no such recipe; there are")
     return name
 
 

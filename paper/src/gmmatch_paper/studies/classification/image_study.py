@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, unknown_name
 from gmmatch_paper.studies.classification.amounts import parse_amount
 from gmmatch_paper.studies.classification.cell import (
     CODE,
@@ -113,9 +113,7 @@ def check_networks(names: tuple[str, ...]) -> None:
     known = (*networks(), "tiny", "tiny-wide")
     for name in names:
         if name not in known:
-            raise InvalidInputError(
-                f"--networks {name}: there is no such network; there are {', '.join(known)}."
-            )
+            raise unknown_name("--networks", name, known, "there is no such network; there are")
 
 
 def cells_part(plan: Plan, places: Places, data: ImageData) -> Part:

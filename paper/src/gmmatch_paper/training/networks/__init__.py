@@ -6,13 +6,12 @@ flat vector per image, ``head`` is the last, linear layer, and ``forward(x)`` is
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError, MissingDependencyError, unknown_name
 
 if TYPE_CHECKING:
     from gmmatch_paper.training.networks.base import ImageClassifier
@@ -81,9 +80,7 @@ def build_network(
     """
     key = str(name).lower().replace("_", "-")
     if key not in _NETWORKS:
-        near = difflib.get_close_matches(key, _NETWORKS, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(repr(one) for one in near)}? " if near else ""
-        raise InvalidInputError(f"network={name!r} is not known: {hint}They are {', '.join(_NETWORKS)}.")
+        raise unknown_name("network", name, _NETWORKS, "there is no such network; there are")
     for argument, value in zip(_SHARED, (n_classes, image_size, channels), strict=True):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise InvalidInputError(f"{argument}={value!r}: expected an integer of at least 1.")
