@@ -232,7 +232,13 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
 
 @dataclass(frozen=True)
 class Figures:
-    """What is measured of a subset; less is better everywhere."""
+    """What is measured of a subset; less is better everywhere.
+
+    Examples
+    --------
+    >>> Yardsticks([[0.0], [1.0], [2.0]]).measure(np.array([1])).coverage_max
+    1.0
+    """
 
     moment_error: float
     """Distance between the means of the picks and of the reference, averaged over the classes."""
