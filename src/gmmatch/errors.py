@@ -39,6 +39,17 @@ class DataFileNotFoundError(GMMatchError, FileNotFoundError):
     """A file or folder that was asked for does not exist."""
 
 
+def first_line(error: object) -> str:
+    """Return the first line of what an error says, without its full stop.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such thing.\\nTry another."))
+    'no such thing'
+    """
+    return next(iter(str(error).strip().splitlines()), "").strip().rstrip(".") or type(error).__name__
+
+
 class GMMatchWarning(UserWarning):
     """Base class of every warning that gmmatch gives."""
 

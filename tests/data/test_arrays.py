@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gmmatch.data import open_source
 from gmmatch.data.arrays import ArraySource
-from gmmatch.data.fingerprints import evenly_spaced, fingerprint_of
+from gmmatch.data.files import evenly_spaced, fingerprint_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
 from .helpers import check_protocol

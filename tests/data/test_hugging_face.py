@@ -169,10 +169,24 @@ class TestNames:
         assert open_source("cifar10").n_rows == 1
         assert hub == []
 
-    def test_an_unknown_name_is_one_line(self, tmp_path, monkeypatch):
+    def test_a_missing_path_is_an_error_at_once(self, hub, tmp_path, monkeypatch):
+        """Without a network the hub is asked again and again, which took 25 seconds."""
         monkeypatch.chdir(tmp_path)
+        (tmp_path / "data").mkdir()
+        for spec in ("phtos", "data/phtos"):
+            with pytest.raises(DataFileNotFoundError) as caught:
+                open_source(spec)
+            assert str(caught.value).startswith(f"{spec}: there is no such file or folder; ")
+            assert str(caught.value).endswith(f"is hf:{spec}.")
+        assert hub == []
+
+    def test_an_unknown_name_is_one_line(self, monkeypatch):
+        def fail(*_, **__):
+            raise ConnectionError("Couldn't reach the hub.\nTry again")
+
+        monkeypatch.setattr(datasets, "load_dataset", fail)
         with pytest.raises(DataFileNotFoundError) as caught:
-            open_source("phtos")
+            open_source("hf:phtos")
         assert str(caught.value).startswith("phtos: there is no such file or folder, and no dataset")
         assert "\n" not in str(caught.value)
 
@@ -180,7 +194,7 @@ class TestNames:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setitem(__import__("sys").modules, "datasets", None)
         with pytest.raises(MissingDependencyError, match=r"phtos: .*gmmatch\[vision\]"):
-            open_source("phtos")
+            open_source("hf:phtos")
 
 
 def test_fingerprints_depend_on_content(images):

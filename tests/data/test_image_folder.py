@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gmmatch.data import load_image, open_source
-from gmmatch.data.image_folder import ImageFolder
+from gmmatch.data.images import ImageFolder
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
 from .helpers import check_protocol, png

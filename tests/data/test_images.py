@@ -186,3 +186,23 @@ class TestBroken:
     def test_other_things_are_refused(self):
         with pytest.raises(InvalidTypeError, match="int"):
             load_image(3)
+
+
+def test_an_eps_file_never_starts_ghostscript(tmp_path, monkeypatch):
+    """Whatever its name says: it is a program, which Pillow would run."""
+    from PIL import EpsImagePlugin
+
+    from gmmatch.report.content import _drafted
+
+    path = tmp_path / "x.png"
+    Image.new("RGB", (4, 4)).save(path, format="EPS")
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("it was started"))
+    for item in (path, ImageBytes(path.read_bytes(), "it")):
+        with pytest.raises(BrokenImageError, match="no known image format"):
+            load_image(item)
+        assert _drafted(item) is item
+
+
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
+def test_the_usual_formats_are_read(format):
+    assert pixels(encoded(Image.new("RGB", (4, 3), (200, 0, 0)), format)).shape == (3, 4, 3)

@@ -226,7 +226,7 @@ def test_skipped_records_are_not_parsed(tmp_path, monkeypatch):
 
 def test_reading_leaves_no_file_open(tmp_path, monkeypatch):
     opened = []
-    import gmmatch.data.json_lines as module
+    import gmmatch.data.text_tables as module
 
     def recording(path):
         file = io.BytesIO(path.read_bytes())

@@ -141,7 +141,7 @@ def embed(
 
 def _check_places(source: str, output: Path) -> None:
     """Raise for what cannot be a source or a store, before a model is loaded, which may take minutes."""
-    from gmmatch.cli.io.stores import is_store
+    from gmmatch.data.files import is_store
 
     if is_store(source):
         raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
@@ -174,7 +174,7 @@ class RecordedSource:
 
 
 def _delete(output: Path) -> None:
-    from gmmatch.cli.io.stores import is_store
+    from gmmatch.data.files import is_store
     from gmmatch.embeddings import delete_store
 
     if is_store(output):

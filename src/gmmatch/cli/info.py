@@ -80,7 +80,7 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     ...     describe_path(f"{folder}/picks.json")["what"]
     'selection'
     """
-    from gmmatch.cli.io.stores import is_store
+    from gmmatch.data.files import is_store
 
     if is_store(path):
         return _describe_store(path, verify)
@@ -108,7 +108,7 @@ def _describe_source(path: str) -> dict[str, Any]:
             facts = open_source(path, **{f"{kind}_column": names[0]}).describe()  # type: ignore[arg-type]
         undecided = {"location": path, "kind": None, "how": _choices(error.candidates)}
         return {**facts, **undecided, "columns": _by_use(error.available)}
-    columns = getattr(source, "columns", getattr(source, "_columns", None))
+    columns = getattr(source, "columns", None)
     listed = {} if columns is None else {"columns": _by_use(columns.available)}
     return {**source.describe(), **listed}
 

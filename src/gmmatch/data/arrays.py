@@ -1,20 +1,26 @@
-"""Vectors that exist already: arrays in memory, memory-mapped ``.npy`` files, tensors."""
+"""Vectors that exist already: arrays and tensors in memory, and ``.npy``, ``.npz`` and safetensors files.
+
+The last two may hold labels and ids beside the embeddings, as one-dimensional members.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import zipfile
+import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.fingerprints import canonical, evenly_spaced, fingerprint_of
+from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns, plain_ids, plain_labels
+from gmmatch.data.files import canonical, evenly_spaced, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.data.values import check_dtype, check_shape, plain_ids, plain_labels
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.rows.npy_files import mapped
 from gmmatch.selection.labels import Label
 
@@ -36,8 +42,9 @@ class VectorSource(BaseSource):
         self, shape: tuple[int, ...], dtype: np.dtype[Any], location: str, *, labels: Any, ids: Any
     ) -> None:
         self.location = location
-        check_shape(shape, location)
-        check_dtype(dtype, location)
+        _check_shape(shape, location)
+        if dtype.kind not in "fiub":
+            raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
         self._n_rows, self.n_features = shape
         self._labels = None if labels is None else plain_labels(_values(labels), "labels", self._row_name)
         self._ids: Sequence[Id] = range(self._n_rows)
@@ -90,17 +97,6 @@ class ArraySource(VectorSource):
 
     Batches are views where the type allows it; bfloat16 rows come out as float32.
 
-    Parameters
-    ----------
-    array : array of shape (n, s)
-        Floats or integers; a torch tensor on any device.
-    labels, ids
-        One per row; by default there are no labels, and an id is the row's number.
-    bfloat16
-        Whether ``array`` is uint16 that holds the bits of bfloat16 numbers.
-    location, format, how
-        What to call it.
-
     Attributes
     ----------
     array
@@ -125,7 +121,7 @@ class ArraySource(VectorSource):
         how: str = "",
     ) -> None:
         self.array, self.format, self.how = array, format, how
-        check_shape(tuple(array.shape), location)  # before anything is sliced
+        _check_shape(tuple(array.shape), location)  # before anything is sliced
         self._bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
         super().__init__(tuple(array.shape), self._block(0, 0).dtype, location, labels=labels, ids=ids)
 
@@ -156,44 +152,20 @@ class ArraySource(VectorSource):
 
 
 def open_npy(path: str | os.PathLike[str]) -> ArraySource:
-    """Open a ``.npy`` file, memory-mapped.
-
-    Parameters
-    ----------
-    path
-        Holds a two-dimensional array of numbers.
-
-    Returns
-    -------
-    ArraySource
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.zeros((3, 2)))
-    ...     open_npy(f"{folder}/x.npy").n_rows
-    3
-    """
+    """Open a ``.npy`` file, memory-mapped."""
     if not Path(path).exists():
         raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
         array = mapped(path)
     except (ValueError, OSError, EOFError) as error:
         raise InvalidInputError(
-            f"{path} is not a .npy file of numbers, or is truncated: {_first_line(error)}."
+            f"{path} is not a .npy file of numbers, or is truncated: {first_line(error)}."
         ) from None
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
 
 
 def widened(bits: NDArray[Any]) -> NDArray[np.float32]:
-    """Turn the bits of bfloat16 numbers into float32.
-
-    Examples
-    --------
-    >>> widened(np.array([[0x3FC0]], dtype=np.uint16))
-    array([[1.5]], dtype=float32)
-    """
+    """Turn the bits of bfloat16 numbers into float32."""
     wide = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32) << np.uint32(16)
     return wide.view(np.float32)
 
@@ -214,5 +186,181 @@ def _values(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
+def _check_shape(shape: tuple[int, ...], where: str) -> None:
+    if len(shape) != 2:
+        raise InvalidInputError(
+            f"{where} has shape {shape}: embeddings are two-dimensional, rows by features."
+        )
+    if shape[1] == 0:
+        raise InvalidInputError(f"{where} has shape {shape}: embeddings need at least one feature.")
+
+
+_SAFETENSORS_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
+
+_DAMAGE = (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error)
+
+
+class NpzSource(VectorSource):
+    """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back.
+
+    ``request.embedding`` names the member; by default it is the only one with two dimensions. Labels and ids
+    are one-dimensional members; by default one named like ``label`` holds the labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/x.npz", x=np.zeros((3, 2)), label=[1, 0, 1])
+    ...     source = NpzSource(f"{folder}/x.npz")
+    ...     source.n_rows, source.labels
+    (3, [1, 0, 1])
+    """
+
+    def __init__(self, path: str | os.PathLike[str], request: ColumnRequest | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise DataFileNotFoundError(f"{path}: there is no such file.")
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+                headers = {}
+                for name in names:
+                    with archive.open(f"{name}.npy") as file:
+                        headers[name] = _read_npy_header(file)
+        except _DAMAGE as error:
+            raise _damaged(path, ".npz archive", error) from None
+        shapes = {name: header[0] for name, header in headers.items()}
+        self.columns = _choose(shapes, request, str(path))
+        self.member = self.columns.data
+        shape, fortran, dtype = headers[self.member]
+        if fortran and min(shape) > 1:
+            raise InvalidInputError(
+                f"{path}: the array {self.member!r} is stored column by column, so its rows cannot be read "
+                "one after another: save np.ascontiguousarray of it."
+            )
+        self._dtype = dtype
+        self.format = ".npz archive"
+        self.how = f"an array, by its suffix: {self.columns.how}"
+        labels, ids = self._loaded(self.columns.label), self._loaded(self.columns.id)
+        super().__init__(shape, dtype, f"{path}::{self.member}", labels=labels, ids=ids)
+
+    def _loaded(self, name: str | None) -> NDArray[Any] | None:
+        if name is None:
+            return None
+        try:
+            with np.load(self.path, allow_pickle=False) as members:
+                return np.asarray(members[name])
+        except _DAMAGE as error:
+            raise _damaged(self.path, ".npz archive", error) from None
+
+    def fingerprint(self) -> str:
+        """Hash the file's size and ends, and the choice of members."""
+        return files_fingerprint([self.path], "npz", *self.columns.settings())
+
+    def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
+        row_bytes = self.n_features * self._dtype.itemsize
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.member}.npy") as file:
+                _read_npy_header(file)
+                file.seek(start * row_bytes, os.SEEK_CUR)
+                for first in range(start, self.n_rows, size_hint):
+                    count = min(self.n_rows - first, size_hint)
+                    flat = np.frombuffer(file.read(count * row_bytes), dtype=self._dtype)
+                    yield flat.reshape(count, self.n_features)
+        except _DAMAGE as error:
+            raise _damaged(self.path, ".npz archive", error) from None
+
+
+def open_safetensors(path: str | os.PathLike[str], request: ColumnRequest | None = None) -> ArraySource:
+    """Open a two-dimensional tensor of a safetensors file, memory-mapped; ``request`` as for :class:`NpzSource`.
+
+    The format is a length, a JSON header and plain numbers, so it is mapped directly: that needs no
+    package, and reads bfloat16, for which NumPy has no type.
+    """
+    if not Path(path).exists():
+        raise DataFileNotFoundError(f"{path}: there is no such file.")
+    try:
+        header, data_start = _safetensors_header(Path(path))
+        shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
+        columns = _choose(shapes, request, str(path))
+        arrays = {name: _mapped(Path(path), header[name], data_start) for name in columns.names()}
+    except InvalidInputError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
+        raise _damaged(path, "safetensors file", error) from None
+    return ArraySource(
+        arrays[columns.data],
+        labels=None if columns.label is None else arrays[columns.label],
+        ids=None if columns.id is None else arrays[columns.id],
+        bfloat16=header[columns.data]["dtype"] == "BF16",
+        location=f"{path}::{columns.data}",
+        format="safetensors file",
+        how=f"an array, by its suffix: {columns.how}",
+    )
+
+
+def _safetensors_header(path: Path) -> tuple[dict[str, Any], int]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 0 < length <= path.stat().st_size - 8:
+            raise ValueError("its header is cut off")
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _mapped(path: Path, entry: Mapping[str, Any], data_start: int) -> NDArray[Any]:
+    if entry["dtype"] not in _SAFETENSORS_TYPES:
+        raise ValueError(f"its type {entry['dtype']} is not supported; use float32, float16 or bfloat16")
+    start, stop = entry["data_offsets"]
+    dtype, shape = np.dtype(_SAFETENSORS_TYPES[entry["dtype"]]), tuple(entry["shape"])
+    if stop - start != dtype.itemsize * int(np.prod(shape)) or data_start + stop > path.stat().st_size:
+        raise ValueError("its data are cut off")
+    if stop == start:
+        return np.empty(shape, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r", offset=data_start + start, shape=shape)
+
+
+def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest | None, where: str) -> Columns:
+    request = request or ColumnRequest()
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+    n_rows = shapes[matrices[0]][0] if matrices else None
+    wanted = request.embedding
+    if wanted is not None and len(shapes.get(wanted, ())) == 2:
+        n_rows = shapes[wanted][0]
+    types: dict[str, ColumnType] = {}
+    for name, shape in shapes.items():
+        # A vector of another length belongs to something else.
+        beside = len(shape) == 1 and shape[0] == n_rows
+        types[name] = "embedding" if len(shape) == 2 else "number" if beside else "other"
+    if not matrices:
+        listed = ", ".join(f"{name!r} {shape}" for name, shape in shapes.items()) or "none"
+        raise InvalidInputError(f"{where} has no two-dimensional array; its arrays are {listed}.")
+    return choose_columns(types, request, where)
+
+
+def _read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(file)
+    raise ValueError(f"its format version {version} is not supported")
+
+
+def _damaged(path: str | os.PathLike[str], kind: str, error: BaseException) -> InvalidInputError:
+    return InvalidInputError(f"{path} is not a {kind}, or is truncated or damaged: {first_line(error)}.")

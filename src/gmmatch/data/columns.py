@@ -1,14 +1,17 @@
-"""Which column of a table holds the rows, which the labels, which the ids."""
+"""Which column of a table holds the rows, which the labels, which the ids; and their single values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from gmmatch.data.source import Kind
-from gmmatch.errors import InvalidInputError, unknown_name
+import numpy as np
+
+from gmmatch.data.source import Id, Kind
+from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
+from gmmatch.selection.labels import Label, plain_label
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
@@ -119,19 +122,6 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
     error lists the candidates, unless the caller prefers a kind. A text named like ``id`` is none of them
     beside embeddings. Labels come from a column named like ``label``, if there is one.
 
-    Parameters
-    ----------
-    available
-        The columns and what each could serve as.
-    request
-        What the caller named.
-    where
-        The file's name, for the messages.
-
-    Returns
-    -------
-    Columns
-
     Examples
     --------
     >>> choose_columns({"text": "text", "label": "number"}, ColumnRequest(), "a.csv").how
@@ -229,3 +219,60 @@ def _listed(names: Iterable[str], at_most: int = 20) -> str:
     quoted = [repr(name) for name in names]
     more = f" and {len(quoted) - at_most} more" if len(quoted) > at_most else ""
     return (", ".join(quoted[:at_most]) or "none") + more
+
+
+def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
+    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`.
+
+    Examples
+    --------
+    >>> plain_labels([np.int64(3), "cat", float("nan")], "label", lambda i: f"row {i}")
+    [3, 'cat', None]
+    """
+    labels = []
+    for i, value in enumerate(values):
+        try:
+            labels.append(plain_label(value))
+        except InvalidTypeError:
+            raise InvalidTypeError(
+                f"{name(i)} has {type(value).__name__} in column {column!r}: a label is a number or a text."
+            ) from None
+    return labels
+
+
+def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
+    """Ids as integers or strings; ``name`` turns a position into a name for the error.
+
+    Examples
+    --------
+    >>> plain_ids([np.int64(3), "cat"], "id", lambda i: f"row {i}")
+    [3, 'cat']
+    """
+    ids: list[Id] = []
+    for i, value in enumerate(values):
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, bool) or not isinstance(plain, (int, str)):
+            held = "nothing" if plain is None else type(plain).__name__
+            raise InvalidTypeError(
+                f"{name(i)} has {held} in column {column!r}: an id is an integer or a text."
+            )
+        ids.append(plain)
+    return ids
+
+
+def plain_texts(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[str]:
+    """Texts as strings; a missing one is an empty text, as CSV files cannot tell the two apart.
+
+    Examples
+    --------
+    >>> plain_texts(["a", None], "text", lambda i: f"row {i}")
+    ['a', '']
+    """
+    texts = []
+    for i, value in enumerate(values):
+        if value is not None and not isinstance(value, str):
+            raise InvalidTypeError(
+                f"{name(i)} has {type(value).__name__} in column {column!r}, where a text is expected."
+            )
+        texts.append(value or "")
+    return texts

@@ -1,12 +1,17 @@
-"""Finding files: natural order, hidden files, splits, and paths that name several files."""
+"""Finding files, and telling whether they changed."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
@@ -30,32 +35,7 @@ def natural_key(path: str) -> tuple[object, ...]:
 
 
 def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
-    """List the files below a folder whose names are wanted, in natural order.
-
-    Hidden files and folders (a leading dot) and macOS's ``__MACOSX`` are passed over. Links are
-    followed, but never back into a folder that is being listed.
-
-    Parameters
-    ----------
-    folder
-        Where to look, at any depth.
-    wanted
-        Decides by the file's name.
-
-    Returns
-    -------
-    list of str
-        Paths relative to the folder, with forward slashes.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("10.txt", "9.txt", ".hidden.txt", "other.csv"):
-    ...         _ = Path(folder, name).write_text("")
-    ...     list_files(Path(folder), lambda name: name.endswith(".txt"))
-    ['9.txt', '10.txt']
-    """
+    """List the files below a folder whose names are wanted, in natural order."""
     return sorted(iter_files(folder, wanted), key=natural_key)
 
 
@@ -89,22 +69,6 @@ def pick_split(
 
     A file belongs to the split ``train`` if it lies in a top folder of that name, or, with ``by_name``,
     is named ``train.parquet`` or ``train-00000-of-00002.parquet``, as Hugging Face does.
-
-    Parameters
-    ----------
-    files
-        Relative paths.
-    split
-        The wanted one. None takes all files, provided that they do not form several splits; they form
-        splits only if every one of them belongs to one.
-    where
-        The folder's name, for the messages.
-    by_name
-        Whether the names of files count, or those of top folders only.
-
-    Returns
-    -------
-    (files, split)
 
     Examples
     --------
@@ -179,3 +143,88 @@ def _expand_ranges(spec: str) -> list[str]:
         for number in numbers
         for name in _expand_ranges(spec[: match.start()] + str(number).zfill(len(low)) + spec[match.end() :])
     ]
+
+
+END_BYTES = 1 << 16
+"""How much of each end of a file counts."""
+
+
+def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:
+    """Hash a sequence of values, so that different sequences get different texts.
+
+    Examples
+    --------
+    >>> fingerprint_of(["ab", "c"]) == fingerprint_of(["a", "bc"])
+    False
+    >>> fingerprint_of(["ab", 1]) == fingerprint_of(["ab", 1])
+    True
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape")
+        # The type and the length come first, so that no two sequences run together to the same bytes.
+        digest.update(f"{type(part).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def file_ends(path: str | os.PathLike[str]) -> tuple[int, bytes]:
+    """Return a file's size and a hash of its first and last 64 KiB."""
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        content = file.read(END_BYTES)
+        file.seek(max(0, size - END_BYTES))
+        content += file.read(END_BYTES)
+    return size, hashlib.blake2b(content, digest_size=16).digest()
+
+
+def files_fingerprint(paths: Iterable[str | os.PathLike[str]], *settings: str | None) -> str:
+    """Fingerprint files in their order, and the settings they are read with; see the module's note."""
+    parts: list[str | int | bytes | None] = list(settings)
+    for path in paths:
+        parts.extend(file_ends(path))
+    return fingerprint_of(parts)
+
+
+def evenly_spaced(n: int, at_most: int) -> list[int]:
+    """Return up to ``at_most`` positions among n, the first and the last included.
+
+    Examples
+    --------
+    >>> evenly_spaced(10, 4)
+    [0, 3, 6, 9]
+    >>> evenly_spaced(2, 4)
+    [0, 1]
+    """
+    return np.unique(np.linspace(0, n - 1, min(n, at_most)).astype(np.int64)).tolist() if n else []
+
+
+def canonical(value: Any) -> str:
+    """Write a value of rows, ids or labels as text, the same in every process."""
+    if isinstance(value, dict):
+        items = ", ".join(f"{key!r}: {canonical(value[key])}" for key in sorted(value))
+        return "{" + items + "}"
+    if isinstance(value, np.ndarray):
+        return canonical(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(canonical(item) for item in value) + "]"
+    return repr(value)
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a store of embeddings, even if its manifest cannot be read.
+
+    Examples
+    --------
+    >>> is_store("nowhere.emb")
+    False
+    """
+    manifest = Path(path) / "manifest.json"
+    if not manifest.is_file():
+        return False
+    try:
+        document = json.loads(manifest.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return any(Path(path).glob("shard-*.npy"))
+    return isinstance(document, dict) and document.get("format") == "gmmatch-embeddings"

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator
 from typing import Any
 
-from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns
-from gmmatch.data.fingerprints import canonical, evenly_spaced, fingerprint_of
-from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.data.tables import TableReader, column_types
-from gmmatch.data.values import plain_ids, plain_labels
+from gmmatch.data.columns import ColumnRequest, ColumnType
+from gmmatch.data.files import canonical, evenly_spaced, fingerprint_of
+from gmmatch.data.source import Batch
+from gmmatch.data.tables import TableSource, column_types
 from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
     InvalidTypeError,
     MissingDependencyError,
+    first_line,
     unknown_name,
 )
-from gmmatch.selection.labels import Label
 
 _SAMPLED_ROWS = 64
 _SAMPLED_FROM_STREAM = 16
 
 
-class HuggingFaceSource(BaseSource):
+class HuggingFaceSource(TableSource):
     """The rows of a ``datasets.Dataset`` or ``datasets.IterableDataset``.
 
     Images are handed on as they are stored, without being decoded. An id is the row's number unless a
     column is named. A stream has no length and cannot list its ids and labels: they come with the
     batches.
-
-    Parameters
-    ----------
-    dataset
-        One split. A stream must have a fixed order: do not shuffle it.
-    request
-        The columns that the caller named.
-    location
-        What to call it.
 
     Examples
     --------
@@ -59,10 +48,8 @@ class HuggingFaceSource(BaseSource):
         types = _feature_types(dataset)
         if not types:
             raise InvalidInputError(f"{location} has no columns, or no rows to find them in.")
-        self.columns = choose_columns(types, request or ColumnRequest(), location)
-        self.kind = self.columns.kind
-        self.how = ("streamed, " if self.streaming else "") + self.columns.how
-        self._reader = TableReader(self.columns, location)
+        self._choose(types, request)
+        self.how = ("streamed, " if self.streaming else "") + self.how
         # In the form of Arrow tables nothing is decoded or converted.
         self._data = dataset.select_columns(self.columns.names()).with_format("arrow")
 
@@ -70,27 +57,6 @@ class HuggingFaceSource(BaseSource):
     def n_rows(self) -> int | None:
         """How many rows there are; None for a stream."""
         return None if self.streaming else int(self._data.num_rows)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there is a column of labels."""
-        return self.columns.label is not None
-
-    @cached_property
-    def ids(self) -> Sequence[Id]:
-        """The column of ids, or the row numbers."""
-        if self.columns.id is None and self.n_rows is not None:
-            return range(self.n_rows)
-        name = self.columns.id or "id"
-        return plain_ids(self._column(name, "ids"), name, self._reader.row_name)
-
-    @cached_property
-    def labels(self) -> Sequence[Label] | None:
-        """The column of labels, read without the other columns."""
-        if self.columns.label is None:
-            return None
-        name = self.columns.label
-        return plain_labels(self._column(name, "labels"), name, self._reader.row_name)
 
     def _column(self, name: str, what: str) -> list[Any]:
         if self.streaming:
@@ -115,38 +81,22 @@ class HuggingFaceSource(BaseSource):
             ends = range(start, int(self._data.num_rows), size_hint)
             tables = (self._data[first : first + size_hint] for first in ends)
         for table in tables:
-            yield self._reader.batch(table, start)
+            yield self.table_batch(table, start)
             start += table.num_rows
 
 
 def load_named(
     name: str, request: ColumnRequest, *, split: str | None = None, streaming: bool = False
 ) -> HuggingFaceSource:
-    """Load a dataset of the hub by its name.
-
-    Parameters
-    ----------
-    name
-        As on the hub; a configuration follows after ``::``, as in ``nyu-mll/glue::sst2``.
-    request
-        The columns that the caller named.
-    split
-        Which split; not needed if there is only one.
-    streaming
-        Whether to read it from the network as it is used, instead of downloading it first.
-
-    Returns
-    -------
-    HuggingFaceSource
-    """
+    """Load a dataset of the hub by its name."""
     datasets = _datasets(name)
     repository, _, configuration = name.partition("::")
     try:
         loaded = datasets.load_dataset(repository, configuration or None, split=split, streaming=streaming)
     except Exception as error:  # the package raises a dozen kinds, for a dozen things beyond our reach
-        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
         raise DataFileNotFoundError(
-            f"{name}: there is no such file or folder, and no dataset of that name could be loaded: {reason}."
+            f"{name}: there is no such file or folder, and no dataset of that name could be loaded: "
+            f"{first_line(error)}."
         ) from None
     return from_dataset(loaded, request, split=None if split else split, location=f"hf:{name}")
 
@@ -159,8 +109,9 @@ def load_saved(
     try:
         loaded = datasets.load_from_disk(str(folder))
     except Exception as error:  # see above
-        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
-        raise InvalidInputError(f"{folder} is not a saved dataset, or is damaged: {reason}.") from None
+        raise InvalidInputError(
+            f"{folder} is not a saved dataset, or is damaged: {first_line(error)}."
+        ) from None
     return from_dataset(loaded, request, split=split, location=str(folder))
 
 

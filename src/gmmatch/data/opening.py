@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from gmmatch.data.columns import ColumnRequest
-from gmmatch.data.files import expand, iter_files, list_files, pick_split
-from gmmatch.data.images import IMAGE_SUFFIXES
+from gmmatch.data.files import expand, is_store, iter_files, list_files, pick_split
+from gmmatch.data.images import IMAGE_SUFFIXES, ImageFolder
 from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
@@ -67,7 +66,7 @@ def open_source(
         - a ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl`` or ``.tar`` file, a folder of such files, or a
           pattern (``data/part-*.parquet``, ``shard-{000..012}.tar``);
         - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
-        - the name of a Hugging Face dataset (``uoft-cs/cifar10``; ``hf:`` in front of it rules out a
+        - the name of a Hugging Face dataset (``uoft-cs/cifar10``, ``hf:cifar10``; ``hf:`` rules out a
           file; ``name::configuration``), or a folder that ``save_to_disk`` wrote;
         - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
         - a source of your own, which is returned as it is.
@@ -130,7 +129,9 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
     if not spec:
         raise InvalidInputError("The path is empty: give one, or the name of a Hugging Face dataset.")
     if spec.startswith("hf:"):
-        return _named(spec.removeprefix("hf:"), request, split, streaming)
+        from gmmatch.data.hugging_face import load_named
+
+        return load_named(spec.removeprefix("hf:"), request, split=split, streaming=streaming)
     pattern = expand(spec)
     if pattern is not None:
         return _open_files(pattern, request, split, spec, "the files that match")
@@ -148,16 +149,16 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
         path = Path(file).expanduser()
         request = ColumnRequest(None, None, member, request.label, request.id)
     if not path.exists():
+        # Asking the hub takes long without a network: only what cannot be meant as a path is asked for.
         if _looks_like_path(spec):
             raise DataFileNotFoundError(f"{spec}: there is no such file{' or folder' * (not path.suffix)}.")
-        return _named(spec, request, split, streaming)
+        owner, slash, _ = spec.partition("/")
+        if not slash or Path(owner).is_dir():
+            raise DataFileNotFoundError(
+                f"{spec}: there is no such file or folder; a dataset of the Hugging Face hub is hf:{spec}."
+            )
+        return _open_path(f"hf:{spec}", request, split, streaming)
     return _open_files([path], request, split, str(path), "")
-
-
-def _named(name: str, request: ColumnRequest, split: str | None, streaming: bool) -> BaseSource:
-    from gmmatch.data.hugging_face import load_named
-
-    return load_named(name, request, split=split, streaming=streaming)
 
 
 def _looks_like_path(spec: str) -> bool:
@@ -200,35 +201,27 @@ def _open_files(
             raise InvalidInputError(f"split={split!r}: {location} is a single file and has no splits.")
         kept, _ = pick_split([path.name for path in files], split, location)
         files = [path for path in files if path.name in set(kept)]
-    source = _opener(cast(str, formats.pop()))(files, request, location)
+    source = _open_format(cast(str, formats.pop()), files, request, location)
     if how:
         source.how = f"{how}: {source.how}"
     return source
 
 
-def _opener(format: str) -> Callable[[Sequence[Path], ColumnRequest, str], BaseSource]:
-    if format == "parquet":
-        from gmmatch.data.parquet import ParquetSource
-
-        return lambda files, request, location: ParquetSource(files, request, location=location)
-    if format == "csv":
-        from gmmatch.data.csv_table import CSVTable
-
-        return lambda files, request, location: CSVTable(files, request, location=location)
-    if format == "json":
-        from gmmatch.data.json_lines import JSONLines
-
-        return lambda files, request, location: JSONLines(files, request, location=location)
-    if format == "tar":
+def _open_format(format: str, files: Sequence[Path], request: ColumnRequest, location: str) -> BaseSource:
+    if format in ("parquet", "csv", "json", "tar"):
+        from gmmatch.data.tables import ParquetSource
+        from gmmatch.data.text_tables import CSVTable, JSONLines
         from gmmatch.data.web_shards import WebShards
 
-        return lambda files, request, location: WebShards(files, request, location=location)
-    return lambda files, request, location: _open_array_file(format, files, request, location)
-
-
-def _open_array_file(format: str, files: Sequence[Path], request: ColumnRequest, location: str) -> BaseSource:
-    from gmmatch.data.array_files import NpzSource, open_safetensors
-    from gmmatch.data.arrays import open_npy
+        readers: dict[str, Any] = {
+            "parquet": ParquetSource,
+            "csv": CSVTable,
+            "json": JSONLines,
+            "tar": WebShards,
+        }
+        source: BaseSource = readers[format](files, request, location=location)
+        return source
+    from gmmatch.data.arrays import NpzSource, open_npy, open_safetensors
 
     if len(files) > 1:
         raise InvalidInputError(f"{location} names {len(files)} files of arrays: give one.")
@@ -241,7 +234,10 @@ def _open_array_file(format: str, files: Sequence[Path], request: ColumnRequest,
 
 
 def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
-    _refuse_store(folder)
+    if is_store(folder):
+        raise InvalidInputError(
+            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.embeddings.open_store."
+        )
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         from gmmatch.data.hugging_face import load_saved
 
@@ -259,13 +255,11 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
             f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
         )
     if not main or main == ["images"]:
-        from gmmatch.data.image_folder import ImageFolder
-
         request.refuse(location, "is a folder of images and has no columns")
         return ImageFolder(folder, split=split)
     listed = list_files(folder, lambda name: format_of(name) == main[0])
     names, chosen = pick_split(listed, split, location)
-    source = _opener(main[0])([folder / name for name in names], request, location)
+    source = _open_format(main[0], [folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
     source.how = f"a folder with {_counted(len(names), _FORMAT_NAMES[main[0]])}{of_split}: {source.how}"
     return source
@@ -277,14 +271,3 @@ def _counted(n: int, what: str) -> str:
 
 def _is_image(name: str) -> bool:
     return Path(name).suffix.lower() in IMAGE_SUFFIXES
-
-
-def _refuse_store(folder: Path) -> None:
-    try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError):
-        return
-    if isinstance(manifest, dict) and manifest.get("format") == "gmmatch-embeddings":
-        raise InvalidInputError(
-            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.embeddings.open_store."
-        )

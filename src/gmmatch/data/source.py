@@ -192,17 +192,6 @@ if TYPE_CHECKING:
 def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
     """Cut and join consecutive pieces into batches of ``size`` rows; the last may be shorter.
 
-    Parameters
-    ----------
-    pieces
-        Batches of any size, one following the other.
-    size
-        Rows per batch.
-
-    Yields
-    ------
-    Batch
-
     Examples
     --------
     >>> pieces = [Batch(["a", "b", "c"], [0, 1, 2], None, 0), Batch(["d"], [3], None, 3)]

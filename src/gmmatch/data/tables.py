@@ -1,78 +1,112 @@
-"""Arrow tables, which Parquet files and Hugging Face datasets are made of, as batches of rows."""
+"""Sources with columns: what they share, and Parquet files, streamed row group by row group."""
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.columns import Columns, ColumnType
+from gmmatch.data.columns import (
+    ColumnRequest,
+    Columns,
+    ColumnType,
+    choose_columns,
+    plain_ids,
+    plain_labels,
+    plain_texts,
+)
+from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import ImageBytes
-from gmmatch.data.source import Batch, Id
-from gmmatch.data.values import plain_ids, plain_labels, plain_texts
-from gmmatch.errors import InvalidInputError
+from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
+from gmmatch.selection.labels import Label
+
+# Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
+# it was asked for before it hands out the first row.
+_STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-class TableReader:
-    """Turns tables with the chosen columns into batches.
+class TableSource(BaseSource):
+    """What sources with columns share; a subclass chooses the columns and reads them.
 
-    Parameters
+    Attributes
     ----------
     columns
         The choice of columns.
-    location
-        What to call the source in messages.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> reader = TableReader(Columns("text", "text", None, None, ""), "a.parquet")
-    >>> reader.batch(pa.table({"text": ["a", None]}), 7).rows
-    ['a', '']
     """
 
-    def __init__(self, columns: Columns, location: str) -> None:
-        self.columns = columns
-        self.location = location
-        self._n_features: int | None = None
+    columns: Columns
+    _n_features: int | None = None
 
-    def row_name(self, row: int) -> str:
-        """Return what to call a row in messages."""
+    def _choose(self, available: dict[str, ColumnType], request: ColumnRequest | None) -> None:
+        self.columns = choose_columns(available, request or ColumnRequest(), self.location)
+        self.kind, self.how = self.columns.kind, self.columns.how
+
+    @abstractmethod
+    def _column(self, name: str, what: str) -> Iterable[Any]:
+        """Return the values of one column, read without the others; ``what`` they are is for messages."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether there is a column of labels."""
+        return self.columns.label is not None
+
+    @cached_property
+    def ids(self) -> Sequence[Id]:
+        """The column of ids, or the row numbers."""
+        if self.columns.id is None and self.n_rows is not None:
+            return range(self.n_rows)
+        name = self.columns.id or "id"
+        return plain_ids(self._column(name, "ids"), name, self._row_name)
+
+    @cached_property
+    def labels(self) -> Sequence[Label] | None:
+        """The column of labels."""
+        name = self.columns.label
+        return None if name is None else plain_labels(self._column(name, "labels"), name, self._row_name)
+
+    def _row_name(self, row: int) -> str:
         return f"row {row} of {self.location}"
 
-    def batch(self, table: Any, first: int, folder: Path | None = None) -> Batch:
-        """Return the rows of a table or record batch.
+    def table_batch(self, table: Any, first: int, folder: Path | None = None) -> Batch:
+        """Return the rows of an Arrow table or record batch that has the chosen columns.
 
-        Parameters
-        ----------
-        table
-            Has the chosen columns.
-        first
-            The number of its first row.
-        folder
-            What the paths of images without bytes are relative to.
+        ``first`` is the number of its first row; ``folder`` is what paths of images are relative to.
         """
-        columns = self.columns
+        return self._batch(
+            table.column, table.num_rows, first, lambda i: self._row_name(first + i), folder=folder
+        )
 
-        def name(i: int) -> str:
-            return self.row_name(first + i)
-
-        data = _combined(table.column(columns.data))
+    def _batch(
+        self,
+        column: Callable[[str], Any],
+        n_rows: int,
+        first: int,
+        name: Callable[[int], str],
+        folder: Path | None = None,
+    ) -> Batch:
+        chosen = self.columns
+        data = column(chosen.data)
         rows: Any
-        if columns.kind == "image":
-            rows = [_image(value, name(i), folder) for i, value in enumerate(data.to_pylist())]
-        elif columns.kind == "text":
-            rows = plain_texts(data.to_pylist(), columns.data, name)
+        if chosen.kind == "embedding":
+            rows = self._vectors(_combined(data), first)
+        elif chosen.kind == "image":
+            rows = [_image(value, name(i), folder) for i, value in enumerate(_plain(data))]
         else:
-            rows = self._vectors(data, first)
-        ids: list[Id] = list(range(first, first + table.num_rows))
-        if columns.id is not None:
-            ids = plain_ids(table.column(columns.id).to_pylist(), columns.id, name)
+            rows = plain_texts(_plain(data), chosen.data, name)
+        ids: list[Id] = list(range(first, first + n_rows))
+        if chosen.id is not None:
+            ids = plain_ids(_plain(column(chosen.id)), chosen.id, name)
         labels = None
-        if columns.label is not None:
-            labels = plain_labels(table.column(columns.label).to_pylist(), columns.label, name)
+        if chosen.label is not None:
+            labels = plain_labels(_plain(column(chosen.label)), chosen.label, name)
         return Batch(rows, ids, labels, first)
 
     def _vectors(self, column: Any, first: int) -> NDArray[Any]:
@@ -83,7 +117,7 @@ class TableReader:
             self._n_features = max(1, int(lengths[0]))
         wrong = np.flatnonzero(lengths != self._n_features)
         if len(wrong):
-            name, length = self.row_name(first + int(wrong[0])), int(lengths[wrong[0]])
+            name, length = self._row_name(first + int(wrong[0])), int(lengths[wrong[0]])
             if length < 0:
                 raise InvalidInputError(
                     f"{name} has no embedding in column {self.columns.data!r}: drop the row or fill it in."
@@ -96,10 +130,115 @@ class TableReader:
         if values.null_count:
             row = first + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // self._n_features
             raise InvalidInputError(
-                f"{self.row_name(row)} has a missing number in column {self.columns.data!r}: fill it in."
+                f"{self._row_name(row)} has a missing number in column {self.columns.data!r}: fill it in."
             )
         flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return flat.reshape(len(column), self._n_features)
+
+
+class ParquetSource(TableSource):
+    """The rows of one Parquet file, or of several one after another.
+
+    Images are what Hugging Face writes (a struct of ``bytes`` and ``path``) or a binary column;
+    embeddings are lists of numbers of one length. An id is the row's number, counted through all files,
+    unless a column is named.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"text": ["a", "b"], "label": [1, 0]}), f"{folder}/t.parquet")
+    ...     source = ParquetSource([f"{folder}/t.parquet"])
+    ...     [(batch.rows, batch.labels) for batch in source.batches(2)]
+    [(['a', 'b'], [1, 0])]
+    """
+
+    format = "Parquet"
+
+    def __init__(
+        self,
+        files: Sequence[str | os.PathLike[str]],
+        request: ColumnRequest | None = None,
+        *,
+        location: str | None = None,
+    ) -> None:
+        self.files = [Path(file) for file in files]
+        self.location = location or str(self.files[0])
+        with _opened(self.files[0]) as first:
+            self._choose(column_types(first.schema_arrow), request)
+        # Row groups per file: their sizes place every row without reading one.
+        self._groups = [self._group_sizes(file) for file in self.files]
+
+    def _group_sizes(self, path: Path) -> list[int]:
+        with _opened(path) as file:
+            names = set(file.schema_arrow.names)
+            for name in self.columns.names():
+                if name not in names:
+                    raise InvalidInputError(f"{path} has no column {name!r}, unlike {self.files[0].name}.")
+            metadata = file.metadata
+            return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows all files have."""
+        return sum(sum(sizes) for sizes in self._groups)
+
+    def _column(self, name: str, what: str) -> Iterator[Any]:
+        for path in self.files:
+            with _opened(path) as file:
+                for piece in file.iter_batches(columns=[name]):
+                    yield from piece.column(name).to_pylist()
+
+    def fingerprint(self) -> str:
+        """Hash the sizes and ends of all files, and the choice of columns."""
+        return files_fingerprint(self.files, "parquet", *self.columns.settings())
+
+    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+        first = 0
+        for path, sizes in zip(self.files, self._groups, strict=True):
+            stop = first + sum(sizes)
+            if start < stop:
+                yield from self._file_pieces(path, sizes, first, max(0, start - first), size_hint)
+            first = stop
+
+    def _file_pieces(
+        self, path: Path, sizes: list[int], first: int, skip: int, size_hint: int
+    ) -> Iterator[Batch]:
+        """The rows of one file, without its first ``skip`` ones; ``first`` is its first row's number."""
+        wanted = list(range(len(sizes)))
+        while wanted and skip >= sizes[wanted[0]]:  # row groups may be empty
+            skipped = sizes[wanted.pop(0)]
+            first, skip = first + skipped, skip - skipped
+        with _opened(path) as file:
+            for table in file.iter_batches(size_hint, row_groups=wanted, columns=self.columns.names()):
+                rest = table.slice(min(skip, len(table)))
+                first, skip = first + len(table) - len(rest), max(0, skip - len(table))
+                if len(rest):
+                    yield self.table_batch(rest, first, path.parent)
+                first += len(rest)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Yield a Parquet file; what PyArrow raises on damaged contents becomes one sentence that names it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        raise DataFileNotFoundError(f"{path}: there is no such file.")
+    try:
+        with pq.ParquetFile(path, **_STREAMED) as file:
+            yield file
+    except (InvalidTypeError, DataFileNotFoundError):
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(
+            f"{path} is not a Parquet file, or is truncated or damaged: {first_line(error)}."
+        ) from None
+
+
+def _plain(values: Any) -> list[Any]:
+    return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 
 def _combined(column: Any) -> Any:

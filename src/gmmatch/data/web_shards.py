@@ -16,10 +16,10 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
-from gmmatch.data.fingerprints import files_fingerprint
+from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.selection.labels import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.
@@ -42,15 +42,6 @@ class WebShards(BaseSource):
     The rows are the image members, or the ``.txt`` members if there are no images; a ``.cls`` member is
     the label, an integer if it reads as one. Keys are the ids. Columns are named by the members'
     suffixes, without the first dot: ``image_column="jpg"``.
-
-    Parameters
-    ----------
-    files
-        The shards, in order; ``.tar``, ``.tar.gz`` and ``.tgz``.
-    request
-        The members that the caller named.
-    location
-        What to call the source; the first shard's path by default.
 
     Examples
     --------
@@ -226,8 +217,7 @@ def _check_whole(path: Path) -> None:
 
 
 def _damaged(path: Path, error: object) -> InvalidInputError:
-    reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
-    return InvalidInputError(f"{path} is not a tar file, or is truncated or damaged: {reason}.")
+    return InvalidInputError(f"{path} is not a tar file, or is truncated or damaged: {first_line(error)}.")
 
 
 def _member_type(suffix: str) -> ColumnType:

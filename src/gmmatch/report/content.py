@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import BrokenImageError, ImageBytes, load_image
+from gmmatch.data.images import BrokenImageError, ImageBytes, ImageFolder, load_image, open_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.report.text import shown
 from gmmatch.rows.taking import count_rows, take_rows
@@ -136,8 +136,7 @@ def _at(taken: Any, i: int) -> Any:
 
 def _from_source(source: Any, places: Indices) -> Iterator[Any]:
     from gmmatch.data.hugging_face import HuggingFaceSource
-    from gmmatch.data.image_folder import ImageFolder
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
 
     if isinstance(source, (ImageFolder, HuggingFaceSource)):  # which go to any row at once
         for place in places.tolist():
@@ -181,13 +180,11 @@ def _picture(item: Any) -> Image:
 
 def _drafted(item: Any) -> Any:
     """A JPEG opened at a fraction of its size, which is many times faster for photographs."""
-    from PIL import Image
-
     if not isinstance(item, (ImageBytes, Path)):
         return item
     try:
         data = io.BytesIO(item.data) if isinstance(item, ImageBytes) else io.BytesIO(item.read_bytes())
-        picture = Image.open(data)
+        picture = open_image(data)
         picture.draft("RGB", (2 * SIDE, 2 * SIDE))
     except Exception:  # `load_image` says what is wrong
         return item

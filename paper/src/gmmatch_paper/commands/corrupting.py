@@ -55,8 +55,8 @@ class Job:
         force: bool = False,
     ) -> Job:
         """Open the source and refuse early what cannot be done."""
-        from gmmatch.cli.io.stores import is_store
         from gmmatch.data import open_source
+        from gmmatch.data.files import is_store
 
         if is_store(source):
             raise InvalidInputError(
@@ -91,7 +91,7 @@ class Job:
         return {**facts, "seconds": round(time.perf_counter() - began, 3)}
 
     def _writer(self) -> Callable[[Advance], Touched]:
-        from gmmatch.data.image_folder import ImageFolder
+        from gmmatch.data.images import ImageFolder
         from gmmatch_paper.corruption.images import ImageCorruption
         from gmmatch_paper.corruption.labels import LabelNoise
 
@@ -183,7 +183,7 @@ def _check_kind(source: BaseSource, corruption: Any) -> None:
 
 def _check_place(source: BaseSource, output: Path, *, link: bool, force: bool) -> None:
     """Raise unless a copy of this source can be written there."""
-    from gmmatch.data.image_folder import ImageFolder
+    from gmmatch.data.images import ImageFolder
     from gmmatch.data.opening import format_of
 
     if isinstance(source, ImageFolder):

@@ -14,7 +14,7 @@ from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from gmmatch.data.image_folder import ImageFolder
+    from gmmatch.data.images import ImageFolder
     from gmmatch.types import Mask
     from gmmatch_paper.corruption.images import ImageCorruption
     from gmmatch_paper.corruption.labels import LabelNoise
@@ -172,12 +172,11 @@ def open_picture(item: Any) -> Image:
     item
         A path or :class:`gmmatch.data.ImageBytes`.
     """
-    from PIL import Image
 
-    from gmmatch.data import load_image
+    from gmmatch.data.images import load_image, open_image
 
     picture = load_image(item)
-    with Image.open(item if isinstance(item, Path) else io.BytesIO(item.data)) as opened:
+    with open_image(item if isinstance(item, Path) else io.BytesIO(item.data)) as opened:
         mode = opened.mode
     return picture.convert("L") if mode in ("1", "L", "LA", "La", "F") or mode.startswith("I") else picture
 
@@ -190,18 +189,17 @@ def spoil_parquet(source: Any, corruption: ImageCorruption, output: Path, advanc
     import numpy as np
     import pyarrow as pa
 
-    from gmmatch.data.tables import TableReader
     from gmmatch.rows.parallel import available_cores, map_in_order
 
     mask = corruption.choose(len(source))
     kinds = np.full(len(source), "", dtype="<U32")
-    reader, name = TableReader(source.columns, source.location), source.columns.data
+    name = source.columns.data
 
     def change(batch: Any, first: int, folder: Path) -> Any:
         chosen = np.flatnonzero(mask[first : first + len(batch)]).tolist()
         if not chosen:
             return batch
-        images = reader.batch(batch, first, folder).rows
+        images = source.table_batch(batch, first, folder).rows
 
         def work(i: int) -> bytes:
             spoilt, kinds[first + chosen[i]] = corruption.spoil(
@@ -223,9 +221,9 @@ def spoil_parquet(source: Any, corruption: ImageCorruption, output: Path, advanc
 
 def encoded(picture: Image, original: Any) -> bytes:
     """Return a picture as the bytes of a file, a JPEG if the original was one and else a PNG."""
-    from PIL import Image
+    from gmmatch.data.images import open_image
 
-    with Image.open(original if isinstance(original, Path) else io.BytesIO(original.data)) as opened:
+    with open_image(original if isinstance(original, Path) else io.BytesIO(original.data)) as opened:
         format, options = _FORMATS[".jpg" if opened.format == "JPEG" else ".png"]
     file = io.BytesIO()
     picture.save(file, format=format, **options)

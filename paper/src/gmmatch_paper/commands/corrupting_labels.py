@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.export_tables import opened_output, raw_records
+from gmmatch.cli.io.export_tables import opened_output
 from gmmatch.cli.io.files import written
+from gmmatch.data.text_tables import csv_records, delimiter_of
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance, Touched
 
 if TYPE_CHECKING:
-    from gmmatch.data.csv_table import CSVTable
-    from gmmatch.data.json_lines import JSONLines
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
+    from gmmatch.data.text_tables import CSVTable, JSONLines
     from gmmatch_paper.corruption.labels import LabelNoise
 
 
@@ -25,9 +25,8 @@ def turn_labels(source: Any, noise: LabelNoise, output: Path, advance: Advance) 
     """Write a copy of a table or an ``.npz`` archive with noisy labels; everything else stays as it was."""
     import numpy as np
 
-    from gmmatch.data.csv_table import CSVTable
-    from gmmatch.data.json_lines import JSONLines
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
+    from gmmatch.data.text_tables import CSVTable, JSONLines
 
     labels = list(source.labels)
     result = noise.apply(np.array(labels, dtype=object))
@@ -42,7 +41,7 @@ def turn_labels(source: Any, noise: LabelNoise, output: Path, advance: Advance) 
     else:
         from gmmatch_paper.commands.corrupting_vectors import rewrite_npz
 
-        name = source._columns.label
+        name = source.columns.label
         rewrite_npz(source.path, output, {name: lambda array: _with_changes(array, changes)})
         advance(len(labels))
     return Touched(list(source.ids), result.mask, result.kinds, after, labels)
@@ -90,17 +89,17 @@ def _turn_json_lines(source: JSONLines, changes: dict[int, Any], output: Path, a
 
 
 def _turn_csv(source: CSVTable, changes: dict[int, Any], output: Path, advance: Advance) -> None:
-    header, names = next(raw_records(source.files[0]))
+    _, names, header = next(csv_records(source.files[0]))
     place = names.index(str(source.columns.label))
-    delimiter = max(",;\t|", key=header.partition("\n")[0].count)
+    delimiter = delimiter_of(header.partition("\n")[0])
 
     def lines() -> Iterator[bytes]:
         row = 0
         for path in source.files:
-            records = raw_records(path)
+            records = csv_records(path)
             if next(records)[1] != names:
                 raise InvalidInputError(f"{path} has another header than {source.files[0].name}.")
-            for text, cells in records:
+            for _, cells, text in records:
                 whole = text if text.endswith(("\n", "\r")) else text + "\n"
                 if row in changes:
                     cells[place] = str(changes[row])

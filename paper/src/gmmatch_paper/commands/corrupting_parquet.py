@@ -12,7 +12,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance
 
 if TYPE_CHECKING:
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
 
 
 def rewrite_parquet(

@@ -29,7 +29,7 @@ def replace_vectors(
     import numpy as np
 
     from gmmatch.data.arrays import ArraySource
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
     from gmmatch_paper.corruption.result import one_kind
 
     if isinstance(source, ArraySource):
@@ -42,7 +42,7 @@ def replace_vectors(
             _write_parquet(source, places, bad, output, advance)
         else:
             changed = _replaced(array, places, bad)
-            rewrite_npz(source.path, output, {source._member: lambda _: changed})
+            rewrite_npz(source.path, output, {source.member: lambda _: changed})
             advance(len(array))
     mask = np.zeros(len(source), dtype=np.bool_)
     mask[places] = True
@@ -84,10 +84,9 @@ def _write_parquet(
     import numpy as np
     import pyarrow as pa
 
-    from gmmatch.data.tables import TableReader
     from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet
 
-    reader, name = TableReader(source.columns, source.location), source.columns.data
+    name = source.columns.data
 
     def change(batch: Any, first: int, folder: Path) -> Any:
         low, high = np.searchsorted(places, [first, first + len(batch)])
@@ -98,7 +97,9 @@ def _write_parquet(
             raise InvalidInputError(
                 f"{source.location} holds integers in column {name!r}: an adversary's rows need floats."
             )
-        rows = _replaced(reader.batch(batch, first, folder).rows, places[low:high] - first, bad[low:high])
+        rows = _replaced(
+            source.table_batch(batch, first, folder).rows, places[low:high] - first, bad[low:high]
+        )
         flat = pa.array(np.ascontiguousarray(rows).reshape(-1), kind.value_type)
         column = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]).cast(kind)
         return batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), column)

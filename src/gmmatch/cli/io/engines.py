@@ -130,7 +130,7 @@ class EngineRequest:
         from gmmatch.backends.cluster import open_shards
         from gmmatch.backends.cluster.sources import is_remote
         from gmmatch.cli.io.inputs import Embeddings, labels_for
-        from gmmatch.cli.io.stores import is_store
+        from gmmatch.data.files import is_store
         from gmmatch.embeddings.store import Store
         from gmmatch.rows.npy_files import mapped
 

@@ -15,7 +15,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.files import replacing_folder
 
 if TYPE_CHECKING:
-    from gmmatch.data.image_folder import ImageFolder
+    from gmmatch.data.images import ImageFolder
     from gmmatch.types import Indices
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.

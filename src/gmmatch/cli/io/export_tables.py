@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from collections import deque
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from gmmatch.cli.io.files import written
+from gmmatch.data.text_tables import csv_records
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.data.csv_table import CSVTable
-    from gmmatch.data.json_lines import JSONLines
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
+    from gmmatch.data.text_tables import CSVTable, JSONLines
     from gmmatch.types import Indices
 
 
@@ -79,7 +76,7 @@ def export_json_lines(source: JSONLines, rows: Indices, output: Path) -> int:
 
 def export_csv(source: CSVTable, rows: Indices, output: Path) -> int:
     """Write the header and these records as they are, quotes and all; see :func:`export_parquet`."""
-    header, _ = next(raw_records(source.files[0]))
+    _, _, header = next(csv_records(source.files[0]))
     with written(output) as temporary, opened_output(temporary, output) as file:
         file.write(header.encode("utf-8"))
         for count, record in _repeated(_all_records(source.files), rows):
@@ -89,35 +86,12 @@ def export_csv(source: CSVTable, rows: Indices, output: Path) -> int:
 
 
 def _all_records(files: list[Path]) -> Iterator[str]:
-    _, names = next(raw_records(files[0]))
+    _, names, _ = next(csv_records(files[0]))
     for path in files:
-        records = raw_records(path)
+        records = csv_records(path)
         if next(records)[1] != names:
             raise InvalidInputError(f"{path} has another header than {files[0].name}.")
-        yield from (text for text, _ in records)
-
-
-def raw_records(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each record of a CSV file, the header first, as its text and its cells."""
-    from gmmatch.data.text_tables import open_binary
-
-    csv.field_size_limit(2**31 - 1)
-    with io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        consumed: list[str] = []
-        reader = csv.reader(
-            _noted(first, file, consumed), delimiter=max(",;\t|", key=first.count), strict=True
-        )
-        for cells in reader:
-            if cells:
-                yield "".join(consumed), cells
-            consumed.clear()
-
-
-def _noted(first: str, rest: Iterator[str], consumed: list[str]) -> Iterator[str]:
-    for line in chain([first], rest):
-        consumed.append(line)
-        yield line
+        yield from (text for _, _, text in records)
 
 
 def _repeated(entries: Iterator[Any], rows: Indices) -> Iterator[tuple[int, Any]]:

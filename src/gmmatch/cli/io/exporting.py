@@ -70,9 +70,9 @@ def _options(before: Mapping[str, Any], columns: Mapping[str, str | None]) -> di
 
 
 def _open(source: str, options: dict[str, Any]) -> BaseSource:
-    from gmmatch.cli.io.stores import is_store
     from gmmatch.data import open_source
     from gmmatch.data.columns import UndecidedColumnsError
+    from gmmatch.data.files import is_store
 
     if is_store(source):
         raise InvalidInputError(
@@ -90,11 +90,10 @@ def _open(source: str, options: dict[str, Any]) -> BaseSource:
 
 def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Any:
     """Return the function that writes these rows, after checking that it can."""
-    from gmmatch.data.csv_table import CSVTable
-    from gmmatch.data.image_folder import ImageFolder
-    from gmmatch.data.json_lines import JSONLines
+    from gmmatch.data.images import ImageFolder
     from gmmatch.data.opening import format_of
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.tables import ParquetSource
+    from gmmatch.data.text_tables import CSVTable, JSONLines
 
     if isinstance(source, ImageFolder):
         from gmmatch.cli.io.export_images import check_folder, export_images

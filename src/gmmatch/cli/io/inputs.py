@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.stores import is_store
+from gmmatch.data.files import is_store
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
