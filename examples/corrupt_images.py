@@ -5,6 +5,8 @@ Make images bad on purpose
 To see what a method withstands, spoil good data and keep the truth about it: a copy of the images, the mask of those
 that were touched, and what touched each. Then count how many of the spoilt images each method picks. (A screen looks
 for many rows that were spoilt alike. With about a hundred of each kind there may be too few for it to see.)
+
+Corruptions are part of the package gmmatch-paper: ``pip install . ./paper`` in a clone.
 """
 
 import matplotlib.pyplot as plt

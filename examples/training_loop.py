@@ -8,15 +8,17 @@ far the score of the given label is above the best other one, on average over th
 """
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
 import gmmatch as gm
-from gmmatch_paper.corruption import SymmetricNoise
 
 X, y = load_digits(return_X_y=True)
-noisy = SymmetricNoise(rate=0.2, seed=0).apply(y)
-inputs, labels = torch.tensor(X / 16, dtype=torch.float32), torch.tensor(noisy.data)
+random = np.random.default_rng(0)
+wrong = random.permutation(len(y)) < len(y) / 5
+noisy = np.where(wrong, (y + random.integers(1, 10, len(y))) % 10, y)
+inputs, labels = torch.tensor(X / 16, dtype=torch.float32), torch.tensor(noisy)
 
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
@@ -37,17 +39,15 @@ for _ in range(10):
 # ``forgetting`` keeps what the model forgets most often, and takes wrong labels for difficult rows. The rows with
 # the largest margin are another matter.
 margin = recorder.area_under_margin()
-forgotten = gm.select(X, y=noisy.data, k="30%", method="forgetting", dynamics=recorder)
-clear = gm.select(X, y=noisy.data, k="30%", method="el2n", scores=margin)
-print(f"wrong labels in the data:              {noisy.mask.mean():6.1%}")
-print(f"among the rows most often forgotten:   {gm.metrics.contamination(forgotten, noisy.mask):6.1%}")
-print(f"among the rows of largest margin:      {gm.metrics.contamination(clear, noisy.mask):6.1%}")
+forgotten = gm.select(X, y=noisy, k="30%", method="forgetting", dynamics=recorder)
+clear = gm.select(X, y=noisy, k="30%", method="el2n", scores=margin)
+print(f"wrong labels in the data:              {wrong.mean():6.1%}")
+print(f"among the rows most often forgotten:   {gm.metrics.contamination(forgotten, wrong):6.1%}")
+print(f"among the rows of largest margin:      {gm.metrics.contamination(clear, wrong):6.1%}")
 
 # %%
 figure, axis = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
-axis.hist(
-    [margin[~noisy.mask], margin[noisy.mask]], bins=40, stacked=True, label=["right label", "wrong label"]
-)
+axis.hist([margin[~wrong], margin[wrong]], bins=40, stacked=True, label=["right label", "wrong label"])
 axis.set(xlabel="area under the margin", ylabel="rows")
 axis.legend()
 plt.show()

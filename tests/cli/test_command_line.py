@@ -144,3 +144,24 @@ def test_methods_table_has_the_same_content():
     text = " ".join(run("methods").stdout.split())
     for method in json.loads(run("methods", "--json").stdout):
         assert f"{method['name']} {method['summary']}" in text
+
+
+def test_commands_of_the_laboratory_are_found_through_their_entry_points():
+    added = {point.name: point.value for point in entry_points(group="gmmatch.commands")}
+    assert set(added) == {"corrupt", "reproduce"}
+    help_text = run("--help").stdout
+    for name, value in added.items():
+        assert value.startswith("gmmatch_paper.") and f" {name} " in help_text
+        assert run(name, "--help").exit_code == 0
+
+
+def test_without_the_laboratory_one_line_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+    for name in ("corrupt", "reproduce"):
+        result = run(name, "--anything")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.count("\n") == 1
+        assert f"gmmatch {name}" in result.stderr and "pip install" in result.stderr
+    listed = run("--help").stdout
+    assert "reproduce" not in listed and all(f" {name} " in listed for name in COMMANDS)
+    assert run("reproduc").exit_code == 2

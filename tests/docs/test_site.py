@@ -204,8 +204,8 @@ def test_the_first_page_says_how_many_wrong_labels_are_picked():
         exec(block.text, names)
     shares = {
         method: gm.metrics.contamination(
-            gm.select(names["X"], y=names["noisy"].data, k="10%", method=method, random_state=0),
-            names["noisy"].mask,
+            gm.select(names["X"], y=names["labels"], k="10%", method=method, random_state=0),
+            names["wrong"],
         )
         for method in ("robust", "gm-matching", "random")
     }
