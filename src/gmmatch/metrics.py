@@ -22,17 +22,7 @@ from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
 from gmmatch.types import Indices, Mask, Matrix, Vector
 
-__all__ = [
-    "Coverage",
-    "Figures",
-    "Yardsticks",
-    "class_balance",
-    "contamination",
-    "coverage",
-    "imbalance",
-    "mmd",
-    "moment_error",
-]
+__all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
 
 _BLOCK_ELEMENTS = 1 << 22
 

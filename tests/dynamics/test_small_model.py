@@ -11,7 +11,7 @@ from gmmatch.dynamics import small_model  # noqa: E402
 from gmmatch.dynamics.gradients import grand_scores  # noqa: E402
 from gmmatch.dynamics.small_model import SmallTask, side_by_side, train_small_model  # noqa: E402
 from gmmatch.rows.rows import Rows  # noqa: E402
-from gmmatch.scores.standardize import FARTHEST, Standardization  # noqa: E402
+from gmmatch.scores.softmax_regression import FARTHEST, Standardization  # noqa: E402
 
 RNG = np.random.default_rng(0)
 Y = np.arange(400) % 4

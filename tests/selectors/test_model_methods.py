@@ -75,7 +75,7 @@ def test_optimization_keeps_the_parameters_where_they_were(noisy_digits):
     X, y, _ = noisy_digits
 
     def fitted(rows):
-        problem = SoftmaxRegression.of(Rows(X), y, np.isin(np.arange(len(X)), rows) * 1.0, 10, 0.05)
+        problem = SoftmaxRegression.of(X, y, np.isin(np.arange(len(X)), rows) * 1.0, 10, 0.05)
         return problem.scale, problem.fit()
 
     whole = select("optimization", X, y, k="50%", strength=0.05)
@@ -246,6 +246,7 @@ def test_what_is_recorded(method):
 @pytest.mark.parametrize("method", NEEDS_TORCH)
 def test_without_torch_the_error_names_the_extra(method, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "gmmatch.dynamics.small_model", raising=False)
     monkeypatch.delattr("gmmatch.dynamics.small_model", raising=False)
     with pytest.raises(MissingDependencyError, match=r'pip install "gmmatch\[torch\]", or pass scores='):
         select(method)

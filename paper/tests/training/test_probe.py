@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.training.probe import STRENGTHS, fit_linear_probe, stratified_folds
-from gmmatch_paper.training.softmax import softmax_loss
 
 
 @pytest.fixture(scope="module")
@@ -34,31 +33,6 @@ def test_it_finds_what_scikit_learn_finds(digits):
     theirs -= theirs.mean(axis=1, keepdims=True)
     assert np.abs(ours - theirs).max() < 0.05
     assert probe.predict(X_test).tolist() == peer.predict((X_test - X.mean(axis=0)) / scale).tolist()
-
-
-def test_the_gradient_is_the_loss_s(digits):
-    X, y, *_ = digits
-    loss = softmax_loss(X[:50], y[:50])
-    rng = np.random.default_rng(0)
-    size = (loss.shape[0] + 1) * loss.shape[1]
-    at, direction = rng.normal(size=size) * 0.1, rng.normal(size=size)
-    function = loss._in_numpy(0.1)
-    step = 1e-3
-    slope = (function(at + step * direction)[0] - function(at - step * direction)[0]) / (2 * step)
-    assert slope == pytest.approx(function(at)[1] @ direction, rel=1e-3)
-
-
-def test_torch_and_numpy_agree(digits):
-    torch = pytest.importorskip("torch")
-    X, y, *_ = digits
-    loss = softmax_loss(X, y)
-    at = np.random.default_rng(0).normal(size=(loss.shape[0] + 1) * loss.shape[1]) * 0.1
-    value, gradient = loss._in_numpy(0.1)(at)
-    tensors = type(loss)(torch.as_tensor(loss.rows), loss.codes, loss.classes, loss.center, loss.scale)
-    other_value, other_gradient = tensors._in_torch(0.1)(at)
-    assert other_value == pytest.approx(value, rel=1e-5)
-    assert np.allclose(gradient, other_gradient, atol=1e-5)
-    assert tensors.correct(at, y < 5) == loss.correct(at, y < 5)
 
 
 def test_cross_validation_regularises_noise_more_than_signal(digits):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
 from gmmatch.scores.logits import errors
-from gmmatch.scores.standardize import Standardization
+from gmmatch.scores.softmax_regression import Standardization
 from gmmatch.types import Indices, Vector
 
 LEARNING_RATE = 0.01

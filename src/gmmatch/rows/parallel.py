@@ -11,7 +11,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
 from gmmatch.errors import InvalidInputError
 
@@ -80,6 +81,23 @@ def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> lis
         raise
     finally:
         futures.clear()  # or an error would hold its own traceback, and all that it refers to, in a circle
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep matrix products, and scikit-learn's loops, to a thread of their own while this lasts.
+
+    Blocks of rows are spread over threads already. More threads within a block would compete with them
+    for the same cores, and make sums depend on how many there are.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
 
 
 def _mark_thread() -> None:

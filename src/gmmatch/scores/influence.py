@@ -19,10 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows.parallel import map_in_order
-from gmmatch.scores.blas import one_blas_thread
+from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
-from gmmatch.types import Indices
 
 EXACT_PARAMETERS = 1024
 # The Kronecker inverse is a sum of this many products at most, and as few as leave an error below this.
@@ -84,9 +82,7 @@ def influence_vectors(
 
     Examples
     --------
-    >>> from gmmatch.rows.rows import Rows
-    >>> rows = Rows(np.array([[0.0], [1.0], [2.0], [3.0]]))
-    >>> problem = SoftmaxRegression.of(rows, np.array([0, 1, 0, 1]), np.ones(4), 2, 0.1)
+    >>> problem = SoftmaxRegression.of([[0.0], [1.0], [2.0], [3.0]], np.array([0, 1, 0, 1]), strength=0.1)
     >>> found = influence_vectors(problem, problem.fit(), random=np.random.default_rng(0))
     >>> found.vectors.shape, found.hessian
     ((4, 4), 'exact')
@@ -99,19 +95,19 @@ def influence_vectors(
     vectors = np.empty((n, width), dtype=np.float32)
 
     def work(number: int) -> NDArray[np.float64]:
-        inputs, slack, part = problem.block(parameters, number)
+        block = problem.block(parameters, number)
         # n times the share is 1 where rows weigh the same.
-        found = project(inputs, slack) * (n * problem.shares[part, None])
-        vectors[part] = found
+        found = project(block.inputs, block.errors) * (n * problem.shares[block.part, None])
+        vectors[block.part] = found
         total: NDArray[np.float64] = found.sum(axis=0)
         return total
 
     with one_blas_thread():
         project = make(problem, parameters, dimensions, random)
         total = np.sum(map_in_order(work, problem.n_blocks, problem.threads), axis=0)
-    for number in range(problem.n_blocks):
-        part = slice(*problem.bounds(number))
-        vectors[part] -= (total * problem.shares[part, None]).astype(np.float32)
+    for first in range(0, n, 4096):
+        shares = problem.shares[first : first + 4096, None]
+        vectors[first : first + 4096] -= (total * shares).astype(np.float32)
     return Influence(vectors, "exact" if exact else "kronecker", size > dimensions)
 
 
@@ -144,27 +140,21 @@ def exact_hessian(problem: SoftmaxRegression, parameters: Parameters) -> NDArray
 
     Examples
     --------
-    >>> from gmmatch.rows.rows import Rows
-    >>> rows = Rows(np.array([[-1.0], [1.0]]))
-    >>> problem = SoftmaxRegression.of(rows, np.array([0, 1]), np.ones(2), 2, strength=1.0)
+    >>> problem = SoftmaxRegression.of([[-1.0], [1.0]], np.array([0, 1]), strength=1.0)
     >>> exact_hessian(problem, np.zeros((2, 2)))[0]
     array([ 1.25,  0.  , -0.25,  0.  ])
     """
     classes, columns = problem.shape
 
-    def work(number: int) -> NDArray[np.float64]:
-        inputs, slack, part = problem.block(parameters, number)
-        shares = _probabilities(slack, problem.codes[part])
+    total: NDArray[np.float64] = problem.strength * np.eye(classes * columns)
+    for number in range(problem.n_blocks):
+        part, inputs, shares, *_ = problem.block(parameters, number)
         found = np.zeros((classes, columns, classes, columns))
         for one in range(classes):
             for other in range(one + 1):
                 weight = shares[:, one] * ((one == other) - shares[:, other]) * problem.shares[part]
                 found[one, :, other] = found[other, :, one] = (inputs * weight[:, None]).T @ inputs
-        return found.reshape(classes * columns, -1)
-
-    total: NDArray[np.float64] = problem.strength * np.eye(classes * columns)
-    for number in range(problem.n_blocks):
-        total += work(number)
+        total += found.reshape(classes * columns, -1)
     return total
 
 
@@ -178,8 +168,8 @@ def _kronecker_projection(
     """
     classes, columns = problem.shape
     errors_moment, rows_moment = np.zeros((classes, classes)), np.zeros((columns, columns))
-    for inputs, slack, part in problem.blocks(parameters):
-        shares = _probabilities(slack, problem.codes[part])
+    for number in range(problem.n_blocks):
+        part, inputs, shares, *_ = problem.block(parameters, number)
         weighted = problem.shares[part, None]
         errors_moment += np.diag((shares * weighted).sum(axis=0)) - (shares * weighted).T @ shares
         rows_moment += (inputs * weighted).T @ inputs
@@ -210,9 +200,3 @@ def _kronecker_projection(
         return found
 
     return project
-
-
-def _probabilities(slack: NDArray[np.float64], codes: Indices) -> NDArray[np.float64]:
-    shares = slack.copy()
-    shares[np.arange(len(shares)), codes] += 1.0
-    return shares

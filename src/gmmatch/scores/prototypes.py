@@ -7,9 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows.parallel import map_in_order
+from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.rows.rows import Rows
-from gmmatch.scores.blas import one_blas_thread
 from gmmatch.types import Vector
 
 # Prototypes of more rows than this are found on a sample: they are means, and means of many rows.

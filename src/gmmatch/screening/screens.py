@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from gmmatch.backends.cuda.blocks import on_device
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_rows
-from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
-from gmmatch.scores.blas import one_blas_thread
 from gmmatch.screening.contrast import (
     FEWEST,
     TOLERANCE,

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.median.passes import weighted_mean
-from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.rows.preprocessing import preprocess_rows
-from gmmatch.scores.blas import one_blas_thread
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters

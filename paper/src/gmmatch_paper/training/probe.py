@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import as_generator, check_rows
+from gmmatch.rows.parallel import available_cores
+from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
 from gmmatch.types import Vector
-from gmmatch_paper.training.softmax import SoftmaxLoss, softmax_loss
 
 STRENGTHS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)
 """The closed set of regularisations that cross-validation chooses from, strongest first."""
@@ -100,35 +101,54 @@ def fit_linear_probe(
             f"strengths={list(strengths)}: expected one or more numbers that are not negative."
         )
     labels = np.asarray(y)
-    loss = softmax_loss(X, labels)
+    if labels.ndim != 1:
+        raise InvalidInputError(f"y has {labels.ndim} dimensions: expected one label per row.")
+    if len(labels) != len(X):
+        raise InvalidInputError(f"y has {len(labels)} labels for {len(X)} rows: expected one for each.")
+    classes, codes = np.unique(labels, return_inverse=True)
+    problem = SoftmaxRegression.of(
+        X if getattr(X, "is_cuda", False) else check_rows(X),
+        codes, n_classes=len(classes), decay_bias=False, farthest=np.inf, hold=True, threads=available_cores(),
+    )  # fmt: skip
     path = sorted(strengths, reverse=True)
     validation: dict[float, float] = {}
     if len(path) > 1:
-        validation = _cross_validate(loss, path, folds, max_iter, random_state)
+        validation = _cross_validate(problem, codes, path, folds, max_iter, random_state)
     # Ties go to the stronger regularisation, which comes first.
     best = max(path, key=lambda strength: validation.get(strength, 0.0))
+    *_, parameters = _fits(problem, path[: path.index(best) + 1], max_iter)
+    scale = problem.scale
+    weights = parameters[:, :-1].T * scale.inverse[:, None]
+    return LinearProbe(classes, weights, parameters[:, -1] - scale.center @ weights, float(best), validation)
+
+
+def _fits(problem: SoftmaxRegression, path: list[float], max_iter: int) -> Iterator[Parameters]:
+    """Yield the parameters for each strength; each is a good start for the next, weaker regularisation."""
     start = None
-    for strength in path[: path.index(best) + 1]:
-        start = loss.minimize(strength, start, max_iter)
-    assert start is not None
-    weights, intercepts = loss.unstandardized(start)
-    return LinearProbe(loss.classes, weights, intercepts, float(best), validation)
+    for strength in path:
+        start = replace(problem, strength=strength).fit(
+            start, max_iter=max_iter, loss_tolerance=1e-7, gradient_tolerance=1e-5
+        )
+        yield start
 
 
 def _cross_validate(
-    loss: SoftmaxLoss, path: list[float], folds: int, max_iter: int, random_state: int | None
+    problem: SoftmaxRegression,
+    codes: NDArray[np.intp],
+    path: list[float],
+    folds: int,
+    max_iter: int,
+    random_state: int | None,
 ) -> dict[float, float]:
     """Return the accuracy of every strength on rows that were held out."""
-    fold_of = stratified_folds(loss.codes, folds, random_state)
+    fold_of = stratified_folds(codes, folds, random_state)
     correct = np.zeros(len(path))
     for fold in range(int(fold_of.max()) + 1):
-        held_out = fold_of == fold
-        inner = loss.subset(~held_out)
-        start = None
-        for number, strength in enumerate(path):
-            # Each solution is a good start for the next, weaker regularisation.
-            start = inner.minimize(strength, start, max_iter)
-            correct[number] += loss.correct(start, held_out)
+        held_out, others = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
+        judged = problem.subset(held_out)
+        for number, parameters in enumerate(_fits(problem.subset(others), path, max_iter)):
+            predicted = judged.log_probabilities(parameters).argmax(axis=1)
+            correct[number] += np.sum(predicted == codes[held_out])
     return {
         float(strength): float(share) for strength, share in zip(path, correct / len(fold_of), strict=True)
     }
