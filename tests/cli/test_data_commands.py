@@ -253,7 +253,7 @@ def rows_of(selection: gm.Selection, label: int) -> np.ndarray:
 
 
 def test_compare_says_so_when_it_takes_a_sample(vectors, succeeds, monkeypatch):
-    import gmmatch.cli.io.comparing as comparing
+    import gmmatch.cli.compare as comparing
 
     assert "sample" not in succeeds("compare", vectors, "-k", 10, "--methods", "random")
     monkeypatch.setattr(comparing, "SAMPLED_ROWS", 15)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import gmmatch
 from gmmatch.cli import build_app
 from gmmatch.cli import demo as command_module
-from gmmatch.cli.io.demo_comparison import (
+from gmmatch.cli._digits import (
     CONTENDERS,
     NoisyDigits,
     compare,
@@ -55,7 +55,7 @@ def computed(monkeypatch, one_seed) -> dict:
         assert list(seeds) == [0]
         return one_seed
 
-    monkeypatch.setattr("gmmatch.cli.io.demo_comparison.compare", stand_in)
+    monkeypatch.setattr("gmmatch.cli._digits.compare", stand_in)
     return one_seed
 
 
@@ -171,9 +171,7 @@ def test_the_picture_is_written_where_asked_and_nothing_beside_it(tmp_path, comp
 
 @pytest.mark.parametrize(("path", "wrong"), [("map.bmp", ".png"), ("missing/map.png", "no folder")])
 def test_a_picture_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, path, wrong):
-    monkeypatch.setattr(
-        "gmmatch.cli.io.demo_comparison.compare", lambda *_, **__: pytest.fail("worked first")
-    )
+    monkeypatch.setattr("gmmatch.cli._digits.compare", lambda *_, **__: pytest.fail("worked first"))
     result = run("--output", str(tmp_path / path))
     assert result.exit_code == 2
     assert wrong in result.stderr

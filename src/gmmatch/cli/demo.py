@@ -31,8 +31,10 @@ def demo(
     labels; the table says what it kept, and how well a logistic regression trained on that does.
     """
     if output is not None:
-        _check_output(output)
-    from gmmatch.cli.io.demo_comparison import compare, steps
+        if output.suffix.lower() not in FORMATS:
+            raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(FORMATS)}.")
+        check_output(output, force=True)
+    from gmmatch.cli._digits import compare, steps
 
     with progress() as bar:
         task = bar.add_task("Selecting and training", total=steps(range(seeds)))
@@ -46,7 +48,7 @@ def demo(
 
 
 def _draw(output: Path | None) -> None:
-    from gmmatch.cli.io.demo_picture import draw
+    from gmmatch.cli._digits import draw
 
     try:
         draw(output or DEFAULT_PICTURE)
@@ -56,13 +58,6 @@ def _draw(output: Path | None) -> None:
         note(f"No picture. {error}")
     else:
         note(f"Drew {output or DEFAULT_PICTURE}")
-
-
-def _check_output(output: Path) -> None:
-    # Before the work rather than after it.
-    if output.suffix.lower() not in FORMATS:
-        raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(FORMATS)}.")
-    check_output(output, force=True)
 
 
 def _print_table(result: dict[str, Any]) -> None:

@@ -113,14 +113,16 @@ def embed(
     opened = open_source(source, streaming=streaming, **options)
     if opened.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
+    from gmmatch.data.files import is_store
+    from gmmatch.embeddings import delete_store
     from gmmatch.embeddings.run import embed as run
     from gmmatch.encoders import load_encoder
 
     if not as_json:
         note(f"{source}: {opened.how or opened.format}.")
     model = load_encoder(encoder, kind=opened.kind, device=device)
-    if force:
-        _delete(output)
+    if force and is_store(output):
+        delete_store(output)
     with progress() as bar:
         task = bar.add_task("Encoding", total=opened.n_rows)
         report = run(
@@ -171,14 +173,6 @@ class RecordedSource:
     def describe(self) -> dict[str, Any]:
         """Say what the source is, and how it was opened."""
         return {**self._source.describe(), "opened_with": self._options}
-
-
-def _delete(output: Path) -> None:
-    from gmmatch.data.files import is_store
-    from gmmatch.embeddings import delete_store
-
-    if is_store(output):
-        delete_store(output)
 
 
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:

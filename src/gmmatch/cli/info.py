@@ -58,19 +58,6 @@ def info(
 def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     """Return what is known about a path, in what JSON can hold.
 
-    Parameters
-    ----------
-    path
-        A store, a selection or a source.
-    verify
-        Whether to compare checksums.
-
-    Returns
-    -------
-    dict
-        ``"what"`` is ``"store"``, ``"selection"`` or ``"source"``. Of a source with columns,
-        ``"columns"`` says what they could serve as; ``"kind"`` is None if it has to be told which to take.
-
     Examples
     --------
     >>> import tempfile

@@ -75,7 +75,8 @@ def select(
     """
     from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
 
-    _check_suffix(output)
+    if output.suffix.lower() not in _FORMATS:
+        raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
     check_output(output, force=force)
     keep_inputs(output, [labels, content], folder=source)
     page = Report(report, map_choice, content, force=force, context=context)
@@ -108,11 +109,6 @@ def select(
         return
     print_selection(selection)
     note(f"Wrote {output} ({seconds:.1f} s)." + ("" if report is None else f" Open {report} in a browser."))
-
-
-def _check_suffix(output: Path) -> None:
-    if output.suffix.lower() not in _FORMATS:
-        raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
 
 
 def describe_selection(selection: Selection, output: Path | None, seconds: float | None) -> dict[str, Any]:

@@ -187,7 +187,7 @@ def _check_place(source: BaseSource, output: Path, *, link: bool, force: bool) -
     from gmmatch.data.opening import format_of
 
     if isinstance(source, ImageFolder):
-        from gmmatch.cli.io.export_images import check_folder
+        from gmmatch.cli.io.files import check_folder
 
         check_folder(output, source.folder, force=force)
         return

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.export_images import put_image, written_folder
+from gmmatch.cli.io.files import put_image, written_folder
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance, Touched
 from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet

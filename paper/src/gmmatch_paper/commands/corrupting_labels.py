@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.export_tables import opened_output
-from gmmatch.cli.io.files import written
+from gmmatch.cli.io.files import opened_output, written
 from gmmatch.data.text_tables import csv_records, delimiter_of
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance, Touched

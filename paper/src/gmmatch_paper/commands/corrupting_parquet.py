@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.export_tables import compression_of
-from gmmatch.cli.io.files import written
+from gmmatch.cli.io.files import compression_of, written
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.commands.corrupting import Advance
 

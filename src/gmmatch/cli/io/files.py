@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, cast
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import replacing
+from gmmatch.files import replacing, replacing_folder
+
+# Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
+MARK = ".gmmatch-export.json"
 
 
 class OutputError(GMMatchError, OSError):
@@ -21,17 +28,6 @@ class OutputError(GMMatchError, OSError):
 
 def check_output(path: Path, *, force: bool, option: str = "--output", folder: bool = False) -> None:
     """Raise unless a result may be written to ``path``; called before the work, not after it.
-
-    Parameters
-    ----------
-    path
-        Where the result goes.
-    force
-        Whether it may be there already.
-    option
-        What to call the argument in messages.
-    folder
-        Whether the result is a folder; by default it is a file. The one never replaces the other.
 
     Examples
     --------
@@ -51,16 +47,6 @@ def check_output(path: Path, *, force: bool, option: str = "--output", folder: b
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
     """Raise if a result would replace what it is made from, which not even ``--force`` can mean.
-
-    Parameters
-    ----------
-    output
-        A file or folder.
-    inputs
-        Files that are read, as they were typed: ``file::member`` and None are fine.
-    folder
-        What is read, if that may be a folder: among its files, those of the result would be taken for some
-        of them the next time.
 
     Examples
     --------
@@ -121,3 +107,57 @@ def same_place(one: Path, other: Path) -> bool:
     """
     first, second = one.resolve(), other.resolve()
     return first == second or first in second.parents or second in first.parents
+
+
+def check_folder(output: Path, source: Path, *, force: bool) -> None:
+    """Raise unless picked images may go to this folder."""
+    if same_place(output, source):
+        raise InvalidInputError(
+            f"--output {output} and {source} lie within each other: choose another folder."
+        )
+    check_output(output, force=force, folder=True)
+    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+        raise InvalidInputError(
+            f"--output {output} holds files that gmmatch did not write, so not even --force replaces it: "
+            "choose another folder."
+        )
+
+
+@contextmanager
+def written_folder(output: Path, source: Path, n_images: int) -> Iterator[Path]:
+    """Yield a temporary folder that gets its mark and takes its place if all goes well."""
+    with explained(output), replacing_folder(output) as temporary:
+        yield temporary
+        mark = {"source": str(source.resolve()), "images": n_images}
+        (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
+
+
+def put_image(image: Path, place: Path, link: bool) -> None:
+    """Copy an image, or link to it; a link that the file system refuses becomes a symbolic one."""
+    if not image.is_file():
+        raise InvalidInputError(f"{image} is missing: the folder has changed since its files were listed.")
+    if not link:
+        shutil.copy2(image, place)
+        return
+    try:
+        place.hardlink_to(image.resolve())
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
+            raise
+        place.symlink_to(image.resolve())
+
+
+def compression_of(file: Any) -> str:
+    """Return how the first column of a Parquet file is compressed, as its writer names it."""
+    metadata = file.metadata
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return "snappy"
+    name = str(metadata.row_group(0).column(0).compression).lower()
+    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
+
+
+def opened_output(temporary: Path, output: Path) -> IO[bytes]:
+    """Open a file for writing, compressed if the name that it will get says so."""
+    if output.suffix.lower() == ".gz":
+        return cast("IO[bytes]", gzip.open(temporary, "wb"))
+    return temporary.open("wb")

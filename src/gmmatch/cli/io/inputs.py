@@ -1,4 +1,4 @@
-"""What `select` and `compare` read: a store, or a file of embeddings, with its labels and ids."""
+"""From what a user names to rows, labels and ids: a store, or a file of embeddings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gmmatch.cli.io.output import note
 from gmmatch.data.files import is_store
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gmmatch.data.source import BaseSource
     from gmmatch.embeddings.store import Store
     from gmmatch.types import Indices
 
@@ -72,26 +74,6 @@ def open_embeddings(
 ) -> Embeddings:
     """Open a store or a file of embeddings.
 
-    Parameters
-    ----------
-    path
-        A store, or what :func:`gmmatch.data.open_source` takes, if it holds embeddings.
-    labels
-        Labels in place of its own: a file (see :func:`gmmatch.cli.io.labels.read_labels`) or the name of a
-        column; ``"none"`` for none.
-    memory
-        The most bytes that rows may take which have to be read into memory, because their format has no
-        row that can be looked up (Parquet, ``.npz``).
-    embedding_column
-        The column of vectors, where there are several.
-    id_column
-        The column of ids, ``""`` for none; by default one of a table that is named like ``id``, if its
-        values can tell the rows apart.
-
-    Returns
-    -------
-    Embeddings
-
     Examples
     --------
     >>> import tempfile, numpy as np
@@ -106,8 +88,6 @@ def open_embeddings(
         store, opened = _open_store(path)
         own_labels = partial(getattr, store, "labels")
     else:
-        from gmmatch.cli.io.vector_files import open_vectors, read_rows
-
         source, options = open_vectors(path, embedding_column, id_column)
         rows, shape = read_rows(source, memory)
         ids = None if isinstance(source.ids, range) else source.ids
@@ -134,22 +114,7 @@ def refuse_columns(path: str, embedding_column: str | None, id_column: str | Non
 
 
 def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -> Any:
-    """Return the labels of some embeddings that a file or a column of their source holds.
-
-    Parameters
-    ----------
-    embeddings
-        The rows.
-    text
-        A file (see :func:`gmmatch.cli.io.labels.read_labels`) or the name of a column.
-    option
-        What to call the argument in messages.
-
-    Returns
-    -------
-    array or list
-        One label per row.
-    """
+    """Return the labels of some embeddings that a file or a column of their source holds."""
     from gmmatch.cli.io.labels import is_label_file, read_labels
 
     store = embeddings.store
@@ -166,8 +131,6 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
             f"{option} {text}: there is no such file, and {embeddings.path} has no columns; "
             "give a file with one label per row."
         )
-    from gmmatch.cli.io.vector_files import open_as_vectors
-
     try:
         return open_as_vectors(embeddings.path, {**embeddings.opened_with, "label_column": text}).labels
     except InvalidInputError as error:
@@ -183,3 +146,121 @@ def _open_store(path: str) -> tuple[Store, Embeddings]:
         raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
     origin = store.manifest.origin(str(store.path))
     return store, Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
+
+
+_PLURALS = {"image": "images", "text": "texts"}
+
+
+def open_vectors(
+    path: str, embedding_column: str | None, id_column: str | None
+) -> tuple[BaseSource, dict[str, Any]]:
+    """Open a file of embeddings."""
+    options: dict[str, Any] = {"prefer": "embedding"}
+    if embedding_column is not None:
+        options["embedding_column"] = embedding_column
+    if id_column:
+        options["id_column"] = id_column
+    source = open_as_vectors(path, options)
+    return _with_ids(source, path, options) if id_column is None else (source, options)
+
+
+def open_as_vectors(path: str, options: Mapping[str, Any]) -> BaseSource:
+    """Open a source, and raise if it holds anything but embeddings."""
+    from gmmatch.data import open_source
+    from gmmatch.data.columns import UndecidedColumnsError
+
+    try:
+        source = open_source(path, **options)
+    except UndecidedColumnsError as error:
+        if "embedding" in error.candidates or not error.candidates:
+            raise
+        kind, names = next(iter(error.candidates.items()))
+        raise _not_vectors(path, kind, names[0]) from None
+    if source.kind != "embedding":
+        raise _not_vectors(path, source.kind)
+    return source
+
+
+def _not_vectors(path: str, kind: str, column: str | None = None) -> InvalidInputError:
+    from gmmatch.data.opening import format_of
+
+    named = "" if column is None else f" --{kind}-column {column}"
+    # Numbers in a text file are the likeliest thing to be taken for embeddings.
+    hint = " Vectors are not read from CSV: save them as .npy or Parquet." if format_of(path) == "csv" else ""
+    return InvalidInputError(
+        f"{path} holds {_PLURALS[kind]}, not embeddings: make some first, as `gmmatch embed {path}{named} "
+        f"-o rows.emb`.{hint}"
+    )
+
+
+def _with_ids(source: BaseSource, path: str, options: dict[str, Any]) -> tuple[BaseSource, dict[str, Any]]:
+    """Open a source again with a column that is named like ids, if it can serve as that."""
+    name = getattr(getattr(source, "columns", None), "id_like", None)
+    if name is None or source.n_rows is None:
+        return source, options
+    asked = {**options, "id_column": name}
+    named = open_as_vectors(path, asked)
+    try:
+        distinct = len(set(named.ids)) == source.n_rows
+    except InvalidTypeError:  # some are missing, or no ids at all
+        distinct = False
+    if distinct:
+        return named, asked
+    note(f"{path}: column {name!r} is not taken as ids, as some of its values are missing or the same.")
+    return source, options
+
+
+def read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:
+    """Return the rows as ``gmmatch.select`` takes them, mapped if the format allows it, and their shape."""
+    import numpy as np
+
+    from gmmatch.data.arrays import ArraySource
+
+    n_rows = source.n_rows
+    if n_rows is None:
+        raise InvalidInputError(
+            f"{source.location} is a stream: write it to a store first, with `gmmatch embed --encoder identity`."
+        )
+    if not n_rows:
+        raise InvalidInputError(f"{source.location} has no rows: there is nothing to select from.")
+    if isinstance(source, ArraySource):
+        array = source.array
+        bits = source.is_bfloat16 and array.dtype.name == "uint16"  # of a safetensors file
+        return (MappedBfloat16(array) if bits else array), tuple(array.shape)
+    out: NDArray[Any] | None = None
+    for batch in source.batches(4096):
+        if out is None:
+            shape = (n_rows, batch.rows.shape[1])
+            needed = n_rows * shape[1] * batch.rows.dtype.itemsize
+            if memory is not None and needed > memory // 2:
+                raise InvalidInputError(
+                    f"{source.location} would take {needed:,} bytes of memory, and --memory allows half of "
+                    f"{memory:,} for it: write it to a store first, as `gmmatch embed {source.location} -o "
+                    "rows.emb --encoder identity`."
+                )
+            out = np.empty(shape, dtype=batch.rows.dtype)
+        out[batch.start : batch.start + len(batch)] = batch.rows
+    assert out is not None
+    return out, (out.shape[0], out.shape[1])
+
+
+class MappedBfloat16:
+    """Rows of a safetensors file of bfloat16 numbers, as selectors read them."""
+
+    bfloat16 = True
+    on_disk = True
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        picked: NDArray[Any] = self.array[rows]
+        return picked
+
+    def row_source(self) -> MappedBfloat16:
+        """Return itself."""
+        return self

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 
 if TYPE_CHECKING:
     from gmmatch.types import Indices
@@ -36,23 +35,6 @@ def read_labels(
 ) -> Any:
     """Read one label per row from a file.
 
-    Parameters
-    ----------
-    text
-        ``.npy``; ``.txt`` with a label per line; or ``.npz``, ``.csv``, ``.tsv``, ``.jsonl`` or
-        ``.parquet`` with a column ``label`` or a single one, or another one as ``file.csv::column``.
-    n_rows
-        How many labels are expected.
-    option
-        What to call the argument in messages.
-    positions
-        Called when the file has another number of labels, with that number: returns which of them belong
-        to the rows, or None if it cannot say.
-
-    Returns
-    -------
-    array or list
-
     Examples
     --------
     >>> import tempfile
@@ -73,8 +55,7 @@ def read_labels(
     except InvalidInputError as error:
         raise InvalidInputError(f"{option} {text}: {error}") from None
     except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
-        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
-        raise InvalidInputError(f"{option} {text} cannot be read: {reason}.") from None
+        raise InvalidInputError(f"{option} {text} cannot be read: {first_line(error)}.") from None
     _check_plain(labels, f"{option} {text}")
     if len(labels) != n_rows:
         among = None if positions is None else positions(len(labels))
@@ -105,6 +86,8 @@ def _split(text: str) -> tuple[Path, str | None]:
 def _read(file: Path, column: str | None) -> Any:
     import numpy as np
 
+    from gmmatch.data.text_tables import csv_records, json_lines, parsed_json
+
     suffix = file.suffix.lower()
     if suffix == ".npy":
         return np.load(file, allow_pickle=False)
@@ -118,35 +101,17 @@ def _read(file: Path, column: str | None) -> Any:
             name = _column(table.schema_arrow.names, column)
             return table.read(columns=[name]).column(name).to_pylist()
     if suffix in (".csv", ".tsv"):
-        return _from_csv(file, column)
+        lines = csv_records(file)
+        _, names, _ = next(lines, (0, [], ""))
+        place = names.index(_column(names, column))
+        return [(cells[place] or None) if place < len(cells) else None for _, cells, _ in lines]
     if suffix in (".jsonl", ".ndjson"):
-        records = list(_json_records(file))
+        records = [parsed_json(file, number, line) for number, line in json_lines(file)]
         name = _column(list(dict.fromkeys(key for record in records for key in record)), column)
         return [record.get(name) for record in records]
     if suffix == ".txt":
         return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()]
     raise InvalidInputError(f"give a file that ends in {', '.join(_SUFFIXES)}.")
-
-
-def _from_csv(file: Path, column: str | None) -> list[str | None]:
-    import csv
-
-    with file.open(encoding="utf-8-sig", newline="") as text:
-        first = text.readline()
-        text.seek(0)
-        reader = csv.DictReader(text, delimiter=max(",;\t|", key=first.count))
-        name = _column(list(reader.fieldnames or []), column)
-        return [record[name] or None for record in reader]
-
-
-def _json_records(file: Path) -> Iterator[dict[str, Any]]:
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise InvalidInputError(f"line {number} is not a JSON object.")
-                yield record
 
 
 def _column(names: list[str], wanted: str | None) -> str:

@@ -47,19 +47,6 @@ ContentOption: TypeAlias = Annotated[
 class Report:
     """What was asked of the page, checked before the work.
 
-    Parameters
-    ----------
-    path
-        Where the page goes; None if none is wanted.
-    choice
-        The map.
-    source
-        The images or texts.
-    force
-        Whether a page that exists may be replaced.
-    context
-        Of the command.
-
     Examples
     --------
     >>> Report(None, MapChoice.tsne, None, force=False, context=None)
@@ -147,20 +134,7 @@ class Report:
 
 
 def find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None:
-    """Open the images or texts behind some embeddings.
-
-    Parameters
-    ----------
-    embeddings
-        A store knows what it was made from, and which of its rows could not be encoded.
-    asked
-        What ``--source`` says. It must fit; what was merely remembered is left away, with a note, if it has
-        moved or changed.
-
-    Returns
-    -------
-    Contents or None
-    """
+    """Open the images or texts behind some embeddings."""
     if asked is not None:
         return _opened(embeddings, asked)
     before = {} if embeddings.store is None else embeddings.store.source

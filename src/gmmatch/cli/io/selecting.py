@@ -44,23 +44,7 @@ def run_selection(
     memory: int | None = None,
     options: dict[str, Any] | None = None,
 ) -> tuple[Selection, float]:
-    """Select, and return the selection with its ids and origin, and the seconds it took.
-
-    Parameters
-    ----------
-    embeddings
-        What to select from.
-    k, method, per_class, seed
-        As for ``gmmatch.select``.
-    memory
-        The most bytes that the whole process should use.
-    options
-        Other parameters of the method.
-
-    Returns
-    -------
-    (selection, seconds)
-    """
+    """Select, and return the selection with its ids and origin, and the seconds it took."""
     from gmmatch.selection.selection import Selection
     from gmmatch.selectors.registry import method_class, select
 
@@ -94,13 +78,7 @@ def run_selection(
 def check_request(
     embeddings: Embeddings, *, k: str, method: str, options: Mapping[str, Any] | None = None
 ) -> None:
-    """Raise for what cannot be selected, before the rows are read, which may take minutes.
-
-    Parameters
-    ----------
-    embeddings, k, method, options
-        As for :func:`run_selection`.
-    """
+    """Raise for what cannot be selected, before the rows are read, which may take minutes."""
     from gmmatch.selectors.registry import method_class
 
     settings = options or {}
