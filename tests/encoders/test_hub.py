@@ -7,7 +7,7 @@ import builtins
 import pytest
 
 from gmmatch.encoders import UnknownEncoderError, load_encoder
-from gmmatch.encoders.hub import find_model
+from gmmatch.encoders.models import find_model
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 hub = pytest.importorskip("huggingface_hub", reason="needs the extra gmmatch[vision]: transformers")

@@ -16,7 +16,7 @@ import pytest
 from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder, worker
-from gmmatch.encoders.backoff import OutOfMemoryError
+from gmmatch.encoders.pipeline import OutOfMemoryError
 from gmmatch.encoders.worker import WorkerDiedError
 from gmmatch.errors import InvalidInputError
 

@@ -18,6 +18,20 @@ FLIPPED = 0.35
 KEPT = 0.10
 TEST_SHARE = 0.30
 SPLIT_SEED = 0
+UNIT_LENGTH = {"normalize": True, "unit_target": True}
+ALL_ROWS = "all noisy rows"
+CLEAN_ROWS = "as many clean rows, at random"
+# Two colours of Okabe and Ito's palette, which stay apart for every kind of colour blindness; the shape
+# of the marks says the same once more.
+RIGHT, WRONG = "#0072B2", "#D55E00"
+FAINT_RIGHT, FAINT_WRONG = "#BCD6E8", "#F2CDB4"
+INK = "#1A1A1A"
+DIGIT = 3
+COLUMNS = 4
+THUMBNAILS_PER_ROW = 7
+# Inches: the figure is laid out by hand, because every panel is a title, a map and a strip of images.
+WIDTH, MARGIN, GAP = 12.0, 0.12, 0.16
+HEADLINE, TITLE, MAP, STRIP, BETWEEN = 1.08, 0.66, 2.0, 0.86, 0.20
 
 
 @dataclass(frozen=True)
@@ -28,8 +42,6 @@ class Contender:
     method: str
     options: dict[str, Any] = field(default_factory=dict)
 
-
-UNIT_LENGTH = {"normalize": True, "unit_target": True}
 
 CONTENDERS = (
     Contender("random", "random"),
@@ -42,8 +54,6 @@ CONTENDERS = (
     # What the paper's authors' code does, which is not what the paper's text says.
     Contender("gm-matching (unit length)", "gm-matching", UNIT_LENGTH),
 )
-ALL_ROWS = "all noisy rows"
-CLEAN_ROWS = "as many clean rows, at random"
 
 
 @dataclass(frozen=True)
@@ -220,21 +230,6 @@ def _versions() -> dict[str, str]:
     from gmmatch import __version__
 
     return {"gmmatch": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
-
-
-# Two colours of Okabe and Ito's palette, which stay apart for every kind of colour blindness; the shape
-# of the marks says the same once more.
-RIGHT, WRONG = "#0072B2", "#D55E00"
-FAINT_RIGHT, FAINT_WRONG = "#BCD6E8", "#F2CDB4"
-INK = "#1A1A1A"
-
-DIGIT = 3
-COLUMNS = 4
-THUMBNAILS_PER_ROW = 7
-
-# Inches: the figure is laid out by hand, because every panel is a title, a map and a strip of images.
-WIDTH, MARGIN, GAP = 12.0, 0.12, 0.16
-HEADLINE, TITLE, MAP, STRIP, BETWEEN = 1.08, 0.66, 2.0, 0.86, 0.20
 
 
 def draw(path: Path, seed: int = 0) -> None:

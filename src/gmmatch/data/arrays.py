@@ -25,6 +25,22 @@ from gmmatch.rows.npy_files import mapped
 from gmmatch.selection.labels import Label
 
 _SAMPLED_ROWS = 1024
+_SAFETENSORS_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "u1",
+    "BOOL": "?",
+}
+_DAMAGE = (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error)
 
 
 class VectorSource(BaseSource):
@@ -193,25 +209,6 @@ def _check_shape(shape: tuple[int, ...], where: str) -> None:
         )
     if shape[1] == 0:
         raise InvalidInputError(f"{where} has shape {shape}: embeddings need at least one feature.")
-
-
-_SAFETENSORS_TYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
-
-_DAMAGE = (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error)
 
 
 class NpzSource(VectorSource):

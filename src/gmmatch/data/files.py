@@ -18,6 +18,8 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 _DIGITS = re.compile(r"([0-9]+)")
 _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval")
+END_BYTES = 1 << 16
+"""How much of each end of a file counts."""
 
 
 def natural_key(path: str) -> tuple[object, ...]:
@@ -143,10 +145,6 @@ def _expand_ranges(spec: str) -> list[str]:
         for number in numbers
         for name in _expand_ranges(spec[: match.start()] + str(number).zfill(len(low)) + spec[match.end() :])
     ]
-
-
-END_BYTES = 1 << 16
-"""How much of each end of a file counts."""
 
 
 def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:

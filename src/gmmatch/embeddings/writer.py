@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.data.arrays import tensor_to_numpy
 from gmmatch.embeddings.beginning import StoreWriteError, WriterLock, begin, explained, prepare_folder
 from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, damaged_file, shard_name
 from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
@@ -343,10 +344,7 @@ class StoreWriter:
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
-    if hasattr(rows, "detach"):  # a torch tensor, maybe on a GPU, maybe bfloat16, which NumPy does not know
-        rows = rows.detach()
-        rows = (rows.float() if str(rows.dtype) == "torch.bfloat16" else rows).cpu().numpy()
-    block = np.asarray(rows)
+    block = np.asarray(tensor_to_numpy(rows) if hasattr(rows, "detach") else rows)
     if block.ndim != 2 or block.shape[1] == 0 or block.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"rows has shape {block.shape} and dtype {block.dtype}: give a matrix of numbers, rows by features."

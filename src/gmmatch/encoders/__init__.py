@@ -5,12 +5,11 @@
 """
 
 from gmmatch.encoders._callable import CallableEncoder
-from gmmatch.encoders._identity import IdentityEncoder
-from gmmatch.encoders._pixels import PixelEncoder
 from gmmatch.encoders._sentence_transformers import SentenceEncoder
+from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder
 from gmmatch.encoders._transformers import TransformersEncoder
 from gmmatch.encoders.base import Encoder, SmallerBatchWarning
-from gmmatch.encoders.hub import UnknownEncoderError
+from gmmatch.encoders.models import UnknownEncoderError
 from gmmatch.encoders.pipeline import EncodedBatch, SkippedRow, encode_batches
 from gmmatch.encoders.registry import load_encoder
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.data.arrays import tensor_to_numpy
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, first_line, sha256_of
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 
 
 class CallableEncoder:
@@ -71,10 +72,7 @@ class CallableEncoder:
     def encode(self, batch: Items) -> Vectors:
         """Call the function and check what it returned."""
         result = self.function(batch)
-        if hasattr(result, "detach"):
-            result = result.detach().cpu()
-            result = (result.float() if str(result.dtype) == "torch.bfloat16" else result).numpy()
-        vectors = np.asarray(result)
+        vectors = np.asarray(tensor_to_numpy(result) if hasattr(result, "detach") else result)
         if vectors.ndim != 2 or len(vectors) != len(batch) or vectors.dtype.kind not in "fiub":
             raise InvalidInputError(
                 f"encoder={self.name!r} returned an array of shape {vectors.shape} and type {vectors.dtype} for "
@@ -89,18 +87,7 @@ class CallableEncoder:
 
 
 def import_callable(spec: str) -> Callable[[Any], Any]:
-    """Import ``module:function`` or ``path/to/file.py:function``.
-
-    A module is also looked for in the current folder. ``function`` may have dots in it.
-
-    Examples
-    --------
-    >>> import_callable("math:sqrt")(4)
-    2.0
-    >>> import_callable("math:sqr")
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: encoder='math:sqr': math has no function 'sqr'.
-    """
+    """Import ``module:function`` or ``path/to/file.py:function``."""
     module_name, _, attribute = spec.rpartition(":")
     found: Any = _import_module(module_name, spec)
     for part in attribute.split("."):

@@ -10,10 +10,15 @@ import numpy as np
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
-from gmmatch.encoders.devices import choose_device, choose_dtype, devices_present, import_torch
-from gmmatch.encoders.hub import find_model
-from gmmatch.encoders.loading import explained
-from gmmatch.encoders.weights import named_weights
+from gmmatch.encoders.models import (
+    choose_device,
+    choose_dtype,
+    devices_present,
+    explained,
+    find_model,
+    import_torch,
+    named_weights,
+)
 from gmmatch.errors import InvalidTypeError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"

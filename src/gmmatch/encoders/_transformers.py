@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, first_line, sha256_of
-from gmmatch.encoders.devices import choose_device, choose_dtype, devices_present, import_torch
-from gmmatch.encoders.hub import Model, find_model
+from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
 from gmmatch.encoders.image_processor import ImageProcessor, PrepareLevels
-from gmmatch.encoders.loading import explained
-from gmmatch.encoders.pooling import Pooler, Pooling
-from gmmatch.encoders.weights import named_weights
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.encoders.models import (
+    Model,
+    choose_device,
+    choose_dtype,
+    devices_present,
+    explained,
+    find_model,
+    import_torch,
+    named_weights,
+)
+from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
+Pooling: TypeAlias = Literal["auto", "cls", "mean"]
+_CLS_TOKENS = ("cls_token", "class_embedding")
 
 
 class TransformersEncoder:
     """A vision model of ``transformers``.
 
     CLIP and its kin give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
-    pooled output; see :class:`~gmmatch.encoders.pooling.Pooler` for the rest.
+    pooled output; see :class:`~gmmatch.encoders._transformers.Pooler` for the rest.
 
     Pictures are made RGB by :func:`gmmatch.data.load_image` and then treated by the model's own image
     processor (its Pillow version). Some processors keep the aspect ratio: pictures of one shape are then
@@ -80,7 +87,12 @@ class TransformersEncoder:
             found = find_model(spec)
             processor = _load_processor(found, image_size)
             self.model, missing = _load_model(found)
-        _refuse_gaps(missing, spec, self.model)
+        gaps = sorted(key for key in missing if "pooler" not in key)
+        if gaps:
+            raise InvalidInputError(
+                f"encoder={spec!r}: its checkpoint has no weights for {gaps[0]} ({len(gaps)} missing): it is not a "
+                f"whole {type(self.model).__name__}."
+            )
         self.name, self.folder = found.name, found.folder
         self.processor = ImageProcessor(processor)
         self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
@@ -221,10 +233,43 @@ def _load_model(found: Model) -> tuple[Any, set[str]]:
     return model, set(loading["missing_keys"])
 
 
-def _refuse_gaps(missing: set[str], name: str, model: Any) -> None:
-    gaps = sorted(key for key in missing if "pooler" not in key)
-    if gaps:
-        raise InvalidInputError(
-            f"encoder={name!r}: its checkpoint has no weights for {gaps[0]} ({len(gaps)} missing): it is not a "
-            f"whole {type(model).__name__}."
-        )
+class Pooler:
+    """Runs a model and takes one vector per picture from its output.
+
+    ``"auto"`` takes the first of these that there is:
+
+    1. what the model was trained to compare pictures and texts by, projected (CLIP, SigLIP);
+    2. its ``pooler_output`` (ResNet, MobileNetV2, ViT, DINOv2);
+    3. the CLS token of its last hidden state;
+    4. the mean of its last hidden state over all positions.
+    """
+
+    def __init__(self, model: Any, pooling: Pooling, *, trained: bool) -> None:
+        if pooling not in ("auto", "cls", "mean"):
+            raise InvalidInputError(f"pooling={pooling!r}: use auto, cls or mean.")
+        self.model = model
+        self.pooling = pooling
+        self.trained = trained
+        self.has_cls = any(name.endswith(_CLS_TOKENS) for name, _ in model.named_parameters())
+
+    def __call__(self, pixels: Any) -> tuple[Any, str]:
+        """Return the vectors, and what was taken: ``features``, ``pooler``, ``cls`` or ``mean``."""
+        if self.pooling == "auto" and hasattr(self.model, "get_image_features"):
+            features = self.model.get_image_features(pixel_values=pixels)
+            # Version 5 of transformers returns the whole output, version 4 the vectors alone.
+            return getattr(features, "pooler_output", features), "features"
+        both_towers = hasattr(self.model, "get_image_features")
+        output = (self.model.vision_model if both_towers else self.model)(pixel_values=pixels)
+        if self.pooling == "auto":
+            if getattr(output, "image_embeds", None) is not None:
+                return output.image_embeds, "features"
+            if self.trained and getattr(output, "pooler_output", None) is not None:
+                return output.pooler_output.flatten(1), "pooler"
+        hidden = output.last_hidden_state
+        if self.pooling == "cls" or (self.pooling == "auto" and self.has_cls):
+            if not self.has_cls:
+                raise InvalidInputError(
+                    f"pooling='cls': {type(self.model).__name__} has no CLS token; use mean or auto."
+                )
+            return hidden[:, 0], "cls"
+        return hidden.mean(dim=(2, 3) if hidden.ndim == 4 else 1), "mean"

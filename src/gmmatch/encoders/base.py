@@ -79,25 +79,7 @@ class Encoder(Protocol):
 
 
 def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ()) -> str:
-    """Return a SHA-256 of settings that JSON can hold and of named arrays.
-
-    Parameters
-    ----------
-    settings
-        Anything that JSON can hold; the order of keys does not count.
-    arrays
-        Names and arrays; their order counts.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-
-    Examples
-    --------
-    >>> sha256_of({"a": 1, "b": 2}) == sha256_of({"b": 2, "a": 1}) != sha256_of({"a": 1})
-    True
-    """
+    """Return a SHA-256 of settings that JSON can hold and of named arrays."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for name, array in arrays:
         digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
@@ -106,14 +88,7 @@ def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ())
 
 
 def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
-    """Return what every encoder says about itself, and the settings of this one.
-
-    Examples
-    --------
-    >>> from gmmatch.encoders import load_encoder
-    >>> describe_encoder(load_encoder("identity"), note="nothing to do")["note"]
-    'nothing to do'
-    """
+    """Return what every encoder says about itself, and the settings of this one."""
     return {
         "name": encoder.name,
         "kind": encoder.kind,
@@ -123,25 +98,7 @@ def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
 
 
 def missing_package(what: str, package: str, extra: str) -> MissingDependencyError:
-    """Make the error for an optional package that is not installed.
-
-    Examples
-    --------
-    >>> print(missing_package("Encoding text", "sentence-transformers", "text"))
-    Encoding text needs sentence-transformers, which is not installed: pip install "gmmatch[text]".
-    """
+    """Make the error for an optional package that is not installed."""
     return MissingDependencyError(
         f'{what} needs {package}, which is not installed: pip install "gmmatch[{extra}]".'
     )
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, without the full stop.
-
-    Examples
-    --------
-    >>> first_line(ValueError("no such thing.\\nTry another."))
-    'no such thing'
-    """
-    lines = str(error).strip().splitlines()
-    return lines[0].strip().rstrip(".") if lines else type(error).__name__

@@ -34,15 +34,6 @@ class Recipe:
 
     It is small and does not need ``transformers``, so that other processes can do it.
 
-    Parameters
-    ----------
-    size
-        Height and width to resize to; or one number, for the shorter edge; or None.
-    resample
-        Pillow's number for the way to interpolate.
-    crop
-        Height and width of the middle to cut out, or None.
-
     Examples
     --------
     >>> from PIL import Image
@@ -73,15 +64,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class PrepareLevels:
-    """Decodes pictures and follows a recipe; what a process beside the model's does.
-
-    Examples
-    --------
-    >>> from PIL import Image
-    >>> [levels] = PrepareLevels(Recipe(None, 2, None))([Image.new("L", (2, 1), 7)])
-    >>> levels.tolist()
-    [[[7, 7, 7], [7, 7, 7]]]
-    """
+    """Decodes pictures and follows a recipe; what a process beside the model's does."""
 
     recipe: Recipe
 
@@ -92,11 +75,6 @@ class PrepareLevels:
 
 class ImageProcessor:
     """Turns a picture into what the model takes, as the model's processor would.
-
-    Parameters
-    ----------
-    processor
-        An image processor of ``transformers``.
 
     Attributes
     ----------

@@ -9,6 +9,7 @@ is prepared ahead is bounded, and results come in the order of the source.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,10 +22,10 @@ from numpy.typing import DTypeLike
 
 from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, Id
-from gmmatch.encoders.backoff import BackingOff
-from gmmatch.encoders.base import Encoder, Items, OnError, Vectors
+from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
+from gmmatch.encoders.models import free_memory, is_out_of_memory
 from gmmatch.encoders.worker import Worker
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.rows.parallel import available_cores
 from gmmatch.selection.labels import Label
 
@@ -33,17 +34,7 @@ _ROWS_PER_TASK = 16
 
 @dataclass(frozen=True)
 class SkippedRow:
-    """A row that could not be encoded.
-
-    Attributes
-    ----------
-    row
-        Its number in the source.
-    id
-        Its id in the source.
-    reason
-        What was wrong, in one line.
-    """
+    """A row that could not be encoded."""
 
     row: int
     id: Id
@@ -124,13 +115,7 @@ def encode_batches(
 
 
 def check_options(workers: int | None, on_error: str) -> int:
-    """Check the options of :func:`encode_batches` and return the number of threads.
-
-    Examples
-    --------
-    >>> check_options(3, "skip")
-    3
-    """
+    """Check the options of :func:`encode_batches` and return the number of threads."""
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
     threads = available_cores() if workers is None else workers
@@ -292,3 +277,47 @@ def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Enco
     if dtype == np.float16 and encoder.kind != "embedding":
         reason += "; numbers above 65,504 do not fit into float16, where dtype='float32' would help"
     return SkippedRow(row, name, f"{reason}.")
+
+
+class OutOfMemoryError(GMMatchError, MemoryError):
+    """Not even one row at a time fits into memory."""
+
+
+class BackingOff:
+    """Encodes batches whole as long as memory lasts, then in halves, quarters and so on."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.limit: int | None = None
+
+    def __call__(self, batch: Items) -> Vectors:
+        """Encode what the encoder's ``prepare`` returned."""
+        while True:
+            size = len(batch) if self.limit is None else min(self.limit, len(batch))
+            try:
+                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
+                return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                reason = str(error) or type(error).__name__
+            # Only here, where the error and with it the model's intermediate results are gone, is there
+            # anything to free.
+            self._back_off(size, reason)
+
+    def _back_off(self, size: int, reason: str) -> None:
+        device = str(getattr(self.encoder, "device", "cpu"))
+        free_memory(device)
+        if size == 1:
+            raise OutOfMemoryError(
+                f"encoder={self.encoder.name!r}: one row alone does not fit into the memory of device={device!r} "
+                f"({reason.splitlines()[0]}): use a smaller model, or device='cpu'."
+            )
+        if self.limit is None:
+            warnings.warn(
+                f"Memory ran out with {size} rows at a time; going on with {(size + 1) // 2}, or fewer if "
+                "need be.",
+                SmallerBatchWarning,
+                stacklevel=4,
+            )
+        self.limit = (size + 1) // 2

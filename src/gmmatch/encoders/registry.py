@@ -9,10 +9,9 @@ from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders._callable import CallableEncoder, import_callable
-from gmmatch.encoders._identity import IdentityEncoder
-from gmmatch.encoders._pixels import PixelEncoder
 from gmmatch.encoders._sentence_transformers import DEFAULT_MODEL as DEFAULT_TEXT_MODEL
 from gmmatch.encoders._sentence_transformers import SentenceEncoder
+from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder
 from gmmatch.encoders._transformers import DEFAULT_MODEL as DEFAULT_IMAGE_MODEL
 from gmmatch.encoders._transformers import TransformersEncoder
 from gmmatch.encoders.base import Encoder
@@ -70,7 +69,9 @@ def load_encoder(
         if not isinstance(spec, type) and isinstance(spec, Encoder):
             return _without(options, spec)
         return _without(options, _callable(spec, kind, None))
-    name = _default(kind) if spec is None else str(spec)
+    if spec is None:
+        spec = {"embedding": "identity", "text": DEFAULT_TEXT_MODEL}.get(str(kind), DEFAULT_IMAGE_MODEL)
+    name = str(spec)
     encoder = _built_in(name, kind)
     if encoder is not None:
         return _without(options, encoder)
@@ -106,12 +107,6 @@ def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, An
     if kind == "text":
         return SentenceEncoder(name, device=device, dtype=dtype, **options)
     return TransformersEncoder(name, device=device, dtype=dtype, **options)
-
-
-def _default(kind: Kind | None) -> str:
-    if kind == "embedding":
-        return "identity"
-    return DEFAULT_TEXT_MODEL if kind == "text" else DEFAULT_IMAGE_MODEL
 
 
 def _guess_kind(name: str) -> Kind:

@@ -39,11 +39,6 @@ class WorkerDiedError(GMMatchError, RuntimeError):
 class Worker:
     """A process that prepares rows; to be used by one thread.
 
-    Parameters
-    ----------
-    preparation
-        What it does: a function that can be pickled, from items to a list of arrays or anything else.
-
     Examples
     --------
     >>> from operator import itemgetter
@@ -124,13 +119,7 @@ class Worker:
 
 
 def serve(descriptor: int | None, n_bytes: int) -> None:
-    """Do what the parent process asks for until it closes the pipe; the other side of :class:`Worker`.
-
-    Parameters
-    ----------
-    descriptor, n_bytes
-        Of the shared memory, if there is any, and its size.
-    """
+    """Do what the parent process asks for until it closes the pipe; the other side of :class:`Worker`."""
     # Ctrl-C goes to all processes of a terminal; the parent's decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests = os.fdopen(os.dup(0), "rb", buffering=0)

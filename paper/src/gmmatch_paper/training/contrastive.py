@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gmmatch.encoders.base import sha256_of
-from gmmatch.encoders.devices import choose_device, devices_present
+from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import write_file
 from gmmatch_paper.training.images import Images, put_images

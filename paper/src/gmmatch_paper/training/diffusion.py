@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from gmmatch.encoders.devices import choose_device, devices_present
+from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
 from gmmatch_paper.training.diffusion_execution import Execution, execution_on
 from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe

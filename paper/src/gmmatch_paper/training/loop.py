@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gmmatch.encoders.devices import choose_device, devices_present
+from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
 from gmmatch_paper.training.evaluation import accuracy

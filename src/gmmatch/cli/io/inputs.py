@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gmmatch.embeddings.store import Store
     from gmmatch.types import Indices
 
+_PLURALS = {"image": "images", "text": "texts"}
+
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
@@ -146,9 +148,6 @@ def _open_store(path: str) -> tuple[Store, Embeddings]:
         raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
     origin = store.manifest.origin(str(store.path))
     return store, Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
-
-
-_PLURALS = {"image": "images", "text": "texts"}
 
 
 def open_vectors(

@@ -1,0 +1,241 @@
+"""Finding and loading a model: a folder, the cache of this machine or the Hugging Face hub; device and precision.
+
+Everything that can be wrong with a name is found out here, with one question to the hub: the loading
+functions of ``transformers`` ask many times, and wait long when there is no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.encoders.base import missing_package
+from gmmatch.errors import (
+    DataFileNotFoundError,
+    GMMatchError,
+    InvalidInputError,
+    MissingDependencyError,
+    did_you_mean,
+    first_line,
+)
+
+# Names that "did you mean" offers.
+_KNOWN = (
+    "openai/clip-vit-base-patch32",
+    "openai/clip-vit-base-patch16",
+    "openai/clip-vit-large-patch14",
+    "facebook/dinov2-small",
+    "facebook/dinov2-base",
+    "facebook/dinov2-large",
+    "google/mobilenet_v2_1.0_224",
+    "google/siglip-base-patch16-224",
+    "google/vit-base-patch16-224-in21k",
+    "microsoft/resnet-18",
+    "microsoft/resnet-50",
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/all-MiniLM-L12-v2",
+    "sentence-transformers/all-mpnet-base-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "identity",
+    "pixels",
+)
+_HUB_TIMEOUT = 10.0
+_DTYPES = ("float32", "float16", "bfloat16")
+_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
+
+
+class UnknownEncoderError(InvalidInputError):
+    """No encoder goes by that name; the message says how to get one."""
+
+
+class Model(NamedTuple):
+    """Where a model was found."""
+
+    path: str
+    local: bool
+
+    @property
+    def folder(self) -> str | None:
+        """The absolute path of a folder; None for a model of the hub."""
+        return str(Path(self.path).resolve()) if Path(self.path).is_dir() else None
+
+    @property
+    def name(self) -> str:
+        """What to call the model: its name on the hub, or its folder's own name.
+
+        Not the whole path: the same weights are the same encoder wherever they lie.
+        """
+        return self.path if self.folder is None else Path(self.folder).name
+
+
+def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
+    """Find a model by folder or by its name on the hub.
+
+    Examples
+    --------
+    >>> find_model("./no/such/folder")
+    Traceback (most recent call last):
+    gmmatch.errors.DataFileNotFoundError: encoder='./no/such/folder': there is no such folder.
+    """
+    if Path(name).expanduser().is_dir():
+        return Model(str(Path(name).expanduser()), True)
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
+        raise DataFileNotFoundError(f"encoder={name!r}: there is no such folder.")
+    for candidate in (name, *also_try):
+        if _is_cached(candidate):
+            return Model(candidate, True)
+    failures = []
+    for candidate in (name, *also_try):
+        failure = _ask_hub(candidate)
+        if failure is None:
+            return Model(candidate, False)
+        failures.append(failure)
+    raise failures[0]
+
+
+def _is_cached(name: str) -> bool:
+    hub: Any = import_module("huggingface_hub")
+    errors: Any = import_module("huggingface_hub.errors")
+
+    try:
+        files = [hub.try_to_load_from_cache(name, file) for file in ("config.json", "modules.json")]
+    except errors.HFValidationError:
+        return False
+    return any(isinstance(file, str) for file in files)
+
+
+def _ask_hub(name: str) -> GMMatchError | None:
+    """Return what is wrong with a name, or None if the hub has the model."""
+    hub: Any = import_module("huggingface_hub")
+    errors: Any = import_module("huggingface_hub.errors")
+    near = "" if name in _KNOWN else did_you_mean(name, _KNOWN)
+    try:
+        hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
+    except errors.GatedRepoError:
+        return InvalidInputError(
+            f"encoder={name!r}: the model's owner grants access by request: ask for it on the model's page, "
+            "then run `hf auth login`."
+        )
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
+        return UnknownEncoderError(
+            f"encoder={name!r} is not known: there is no such folder, and no such model on the Hugging Face "
+            f"hub (or it is private: run `hf auth login`).{near}"
+        )
+    except Exception as error:  # the network library differs between versions, and so do its errors
+        return UnknownEncoderError(
+            f"encoder={name!r} is neither a folder nor in this machine's cache, and the Hugging Face hub cannot "
+            f"be reached ({first_line(error)}).{near} Where there is a network, run "
+            f"`hf download {name} --local-dir FOLDER`, and give the FOLDER."
+        )
+    return None
+
+
+@contextmanager
+def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
+    """Silence ``transformers`` while a model is loaded, and turn its errors into gmmatch's."""
+    try:
+        import_module(package)
+        logging: Any = import_module("transformers.utils.logging")
+    except ImportError as error:
+        raise missing_package(f"Loading {what}", package.replace("_", "-"), extra) from error
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except (GMMatchError, MemoryError):
+        raise
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"encoder={name!r} needs a package that is not installed: {first_line(error)}."
+        ) from error
+    except Exception as error:  # a folder can be damaged in any way
+        raise InvalidInputError(
+            f"encoder={name!r} cannot be loaded as {what}: {first_line(error)}."
+        ) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def import_torch(extra: str) -> Any:
+    """Import torch, or say which extra brings it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise missing_package("This encoder", "torch", extra) from error
+    return torch
+
+
+def devices_present(torch: Any) -> dict[str, int]:
+    """Return how many devices of each type this machine has, the fastest type first."""
+    return {
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+        "cpu": 1,
+    }
+
+
+def choose_device(device: str, present: Mapping[str, int]) -> str:
+    """Return the device to use: for ``"auto"`` the first type that is present.
+
+    Examples
+    --------
+    >>> choose_device("auto", {"cuda": 2, "mps": 0, "cpu": 1})
+    'cuda'
+    >>> choose_device("cuda:2", {"cuda": 2, "mps": 0, "cpu": 1})
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: device='cuda:2': this machine has no such device; use auto, cuda or cpu.
+    """
+    usable = [name for name, count in present.items() if count]
+    if device == "auto":
+        return usable[0]
+    name, colon, number = device.partition(":")
+    if name in usable and (not colon or (number.isdecimal() and int(number) < present[name])):
+        return device
+    raise InvalidInputError(
+        f"device={device!r}: this machine has no such device; use auto, {' or '.join(usable)}."
+    )
+
+
+def choose_dtype(dtype: str, device: str) -> str:
+    """Return the precision of the model: for ``"auto"`` half on a GPU and single on a CPU."""
+    if dtype == "auto":
+        return "float32" if device == "cpu" else "float16"
+    if dtype not in _DTYPES:
+        raise InvalidInputError(f"dtype={dtype!r}: use auto, {' or '.join(_DTYPES)}.")
+    return dtype
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error means that the device, or the machine, has no memory left."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    message = str(error).lower()
+    return isinstance(error, RuntimeError) and any(text in message for text in _MEMORY_MESSAGES)
+
+
+def free_memory(device: str) -> None:
+    """Give cached GPU memory back, so that a smaller batch finds it in one piece."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()
+
+
+def named_weights(model: Any, without: str | None = None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    """Yield the name of each parameter and buffer, with its type and shape, and its bytes."""
+    import torch
+
+    for name, tensor in sorted(model.state_dict().items()):
+        if without is None or without not in name:
+            # As bytes, since NumPy has no bfloat16.
+            flat = tensor.detach().cpu().contiguous().reshape(-1)
+            yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", flat.view(torch.uint8).numpy()
