@@ -44,13 +44,7 @@ def options(
 
 
 def build_app() -> typer.Typer:
-    """Return the command line as a Typer application.
-
-    Examples
-    --------
-    >>> build_app().info.name
-    'gmmatch'
-    """
+    """Return the command line as a Typer application."""
     app = typer.Typer(
         name="gmmatch",
         cls=CommandGroup.of(__name__, COMMANDS),

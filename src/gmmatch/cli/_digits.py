@@ -99,12 +99,6 @@ def noisy_digits(seed: int, flipped: float = FLIPPED) -> NoisyDigits:
 
     The split into training and test rows is the same for every seed; the seed decides which labels turn
     into what.
-
-    Examples
-    --------
-    >>> digits = noisy_digits(seed=0)
-    >>> digits.images.shape, int(digits.wrong.sum())
-    ((1257, 64), 440)
     """
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

@@ -21,7 +21,7 @@ from gmmatch.cli.io.arguments import (
     parse_memory,
     split_names,
 )
-from gmmatch.cli.io.output import console, note, print_json, progress
+from gmmatch.cli.io.output import console, new_table, note, print_json, progress
 from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
 
@@ -91,7 +91,8 @@ def compare(
     rows, selections = _measure(names, embeddings, comparison, asked, keep=report is not None)
     result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
     try:
-        page.compared(selections, embeddings, rows, _caption(result), comparison.trusted if truth else None)
+        reference = comparison.trusted if truth else None
+        page.write(selections, embeddings, measured=rows, caption=_caption(result), reference=reference)
     finally:  # what was measured is shown even if there can be no page of it
         if as_json:
             print_json(result)
@@ -130,19 +131,9 @@ def _measure(
 
 
 def _print_table(result: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
-
     known = result["rows"][0]["contamination"] is not None
-    table = Table(
-        title=f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows",
-        caption=_caption(result),
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    title = f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows"
+    table = new_table(title, caption=_caption(result))
     table.add_column("method", overflow="fold")
     headings = ["moment error", "MMD", "coverage (mean, max)", "seconds"]
     for heading in (["wrong labels"] if known else []) + headings:

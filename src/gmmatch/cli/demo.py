@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gmmatch.cli.io.files import check_output
-from gmmatch.cli.io.output import console, note, print_json, progress
+from gmmatch.cli.io.output import console, new_table, note, print_json, progress
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
@@ -61,20 +61,11 @@ def _draw(output: Path | None) -> None:
 
 
 def _print_table(result: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table
-
     data = result["data"]
     seeds = len(data["seeds"])
-    table = Table(
-        title=f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} labelled wrongly",
+    table = new_table(
+        f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} labelled wrongly",
         caption=f"Mean ± deviation over {seeds} seeds." if seeds > 1 else "One seed.",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        # With the default padding, 80 columns would not hold the names.
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        caption_justify="left",
     )
     table.add_column("kept by", overflow="fold")
     for heading in ("wrong labels", "moment error", "MMD", "test accuracy"):
@@ -89,14 +80,7 @@ def _print_table(result: dict[str, Any]) -> None:
 
 
 def format_figures(row: dict[str, Any]) -> list[str]:
-    """Return the four figures of a row of the demo's JSON as they are printed.
-
-    Examples
-    --------
-    >>> share, length = {"mean": 0.8901, "deviation": 0.0123}, {"mean": 0.5, "deviation": None}
-    >>> format_figures({"contamination": share, "moment_error": length, "mmd": length, "accuracy": share})
-    ['89.0 ± 1.2%', '0.500', '0.500', '89.0 ± 1.2%']
-    """
+    """Return the four figures of a row of the demo's JSON as they are printed."""
     names = ("contamination", "moment_error", "mmd", "accuracy")
     return [_format(row[name], percent=name in ("contamination", "accuracy")) for name in names]
 

@@ -19,7 +19,6 @@ from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.data.source import BaseSource
     from gmmatch.embeddings.run import EmbedReport
 
 _LISTED_AT_MOST = 5
@@ -102,15 +101,16 @@ def embed(
     _check_places(source, output)
     from gmmatch.data import open_source
 
-    options: dict[str, Any] = {
-        "text_column": text_column,
-        "image_column": image_column,
-        "embedding_column": embedding_column,
-        "label_column": label_column,
-        "id_column": id_column,
-        "split": split,
-    }
-    opened = open_source(source, streaming=streaming, **options)
+    opened = open_source(
+        source,
+        text_column=text_column,
+        image_column=image_column,
+        embedding_column=embedding_column,
+        label_column=label_column,
+        id_column=id_column,
+        split=split,
+        streaming=streaming,
+    )
     if opened.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     from gmmatch.data.files import is_store
@@ -126,7 +126,7 @@ def embed(
     with progress() as bar:
         task = bar.add_task("Encoding", total=opened.n_rows)
         report = run(
-            RecordedSource(opened, {name: value for name, value in options.items() if value is not None}),
+            opened,
             model,
             output,
             batch_size=batch_size,
@@ -152,39 +152,8 @@ def _check_places(source: str, output: Path) -> None:
     keep_inputs(output, [], folder=source)
 
 
-class RecordedSource:
-    """A source that also says with which options it was opened, so that `export` can open it the same way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmmatch.data import open_source
-    >>> RecordedSource(open_source(np.zeros((1, 2))), {"split": "train"}).describe()["opened_with"]
-    {'split': 'train'}
-    """
-
-    def __init__(self, source: BaseSource, options: dict[str, str]) -> None:
-        self._source = source
-        self._options = options
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
-
-    def describe(self) -> dict[str, Any]:
-        """Say what the source is, and how it was opened."""
-        return {**self._source.describe(), "opened_with": self._options}
-
-
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
-    """Return what an embedding run did, in what JSON can hold.
-
-    Examples
-    --------
-    >>> from gmmatch.embeddings.run import EmbedReport
-    >>> report = EmbedReport(Path("x.emb"), 100, 8, "float32", 60, 40, (), 20, 20, 3.0)
-    >>> describe_report(report, "image")["rows_per_second"]
-    20.0
-    """
+    """Return what an embedding run did, in what JSON can hold."""
     return {
         "store": str(report.path),
         "kind": kind,

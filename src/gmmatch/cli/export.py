@@ -152,16 +152,7 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
 
 
 def matched_rows(selection: Selection, source: BaseSource) -> Indices:
-    """Return the rows of the source that the picks are, ascending; a row picked twice is there twice.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gmmatch import Selection
-    >>> from gmmatch.data import open_source
-    >>> matched_rows(Selection([2, 0], n_rows=3), open_source(np.zeros((3, 1))))
-    array([0, 2])
-    """
+    """Return the rows of the source that the picks are, ascending; a row picked twice is there twice."""
     import numpy as np
 
     n_rows = source.n_rows

@@ -56,17 +56,7 @@ def info(
 
 
 def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
-    """Return what is known about a path, in what JSON can hold.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from gmmatch import Selection
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Selection([1], n_rows=2).save(f"{folder}/picks.json")
-    ...     describe_path(f"{folder}/picks.json")["what"]
-    'selection'
-    """
+    """Return what is known about a path, in what JSON can hold."""
     from gmmatch.data.files import is_store
 
     if is_store(path):
@@ -125,13 +115,7 @@ def _choices(candidates: Mapping[Kind, Sequence[str]]) -> str:
 
 
 def is_selection(path: str) -> bool:
-    """Tell whether a file is a saved selection, by the mark that it carries.
-
-    Examples
-    --------
-    >>> is_selection("nowhere.parquet")
-    False
-    """
+    """Tell whether a file is a saved selection, by the mark that it carries."""
     import json
 
     file = Path(path)

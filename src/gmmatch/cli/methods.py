@@ -27,13 +27,7 @@ def methods(
 
 
 def describe_methods() -> list[dict[str, Any]]:
-    """Return the name, class and summary of every method; the summary is its docstring's first line.
-
-    Examples
-    --------
-    >>> describe_methods()[1]
-    {'name': 'easy', 'class': 'Easy', 'summary': "Keep the rows nearest to their group's centre."}
-    """
+    """Return the name, class and summary of every method; the summary is its docstring's first line."""
     from gmmatch.selectors.registry import method_class, methods
 
     classes = {name: method_class(name) for name in methods()}

@@ -25,7 +25,7 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
 from gmmatch.cli.io.files import check_output, explained, keep_inputs
-from gmmatch.cli.io.output import console, note, print_json
+from gmmatch.cli.io.output import console, new_table, note, print_json
 from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
 
@@ -99,7 +99,7 @@ def select(
     with explained(output):
         selection.save(output)
     try:
-        page.selected(selection, embeddings, seconds)
+        page.write(selection, embeddings, seconds=seconds)
     except BaseException:  # also Ctrl-C, as a map of many rows takes its time
         note(f"Wrote {output}, but no page.")
         raise
@@ -112,15 +112,7 @@ def select(
 
 
 def describe_selection(selection: Selection, output: Path | None, seconds: float | None) -> dict[str, Any]:
-    """Return the facts of a selection, without its rows, in what JSON can hold.
-
-    Examples
-    --------
-    >>> from gmmatch import Selection
-    >>> found = describe_selection(Selection([2, 0], n_rows=3), None, None)
-    >>> found["k"], found["groups"]
-    (2, [{'label': None, 'n_rows': 3, 'picked': 2, 'residual': None}])
-    """
+    """Return the facts of a selection, without its rows, in what JSON can hold."""
     facts: dict[str, Any] = {} if output is None else {"output": str(output)}
     facts |= {"k": selection.k, "n_rows": selection.n_rows, "has_ids": selection.order_ids is not None}
     if seconds is not None:
@@ -139,15 +131,13 @@ def describe_selection(selection: Selection, output: Path | None, seconds: float
 
 def print_selection(selection: Selection) -> None:
     """Print how many rows of each class were picked, and how well they match."""
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     classes = any(group.label is not None for group in selection.groups)
     title = f"{selection.k:,} of {selection.n_rows:,} rows"
     if selection.provenance.get("method"):
         title += f" by {selection.provenance['method']}"
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, show_footer=classes)
+    table = new_table(title, show_footer=classes, padding=(0, 1))
     table.add_column("class" if classes else "", footer="all", overflow="fold")
     total = sum(group.n_rows for group in selection.groups)
     for heading, footer in (("rows", f"{total:,}"), ("picked", f"{selection.k:,}"), ("residual", "")):

@@ -112,17 +112,6 @@ class ArraySource(VectorSource):
     """The rows of a two-dimensional array or torch tensor, in memory or memory-mapped.
 
     Batches are views where the type allows it; bfloat16 rows come out as float32.
-
-    Attributes
-    ----------
-    array
-        What was given.
-
-    Examples
-    --------
-    >>> source = ArraySource(np.arange(6.0).reshape(3, 2), labels=["a", "b", "a"])
-    >>> [batch.rows.tolist() for batch in source.batches(2)]
-    [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0]]]
     """
 
     def __init__(
@@ -216,15 +205,6 @@ class NpzSource(VectorSource):
 
     ``request.embedding`` names the member; by default it is the only one with two dimensions. Labels and ids
     are one-dimensional members; by default one named like ``label`` holds the labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.savez(f"{folder}/x.npz", x=np.zeros((3, 2)), label=[1, 0, 1])
-    ...     source = NpzSource(f"{folder}/x.npz")
-    ...     source.n_rows, source.labels
-    (3, [1, 0, 1])
     """
 
     def __init__(self, path: str | os.PathLike[str], request: ColumnRequest | None = None) -> None:

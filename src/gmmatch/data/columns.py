@@ -28,23 +28,7 @@ _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
 
 
 class UndecidedColumnsError(InvalidInputError):
-    """No column of a table, or no single one, can be taken as the rows unless the caller names it.
-
-    Attributes
-    ----------
-    available
-        The columns and what each could serve as.
-    candidates
-        Those that could be the rows, by kind.
-
-    Examples
-    --------
-    >>> try:
-    ...     choose_columns({"a": "embedding", "b": "embedding"}, ColumnRequest(), "x.parquet")
-    ... except UndecidedColumnsError as error:
-    ...     error.candidates
-    {'embedding': ['a', 'b']}
-    """
+    """No column of a table, or no single one, can be taken as the rows unless the caller names it."""
 
     def __init__(
         self,
@@ -222,13 +206,7 @@ def _listed(names: Iterable[str], at_most: int = 20) -> str:
 
 
 def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`.
-
-    Examples
-    --------
-    >>> plain_labels([np.int64(3), "cat", float("nan")], "label", lambda i: f"row {i}")
-    [3, 'cat', None]
-    """
+    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
     labels = []
     for i, value in enumerate(values):
         try:
@@ -241,13 +219,7 @@ def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str])
 
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
-    """Ids as integers or strings; ``name`` turns a position into a name for the error.
-
-    Examples
-    --------
-    >>> plain_ids([np.int64(3), "cat"], "id", lambda i: f"row {i}")
-    [3, 'cat']
-    """
+    """Ids as integers or strings; ``name`` turns a position into a name for the error."""
     ids: list[Id] = []
     for i, value in enumerate(values):
         plain = value.item() if isinstance(value, np.generic) else value
@@ -261,13 +233,7 @@ def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) ->
 
 
 def plain_texts(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[str]:
-    """Texts as strings; a missing one is an empty text, as CSV files cannot tell the two apart.
-
-    Examples
-    --------
-    >>> plain_texts(["a", None], "text", lambda i: f"row {i}")
-    ['a', '']
-    """
+    """Texts as strings; a missing one is an empty text, as CSV files cannot tell the two apart."""
     texts = []
     for i, value in enumerate(values):
         if value is not None and not isinstance(value, str):

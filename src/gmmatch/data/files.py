@@ -23,13 +23,7 @@ END_BYTES = 1 << 16
 
 
 def natural_key(path: str) -> tuple[object, ...]:
-    """Sort key under which ``img2`` comes before ``img10``, folder by folder.
-
-    Examples
-    --------
-    >>> sorted(["b/1", "a/img10", "a/img2", "a/img02"], key=natural_key)
-    ['a/img02', 'a/img2', 'a/img10', 'b/1']
-    """
+    """Sort key under which ``img2`` comes before ``img10``, folder by folder."""
     # Splitting puts text at even places and digits at odd ones, so that like is compared with like.
     folders = (_DIGITS.split(name) for name in path.split("/"))
     numbered = (tuple(int(part) if i % 2 else part for i, part in enumerate(parts)) for parts in folders)
@@ -71,11 +65,6 @@ def pick_split(
 
     A file belongs to the split ``train`` if it lies in a top folder of that name, or, with ``by_name``,
     is named ``train.parquet`` or ``train-00000-of-00002.parquet``, as Hugging Face does.
-
-    Examples
-    --------
-    >>> pick_split(["train-0.parquet", "test-0.parquet"], "test", "data")
-    (['test-0.parquet'], 'test')
     """
     if split is not None:
         picked = [file for file in files if _belongs_to(file, split, by_name)]
@@ -109,11 +98,6 @@ def expand(spec: str) -> list[Path] | None:
     """Return the files that a pattern names, or None if ``spec`` is no pattern.
 
     Patterns are the shell's ``*``, ``?`` and ``[...]``, and WebDataset's ``{000..012}``.
-
-    Examples
-    --------
-    >>> expand("photos") is None
-    True
     """
     if os.path.lexists(spec) or not any(mark in spec for mark in ("*", "?", "[", "{")):
         return None
@@ -148,15 +132,7 @@ def _expand_ranges(spec: str) -> list[str]:
 
 
 def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:
-    """Hash a sequence of values, so that different sequences get different texts.
-
-    Examples
-    --------
-    >>> fingerprint_of(["ab", "c"]) == fingerprint_of(["a", "bc"])
-    False
-    >>> fingerprint_of(["ab", 1]) == fingerprint_of(["ab", 1])
-    True
-    """
+    """Hash a sequence of values, so that different sequences get different texts."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape")
@@ -186,15 +162,7 @@ def files_fingerprint(paths: Iterable[str | os.PathLike[str]], *settings: str | 
 
 
 def evenly_spaced(n: int, at_most: int) -> list[int]:
-    """Return up to ``at_most`` positions among n, the first and the last included.
-
-    Examples
-    --------
-    >>> evenly_spaced(10, 4)
-    [0, 3, 6, 9]
-    >>> evenly_spaced(2, 4)
-    [0, 1]
-    """
+    """Return up to ``at_most`` positions among n, the first and the last included."""
     return np.unique(np.linspace(0, n - 1, min(n, at_most)).astype(np.int64)).tolist() if n else []
 
 
@@ -211,13 +179,7 @@ def canonical(value: Any) -> str:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a store of embeddings, even if its manifest cannot be read.
-
-    Examples
-    --------
-    >>> is_store("nowhere.emb")
-    False
-    """
+    """Tell whether a path is a store of embeddings, even if its manifest cannot be read."""
     manifest = Path(path) / "manifest.json"
     if not manifest.is_file():
         return False

@@ -29,13 +29,6 @@ class HuggingFaceSource(TableSource):
     Images are handed on as they are stored, without being decoded. An id is the row's number unless a
     column is named. A stream has no length and cannot list its ids and labels: they come with the
     batches.
-
-    Examples
-    --------
-    >>> import datasets
-    >>> source = HuggingFaceSource(datasets.Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}))
-    >>> [(batch.rows, batch.labels) for batch in source.batches(2)]
-    [(['a', 'b'], [1, 0])]
     """
 
     format = "Hugging Face dataset"

@@ -239,25 +239,6 @@ class ImageFolder(BaseSource):
     lies in, as in torchvision; images directly in the folder have no label, and if all are there, the
     source has none. If all top sub-folders are named like splits (``train``, ``test``, ...), the classes
     are the folders below. Hidden files and files that are no images by their suffix are passed over.
-
-    Parameters
-    ----------
-    folder
-        Where the images are, at any depth.
-    split
-        Take the images below the sub-folder of this name only.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in ("dog/10.jpg", "dog/9.jpg", "cat/1.png"):
-    ...         path = Path(folder, name)
-    ...         path.parent.mkdir(exist_ok=True)
-    ...         path.touch()
-    ...     images = ImageFolder(folder)
-    ...     images.ids, images.labels
-    (['cat/1.png', 'dog/9.jpg', 'dog/10.jpg'], ['cat', 'dog', 'dog'])
     """
 
     kind = "image"

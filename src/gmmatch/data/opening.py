@@ -100,9 +100,15 @@ def open_source(
     """
     request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column, prefer)
     request.data()  # refuses two columns of rows before anything is read
-    if isinstance(spec, (str, os.PathLike)):
-        return _open_path(os.fspath(spec), request, split, streaming)
-    return _open_object(spec, request, split)
+    if not isinstance(spec, (str, os.PathLike)):
+        return _open_object(spec, request, split)
+    source = _open_path(os.fspath(spec), request, split, streaming)
+    options = {
+        f"{role}_column": getattr(request, role) for role in ("image", "text", "embedding", "label", "id")
+    }
+    options |= {"prefer": prefer, "split": split}
+    source.opened_with = {name: value for name, value in options.items() if value is not None}
+    return source
 
 
 def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSource:

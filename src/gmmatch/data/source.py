@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -103,24 +104,13 @@ class Source(Protocol):
 
 
 class BaseSource(ABC):
-    """What the sources of this package share; a subclass provides ``_pieces`` and the properties.
-
-    Attributes
-    ----------
-    kind
-        What the rows are.
-    format
-        The name of the format, for people.
-    location
-        Where the rows come from: a path or a name.
-    how
-        How the format and the columns were chosen, for people.
-    """
+    """What the sources of this package share; a subclass provides ``_pieces`` and the properties."""
 
     kind: Kind
     format: str
     location: str
     how: str = ""
+    opened_with: Mapping[str, str] = MappingProxyType({})
 
     @property
     @abstractmethod
@@ -180,6 +170,7 @@ class BaseSource(ABC):
             "n_rows": self.n_rows,
             "has_labels": self.has_labels,
             "how": self.how,
+            **({"opened_with": dict(self.opened_with)} if self.opened_with else {}),
         }
 
 
@@ -190,14 +181,7 @@ if TYPE_CHECKING:
 
 
 def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
-    """Cut and join consecutive pieces into batches of ``size`` rows; the last may be shorter.
-
-    Examples
-    --------
-    >>> pieces = [Batch(["a", "b", "c"], [0, 1, 2], None, 0), Batch(["d"], [3], None, 3)]
-    >>> [batch.rows for batch in regroup(pieces, 2)]
-    [['a', 'b'], ['c', 'd']]
-    """
+    """Cut and join consecutive pieces into batches of ``size`` rows; the last may be shorter."""
     waiting: list[Batch] = []
     count = 0
     for piece in pieces:

@@ -142,15 +142,6 @@ class ParquetSource(TableSource):
     Images are what Hugging Face writes (a struct of ``bytes`` and ``path``) or a binary column;
     embeddings are lists of numbers of one length. An id is the row's number, counted through all files,
     unless a column is named.
-
-    Examples
-    --------
-    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pq.write_table(pa.table({"text": ["a", "b"], "label": [1, 0]}), f"{folder}/t.parquet")
-    ...     source = ParquetSource([f"{folder}/t.parquet"])
-    ...     [(batch.rows, batch.labels) for batch in source.batches(2)]
-    [(['a', 'b'], [1, 0])]
     """
 
     format = "Parquet"
@@ -272,14 +263,7 @@ def _download(url: str, name: str) -> bytes:
 
 
 def column_types(schema: Any) -> dict[str, ColumnType]:
-    """Tell what each column of an Arrow schema could serve as.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> column_types(pa.schema({"a": pa.string(), "b": pa.int8(), "c": pa.list_(pa.float32())}))
-    {'a': 'text', 'b': 'number', 'c': 'embedding'}
-    """
+    """Tell what each column of an Arrow schema could serve as."""
     return {field.name: _column_type(field.type) for field in schema}
 
 

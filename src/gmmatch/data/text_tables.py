@@ -115,14 +115,6 @@ class CSVTable(TextTable):
     The delimiter is whichever of comma, semicolon, tab and bar is most frequent in the header. Quoted
     cells may span lines. Everything is text: a label ``3`` is the string ``"3"``, an empty label is
     none. Files are UTF-8.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "t.csv").write_text('text,label\\n"a, b",3\\n')
-    ...     [(batch.rows, batch.labels) for batch in CSVTable([f"{folder}/t.csv"]).batches(8)]
-    [(['a, b'], ['3'])]
     """
 
     format = "CSV"
@@ -158,14 +150,6 @@ class JSONLines(TextTable):
     """Texts in a file with one JSON object per line, or in several such files.
 
     A key that an object lacks counts as null. Empty lines are passed over.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "t.jsonl").write_text('{"text": "a", "label": 3}')
-    ...     [(batch.rows, batch.labels) for batch in JSONLines([f"{folder}/t.jsonl"]).batches(8)]
-    [(['a'], [3])]
     """
 
     format = "JSON lines"

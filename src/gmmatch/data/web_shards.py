@@ -42,18 +42,6 @@ class WebShards(BaseSource):
     The rows are the image members, or the ``.txt`` members if there are no images; a ``.cls`` member is
     the label, an integer if it reads as one. Keys are the ids. Columns are named by the members'
     suffixes, without the first dot: ``image_column="jpg"``.
-
-    Examples
-    --------
-    >>> import io, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with tarfile.open(f"{folder}/a.tar", "w") as tar:
-    ...         for name, data in (("7.txt", b"hello"), ("7.cls", b"3")):
-    ...             member = tarfile.TarInfo(name)
-    ...             member.size = len(data)
-    ...             tar.addfile(member, io.BytesIO(data))
-    ...     [(b.rows, b.ids, b.labels) for b in WebShards([f"{folder}/a.tar"]).batches(8)]
-    [(['hello'], ['7'], [3])]
     """
 
     format = "WebDataset"

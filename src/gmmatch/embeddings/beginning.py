@@ -41,20 +41,7 @@ class StoreWriteError(GMMatchError, OSError):
 
 
 class WriterLock:
-    """The right to write to a folder, held until :meth:`release` or the end of the process, however it dies.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     lock = WriterLock(Path(folder))
-    ...     try:
-    ...         WriterLock(Path(folder))
-    ...     except StoreLockedError:
-    ...         print("refused")
-    ...     lock.release()
-    refused
-    """
+    """The right to write to a folder, held until :meth:`release` or the end of the process, however it dies."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK_NAME

@@ -23,17 +23,7 @@ _SHARD_NAME = re.compile(r"^shard-([0-9]{12})-([0-9]{12})\.(npy|parquet)$")
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """One shard: the rows from ``start`` to ``stop``, in two files.
-
-    Attributes
-    ----------
-    start, stop
-        Which rows; ``stop`` is the row after the last.
-    array_bytes, array_sha256
-        Size and checksum of the ``.npy`` file.
-    table_bytes, table_sha256
-        Size and checksum of the Parquet file with ids and labels.
-    """
+    """One shard: the rows from ``start`` to ``stop``, in two files."""
 
     start: int
     stop: int
@@ -59,13 +49,7 @@ class ShardEntry:
 
 
 def shard_name(start: int, stop: int) -> str:
-    """Name the files of a shard: with the last row, so that a shard that grows is a new file beside the old one.
-
-    Examples
-    --------
-    >>> shard_name(0, 8192)
-    'shard-000000000000-000000008192'
-    """
+    """Name the files of a shard: with the last row, so that a shard that grows is a new file beside the old one."""
     return f"shard-{start:012d}-{stop:012d}"
 
 
@@ -78,22 +62,8 @@ def is_shard_file(name: str) -> bool:
 class Manifest:
     """What a store holds; written as ``manifest.json``.
 
-    Attributes
-    ----------
-    encoder, encoder_fingerprint, encoder_details
-        The encoder's name, a text that changes when its output would, and facts for people.
-    dtype
-        ``"float16"`` or ``"float32"``.
-    n_features, rows_per_shard
-        None until the first rows are known.
-    source, source_fingerprint
-        What was encoded.
-    has_labels
-        None until the first rows are known.
-    complete
-        Whether all rows of the source are in.
-    shards
-        In the order of their rows; all but the last have ``rows_per_shard`` rows.
+    ``n_features``, ``rows_per_shard`` and ``has_labels`` are None until the first rows are known. All shards but
+    the last have ``rows_per_shard`` rows.
     """
 
     encoder: str
@@ -155,14 +125,7 @@ class Manifest:
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """Read and check the manifest of a store.
-
-    Examples
-    --------
-    >>> load_manifest(Path("nowhere.emb"))
-    Traceback (most recent call last):
-    gmmatch.errors.DataFileNotFoundError: nowhere.emb: there is no such folder.
-    """
+    """Read and check the manifest of a store."""
     path = folder / MANIFEST_NAME
     if not folder.exists():
         raise DataFileNotFoundError(f"{folder}: there is no such folder.")

@@ -22,17 +22,7 @@ _AS_JSON = b"json"
 
 @dataclass
 class RowTable:
-    """The facts about some rows, as plain Python values.
-
-    Attributes
-    ----------
-    source_rows
-        The number of each row in the source; greater than the row's number here if rows were skipped.
-    ids
-        Integers or strings.
-    labels
-        Numbers, strings, booleans or None; or None if there are no labels.
-    """
+    """The facts about some rows, as plain Python values."""
 
     source_rows: list[int] = field(default_factory=list)
     ids: list[Any] = field(default_factory=list)
@@ -53,11 +43,6 @@ def encode_table(table: RowTable) -> bytes:
 
     Values of one type make a column of that type. A mixture, or text that is no valid Unicode (as file
     names can be), is written as JSON, and the column's metadata say so.
-
-    Examples
-    --------
-    >>> decode_table(encode_table(RowTable([0, 2], ["a", 7], [None, 1.5]))).ids
-    ['a', 7]
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -121,13 +106,7 @@ def checked_labels(labels: Any) -> list[Label]:
 
 
 def as_array(values: Sequence[Any]) -> NDArray[Any]:
-    """Return values as a NumPy array: of numbers if all are of one type, of Python objects otherwise.
-
-    Examples
-    --------
-    >>> as_array([3, 4]).dtype, as_array(["a", None]).dtype
-    (dtype('int64'), dtype('O'))
-    """
+    """Return values as a NumPy array: of numbers if all are of one type, of Python objects otherwise."""
     types = {type(value) for value in values}
     if types == {bool} or types == {float}:
         return np.array(values)

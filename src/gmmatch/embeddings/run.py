@@ -135,11 +135,23 @@ def embed(
     """
     began = time.perf_counter()
     path = Path(store_path)
-    _check_kinds(source, encoder)
+    if source.kind != encoder.kind:
+        names = {"image": "images", "text": "texts", "embedding": "vectors"}
+        advice = "use encoder='identity'" if source.kind == "embedding" else "choose another encoder"
+        raise InvalidInputError(
+            f"encoder={encoder.name!r} takes {names[encoder.kind]}, but the source holds {names[source.kind]}: "
+            f"{advice}."
+        )
     check_options(workers, on_error)
-    found = _begun(path, resume)
-    size = _batch_size(batch_size, encoder, found)
-    kept_as = _dtype(dtype, encoder, source, found)
+    begun = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
+    if begun is not None and not resume:
+        raise InvalidInputError(
+            f"{path} exists already: choose another folder, delete it first, or continue it with resume=True."
+        )
+    size = _batch_size(batch_size, encoder, begun)
+    kept_as = _dtype(dtype, encoder, source, begun)
+    skipped: list[SkippedRow] = []
+    rows_at_once, n_source_rows = size, source.n_rows
     with StoreWriter(
         path,
         encoder=encoder.name,
@@ -153,9 +165,25 @@ def embed(
         checkpoint_seconds=checkpoint_seconds,
     ) as writer:
         n_before = writer.n_rows
-        run = _Run(source, encoder, writer, size)
         if not writer.complete:
-            run.encode(kept_as, workers, on_error, progress)
+            done = writer.resume_at(size)
+            batches = source.batches(size, start=done)
+            results = encode_batches(batches, encoder, workers=workers, dtype=kept_as, on_error=on_error)
+            with closing(results):
+                for result in results:
+                    if progress is not None:
+                        progress(done, source.n_rows)
+                    skipped.extend(result.skipped)
+                    if len(result.vectors):
+                        writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
+                    rows_at_once = result.rows_at_once or size
+                    done = result.stop
+            if progress is not None:
+                progress(done, source.n_rows)
+            n_source_rows = done
+            if not writer.n_rows:
+                raise _nothing_encoded(done, skipped)
+            writer.finish()
     store = open_store(path)
     return EmbedReport(
         path=path,
@@ -164,80 +192,27 @@ def embed(
         dtype=str(store.dtype),
         n_encoded=len(store) - n_before,
         n_before=n_before,
-        skipped=_all_skipped(source, store.source_rows, run.skipped, run.n_source_rows),
+        skipped=_all_skipped(source, store.source_rows, skipped, n_source_rows),
         batch_size=size,
-        rows_at_once=run.rows_at_once,
+        rows_at_once=rows_at_once,
         seconds=time.perf_counter() - began,
     )
 
 
-class _Run:
-    """The loop from source to store, and what it learns on the way."""
-
-    def __init__(self, source: Source, encoder: Encoder, writer: StoreWriter, batch_size: int) -> None:
-        self.source = source
-        self.encoder = encoder
-        self.writer = writer
-        self.batch_size = self.rows_at_once = batch_size
-        self.skipped: list[SkippedRow] = []
-        self.n_source_rows: int | None = source.n_rows
-
-    def encode(self, dtype: str, workers: int | None, on_error: OnError, progress: Progress | None) -> None:
-        done = self.writer.resume_at(self.batch_size)
-        batches = self.source.batches(self.batch_size, start=done)
-        results = encode_batches(batches, self.encoder, workers=workers, dtype=dtype, on_error=on_error)
-        with closing(results):
-            for result in results:
-                if progress is not None:
-                    progress(done, self.source.n_rows)
-                self.skipped.extend(result.skipped)
-                if len(result.vectors):
-                    self.writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
-                self.rows_at_once = result.rows_at_once or self.batch_size
-                done = result.stop
-        if progress is not None:
-            progress(done, self.source.n_rows)
-        self.n_source_rows = done
-        if not self.writer.n_rows:
-            raise _nothing_encoded(done, self.skipped)
-        self.writer.finish()
-
-
-def _check_kinds(source: Source, encoder: Encoder) -> None:
-    names = {"image": "images", "text": "texts", "embedding": "vectors"}
-    if source.kind != encoder.kind:
-        advice = "use encoder='identity'" if source.kind == "embedding" else "choose another encoder"
-        raise InvalidInputError(
-            f"encoder={encoder.name!r} takes {names[encoder.kind]}, but the source holds {names[source.kind]}: "
-            f"{advice}."
-        )
-
-
-def _begun(path: Path, resume: bool) -> Manifest | None:
-    """Return the manifest of a store that is to be continued."""
-    if not (path / MANIFEST_NAME).exists():
-        return None
-    if not resume:
-        raise InvalidInputError(
-            f"{path} exists already: choose another folder, delete it first, or continue it with resume=True."
-        )
-    return load_manifest(path)
-
-
-def _batch_size(asked: int | None, encoder: Encoder, found: Manifest | None) -> int:
+def _batch_size(asked: int | None, encoder: Encoder, begun: Manifest | None) -> int:
     if asked is None:
-        begun_with = found.encoder_details.get("batch_size") if found is not None else None
+        begun_with = begun.encoder_details.get("batch_size") if begun is not None else None
         return begun_with if isinstance(begun_with, int) and begun_with > 0 else encoder.batch_size
     if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or asked < 1:
         raise InvalidInputError(f"batch_size={asked!r}: give an integer of at least 1.")
     return int(asked)
 
 
-def _dtype(asked: str, encoder: Encoder, source: Source, found: Manifest | None) -> str:
+def _dtype(asked: str, encoder: Encoder, source: Source, begun: Manifest | None) -> str:
     if asked != "auto":
         return asked  # the writer checks it
-    if found is not None:
-        return found.dtype
+    if begun is not None:
+        return begun.dtype
     computed: Any = getattr(encoder, "dtype", None)
     if encoder.name == "identity":
         first = next(source.batches(1), None)

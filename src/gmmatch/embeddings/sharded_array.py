@@ -210,16 +210,6 @@ class ShardedArray:
     def row_blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield all rows in order, a block at a time.
 
-        Parameters
-        ----------
-        n_rows
-            Rows per block; by default as many as fill about 32 MiB. The last block may be shorter.
-
-        Yields
-        ------
-        (start, block)
-            The first row's number, and the rows.
-
         Examples
         --------
         >>> rows = ShardedArray([np.zeros((3, 2)), np.ones((2, 2))])

@@ -144,15 +144,6 @@ class StoreWriter:
         It is the last multiple of ``batch_size`` that is not after :attr:`next_row`, so that batches
         are made of the same rows as if there had been no interruption: an encoder's last bits can depend
         on what else is in a batch. Rows that come twice are dropped by :meth:`append`.
-
-        Parameters
-        ----------
-        batch_size
-            Rows per batch.
-
-        Returns
-        -------
-        int
         """
         return self.next_row - self.next_row % batch_size
 

@@ -33,12 +33,6 @@ class Recipe:
     """How a processor changes the size of a picture.
 
     It is small and does not need ``transformers``, so that other processes can do it.
-
-    Examples
-    --------
-    >>> from PIL import Image
-    >>> Recipe(8, 2, (4, 6))(Image.new("RGB", (16, 16))).shape
-    (4, 6, 3)
     """
 
     size: tuple[int, int] | int | None
@@ -74,15 +68,7 @@ class PrepareLevels:
 
 
 class ImageProcessor:
-    """Turns a picture into what the model takes, as the model's processor would.
-
-    Attributes
-    ----------
-    recipe : Recipe or None
-        How it changes sizes, if a recipe can say it.
-    table : array of shape (3, 256) or None
-        The number that stands for each level of each colour; None if the processor is called in full.
-    """
+    """Turns a picture into what the model takes, as the model's processor would."""
 
     def __init__(self, processor: Any) -> None:
         self.processor = processor

@@ -75,14 +75,7 @@ class Model(NamedTuple):
 
 
 def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
-    """Find a model by folder or by its name on the hub.
-
-    Examples
-    --------
-    >>> find_model("./no/such/folder")
-    Traceback (most recent call last):
-    gmmatch.errors.DataFileNotFoundError: encoder='./no/such/folder': there is no such folder.
-    """
+    """Find a model by folder or by its name on the hub."""
     if Path(name).expanduser().is_dir():
         return Model(str(Path(name).expanduser()), True)
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:

@@ -34,7 +34,15 @@ _ROWS_PER_TASK = 16
 
 @dataclass(frozen=True)
 class SkippedRow:
-    """A row that could not be encoded."""
+    """A row that could not be encoded.
+
+    Attributes
+    ----------
+    row, id
+        Its number and its id in the source.
+    reason
+        What was wrong, in one line.
+    """
 
     row: int
     id: Id

@@ -37,16 +37,7 @@ class WorkerDiedError(GMMatchError, RuntimeError):
 
 
 class Worker:
-    """A process that prepares rows; to be used by one thread.
-
-    Examples
-    --------
-    >>> from operator import itemgetter
-    >>> worker = Worker(itemgetter(slice(None, None, -1)))
-    >>> worker.prepare([1, 2, 3])
-    [3, 2, 1]
-    >>> worker.close()
-    """
+    """A process that prepares rows; to be used by one thread."""
 
     def __init__(self, preparation: Callable[[Items], Items]) -> None:
         package = str(Path(__file__).resolve().parents[2])

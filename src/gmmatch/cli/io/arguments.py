@@ -118,15 +118,7 @@ def parse_settings(texts: list[str] | None) -> dict[str, Any]:
 
 
 def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
-    """Raise for a setting that is no switch or no number where the class has one by default.
-
-    Examples
-    --------
-    >>> from gmmatch import GMMatching
-    >>> check_settings(GMMatching, {"normalize": "maybe"})
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: --set normalize=maybe: expected True or False.
-    """
+    """Raise for a setting that is no switch or no number where the class has one by default."""
     for field in fields(cls):
         value, default = settings.get(field.name), field.default
         if field.name not in settings or value is None:
@@ -139,13 +131,7 @@ def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
 
 
 def split_names(text: str, option: str) -> list[str]:
-    """Return names that were given with commas between them.
-
-    Examples
-    --------
-    >>> split_names("random, easy", "--methods")
-    ['random', 'easy']
-    """
+    """Return names that were given with commas between them."""
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise InvalidInputError(f"{option} {text!r}: give names with commas between them.")

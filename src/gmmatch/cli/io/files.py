@@ -27,14 +27,7 @@ class OutputError(GMMatchError, OSError):
 
 
 def check_output(path: Path, *, force: bool, option: str = "--output", folder: bool = False) -> None:
-    """Raise unless a result may be written to ``path``; called before the work, not after it.
-
-    Examples
-    --------
-    >>> check_output(Path("nowhere/picks.parquet"), force=False)
-    Traceback (most recent call last):
-    gmmatch.errors.DataFileNotFoundError: --output nowhere/picks.parquet: there is no folder nowhere; make it first.
-    """
+    """Raise unless a result may be written to ``path``; called before the work, not after it."""
     if not path.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first.")
     if folder and path.exists() and not path.is_dir():
@@ -46,14 +39,7 @@ def check_output(path: Path, *, force: bool, option: str = "--output", folder: b
 
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
-    """Raise if a result would replace what it is made from, which not even ``--force`` can mean.
-
-    Examples
-    --------
-    >>> keep_inputs(Path("x.npz"), ["x.npz::embeddings"])
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: --output x.npz is itself what is read: choose another name.
-    """
+    """Raise if a result would replace what it is made from, which not even ``--force`` can mean."""
     target = output.resolve()
     for given in (*inputs, folder):
         if given and _place(given) == target:
@@ -77,15 +63,7 @@ def written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn a failed write into one sentence that names the output.
-
-    Examples
-    --------
-    >>> with explained(Path("picks.parquet")):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    gmmatch.cli.io.files.OutputError: picks.parquet could not be written: No space left on device.
-    """
+    """Turn a failed write into one sentence that names the output."""
     try:
         yield
     except GMMatchError:
@@ -98,13 +76,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def same_place(one: Path, other: Path) -> bool:
-    """Tell whether one path lies at or below the other, links resolved.
-
-    Examples
-    --------
-    >>> same_place(Path("photos"), Path("photos/picked")), same_place(Path("photos"), Path("picked"))
-    (True, False)
-    """
+    """Tell whether one path lies at or below the other, links resolved."""
     first, second = one.resolve(), other.resolve()
     return first == second or first in second.parents or second in first.parents
 

@@ -32,19 +32,6 @@ class CommandFiles(Mapping[str, Any]):
 
     Other distributions add commands through the entry-point group ``gmmatch.commands``. Those are looked for
     only where a command is not one of ours, or all are listed.
-
-    Parameters
-    ----------
-    package : str
-        Where our own files are.
-    names : sequence of str
-        Our own commands; ``two-words`` is the function ``two_words`` of ``two_words.py``.
-
-    Examples
-    --------
-    >>> commands = CommandFiles("gmmatch.cli", ["methods"])
-    >>> "methods" in list(commands), commands["methods"].name
-    (True, 'methods')
     """
 
     def __init__(self, package: str, names: Sequence[str]) -> None:
@@ -96,13 +83,7 @@ class CommandGroup(TyperGroup):
 
     @classmethod
     def of(cls, package: str, names: Sequence[str]) -> type[CommandGroup]:
-        """Return a group with these commands.
-
-        Examples
-        --------
-        >>> "demo" in CommandGroup.of("gmmatch.cli", ["demo"]).files
-        True
-        """
+        """Return a group with these commands."""
         return type("Commands", (cls,), {"files": CommandFiles(package, names)})
 
     def invoke(self, ctx: Any) -> Any:

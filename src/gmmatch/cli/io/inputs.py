@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.output import note
@@ -23,27 +22,7 @@ _PLURALS = {"image": "images", "text": "texts"}
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Rows to select from; nothing but the labels is in memory, if the format allows it.
-
-    Attributes
-    ----------
-    path
-        What was opened.
-    rows
-        What ``gmmatch.select`` takes.
-    shape
-        Rows and features.
-    labels
-        One per row, or None.
-    origin
-        Where the rows come from, for a selection's provenance.
-    store
-        The store, if that is what they lie in.
-    source_ids
-        The ids of a source with ids of its own.
-    opened_with
-        The options that the source was opened with, to open it the same way again.
-    """
+    """Rows to select from; nothing but the labels is in memory, if the format allows it."""
 
     path: str
     rows: Any
@@ -52,7 +31,6 @@ class Embeddings:
     origin: dict[str, Any]
     store: Store | None = None
     source_ids: Sequence[Any] | None = None
-    opened_with: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -74,42 +52,29 @@ def open_embeddings(
     embedding_column: str | None = None,
     id_column: str | None = None,
 ) -> Embeddings:
-    """Open a store or a file of embeddings.
-
-    Examples
-    --------
-    >>> import tempfile, numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/x.npy", np.zeros((3, 2)))
-    ...     open_embeddings(f"{folder}/x.npy").shape
-    (3, 2)
-    """
-    own_labels: Callable[[], Any]
+    """Open a store or a file of embeddings."""
+    opened_as: Any
     if is_store(path):
+        from gmmatch.embeddings import open_store
+
         refuse_columns(path, embedding_column, id_column)
-        store, opened = _open_store(path)
-        own_labels = partial(getattr, store, "labels")
+        store = opened_as = open_store(path)
+        if not len(store):
+            raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
+        origin = store.manifest.origin(str(store.path))
+        opened = Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
     else:
-        source, options = open_vectors(path, embedding_column, id_column)
-        rows, shape = read_rows(source, memory)
+        source = opened_as = _open_vectors(path, embedding_column, id_column)
+        rows, shape = _read_rows(source, memory)
         ids = None if isinstance(source.ids, range) else source.ids
-        origin = {"source": {**source.describe(), "opened_with": options}}
-        opened = Embeddings(path, rows, shape, None, origin, source_ids=ids, opened_with=options)
-        own_labels = partial(getattr, source, "labels")
+        opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
     if labels == "none":
         return opened
-    return replace(opened, labels=own_labels() if labels is None else labels_for(opened, labels))
+    return replace(opened, labels=opened_as.labels if labels is None else labels_for(opened, labels))
 
 
 def refuse_columns(path: str, embedding_column: str | None, id_column: str | None) -> None:
-    """Raise if columns were named of what has none.
-
-    Examples
-    --------
-    >>> refuse_columns("photos.emb", None, "key")
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: --id-column 'key': photos.emb has no columns; leave it out.
-    """
+    """Raise if columns were named of what has none."""
     for option, name in (("--embedding-column", embedding_column), ("--id-column", id_column)):
         if name:
             raise InvalidInputError(f"{option} {name!r}: {path} has no columns; leave it out.")
@@ -134,36 +99,32 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
             "give a file with one label per row."
         )
     try:
-        return open_as_vectors(embeddings.path, {**embeddings.opened_with, "label_column": text}).labels
+        return _open_as_vectors(
+            embeddings.path, {**embeddings.origin["source"]["opened_with"], "label_column": text}
+        ).labels
     except InvalidInputError as error:
         # By the name that was typed, as `embed` has an option of the other one.
         raise InvalidInputError(str(error).replace("label_column=", f"{option} ", 1)) from None
 
 
-def _open_store(path: str) -> tuple[Store, Embeddings]:
-    from gmmatch.embeddings import open_store
-
-    store = open_store(path)
-    if not len(store):
-        raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
-    origin = store.manifest.origin(str(store.path))
-    return store, Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
-
-
-def open_vectors(
-    path: str, embedding_column: str | None, id_column: str | None
-) -> tuple[BaseSource, dict[str, Any]]:
-    """Open a file of embeddings."""
-    options: dict[str, Any] = {"prefer": "embedding"}
-    if embedding_column is not None:
-        options["embedding_column"] = embedding_column
-    if id_column:
-        options["id_column"] = id_column
-    source = open_as_vectors(path, options)
-    return _with_ids(source, path, options) if id_column is None else (source, options)
+def _open_vectors(path: str, embedding_column: str | None, id_column: str | None) -> BaseSource:
+    """Open a file of embeddings; by default with a column that is named like ids, if it can serve as that."""
+    options: dict[str, Any] = {"prefer": "embedding", "embedding_column": embedding_column}
+    source = _open_as_vectors(path, {**options, "id_column": id_column or None})
+    name = getattr(getattr(source, "columns", None), "id_like", None)
+    if id_column is not None or name is None or source.n_rows is None:
+        return source
+    named = _open_as_vectors(path, {**options, "id_column": name})
+    try:
+        distinct = len(set(named.ids)) == source.n_rows
+    except InvalidTypeError:  # some are missing, or no ids at all
+        distinct = False
+    if not distinct:
+        note(f"{path}: column {name!r} is not taken as ids, as some of its values are missing or the same.")
+    return named if distinct else source
 
 
-def open_as_vectors(path: str, options: Mapping[str, Any]) -> BaseSource:
+def _open_as_vectors(path: str, options: Mapping[str, Any]) -> BaseSource:
     """Open a source, and raise if it holds anything but embeddings."""
     from gmmatch.data import open_source
     from gmmatch.data.columns import UndecidedColumnsError
@@ -192,24 +153,7 @@ def _not_vectors(path: str, kind: str, column: str | None = None) -> InvalidInpu
     )
 
 
-def _with_ids(source: BaseSource, path: str, options: dict[str, Any]) -> tuple[BaseSource, dict[str, Any]]:
-    """Open a source again with a column that is named like ids, if it can serve as that."""
-    name = getattr(getattr(source, "columns", None), "id_like", None)
-    if name is None or source.n_rows is None:
-        return source, options
-    asked = {**options, "id_column": name}
-    named = open_as_vectors(path, asked)
-    try:
-        distinct = len(set(named.ids)) == source.n_rows
-    except InvalidTypeError:  # some are missing, or no ids at all
-        distinct = False
-    if distinct:
-        return named, asked
-    note(f"{path}: column {name!r} is not taken as ids, as some of its values are missing or the same.")
-    return source, options
-
-
-def read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:
+def _read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:
     """Return the rows as ``gmmatch.select`` takes them, mapped if the format allows it, and their shape."""
     import numpy as np
 

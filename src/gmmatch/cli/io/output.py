@@ -9,59 +9,40 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
 
 def console() -> Console:
-    """Return Rich's console on stdout, as it is now.
-
-    Examples
-    --------
-    >>> console().stderr
-    False
-    """
+    """Return Rich's console on stdout, as it is now."""
     from rich.console import Console
 
     return Console(highlight=False)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON on stdout.
+def new_table(title: str, **options: Any) -> Table:
+    """Return an empty table of figures."""
+    from rich import box
+    from rich.table import Table
 
-    Examples
-    --------
-    >>> print_json({"k": 3})
-    {
-      "k": 3
-    }
-    """
+    # With the default padding, 80 columns would not hold the names.
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+    return Table(title=title, title_justify="left", caption_justify="left", **{**look, **options})
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON on stdout."""
     import json
 
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def note(line: str) -> None:
-    """Say something on stderr, where it cannot get into a result that is piped on.
-
-    Examples
-    --------
-    >>> note("Wrote picks.parquet")
-    """
+    """Say something on stderr, where it cannot get into a result that is piped on."""
     typer.echo(line, err=True)
 
 
 def progress() -> Progress:
-    """Return a progress display on stderr: a bar on a terminal, silence elsewhere.
-
-    Examples
-    --------
-    >>> from io import StringIO
-    >>> from contextlib import redirect_stderr
-    >>> with redirect_stderr(StringIO()) as said, progress() as bar:
-    ...     for _ in bar.track(range(3)):
-    ...         pass
-    >>> said.getvalue()
-    ''
-    """
+    """Return a progress display on stderr: a bar on a terminal, silence elsewhere."""
     from rich.console import Console
     from rich.progress import Progress
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.report.content import Contents
     from gmmatch.selection.selection import Selection
-    from gmmatch.types import Mask
 
 
 class MapChoice(str, Enum):
@@ -80,81 +79,53 @@ class Report:
     def find_contents(self, embeddings: Embeddings) -> None:
         """Open the images or texts, if a page is wanted; before the work, as they may be wrong."""
         if self.path is not None:
-            self.contents = find_contents(embeddings, self.source)
+            self.contents = _find_contents(embeddings, self.source)
 
-    def selected(self, selection: Selection, embeddings: Embeddings, seconds: float) -> None:
-        """Write the page of a selection, if one is wanted."""
-        if self.path is None:
-            return
-        from gmmatch.report import write_report
-
-        with explained(self.path):
-            write_report(
-                selection,
-                self.path,
-                embeddings.rows,
-                embeddings.labels,
-                seconds=seconds,
-                **self._shared(embeddings),
-            )
-
-    def compared(
-        self,
-        selections: Mapping[str, Selection],
-        embeddings: Embeddings,
-        measured: list[dict[str, Any]],
-        caption: str,
-        reference: Mask | None,
+    def write(
+        self, picked: Selection | Mapping[str, Selection], embeddings: Embeddings, **facts: Any
     ) -> None:
-        """Write the page of several methods, if one is wanted."""
+        """Write the page of a selection, or of those of several methods, if one is wanted."""
         if self.path is None:
             return
-        from gmmatch.report import write_comparison
+        from gmmatch.report import write_comparison, write_report
 
+        write: Any = write_comparison if isinstance(picked, Mapping) else write_report
         with explained(self.path):
-            write_comparison(
-                selections,
+            write(
+                picked,
                 self.path,
                 embeddings.rows,
                 embeddings.labels,
-                reference=reference,
-                measured=measured,
-                caption=caption,
-                **self._shared(embeddings),
+                source=self.contents,
+                projection=self.projection,
+                ids=embeddings.ids_of,
+                command=command_line(self.context),
+                **facts,
             )
 
-    def _shared(self, embeddings: Embeddings) -> dict[str, Any]:
-        """What both pages are told alike."""
-        return {
-            "source": self.contents,
-            "projection": self.projection,
-            "ids": embeddings.ids_of,
-            "command": command_line(self.context),
-        }
 
+def _find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None:
+    """Open the images or texts behind some embeddings.
 
-def find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None:
-    """Open the images or texts behind some embeddings."""
+    What ``--source`` names must fit. What a store merely remembers is left away, with a note, if it has moved or
+    changed.
+    """
     if asked is not None:
         return _opened(embeddings, asked)
     before = {} if embeddings.store is None else embeddings.store.source
-    location = before.get("location")
+    location = str(before.get("location") or "")
     if before.get("kind") not in ("image", "text") or not location:
         return None
+    from gmmatch.data.files import expand
+
     try:
-        if not _is_here(str(location)):
+        # Opening anything else could mean a download, which a page is not worth.
+        if not (Path(location).expanduser().exists() or expand(location)):
             raise InvalidInputError(f"{location} is not here any more.")
-        return _opened(embeddings, str(location))
+        return _opened(embeddings, location)
     except GMMatchError as error:
         note(f"The page has no pictures or texts: {' '.join(str(error).split())} Name them by --source.")
         return None
-
-
-def _is_here(location: str) -> bool:
-    """Whether opening it could not mean a download, which a page is not worth."""
-    from gmmatch.data.files import expand
-
-    return Path(location).expanduser().exists() or bool(expand(location))
 
 
 def _opened(embeddings: Embeddings, location: str) -> Contents | None:

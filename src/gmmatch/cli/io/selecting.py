@@ -52,7 +52,11 @@ def run_selection(
     check_request(embeddings, k=k, method=method, options=options)
     known = {field.name for field in fields(method_class(method))}
     if memory is not None and "memory_limit" in known:
-        options["memory_limit"] = working_bytes(memory)
+        if memory - _OVERHEAD < _LEAST_WORKING:
+            raise InvalidInputError(
+                f"--memory {memory:,} bytes is too little: give at least {_OVERHEAD + _LEAST_WORKING:,}."
+            )
+        options["memory_limit"] = memory - _OVERHEAD
     began = time.perf_counter()
     found = select(
         embeddings.rows,
@@ -79,36 +83,14 @@ def check_request(
     embeddings: Embeddings, *, k: str, method: str, options: Mapping[str, Any] | None = None
 ) -> None:
     """Raise for what cannot be selected, before the rows are read, which may take minutes."""
+    from gmmatch.selectors._optimization import Optimization
+    from gmmatch.selectors.model_scores import ModelRanking
     from gmmatch.selectors.registry import method_class
 
     settings = options or {}
     cls = method_class(method)
     check_method_settings(cls, settings)
     resolve_count(k, len(embeddings), replacement=bool(settings.get("replacement")))
-    _check_labels(cls, embeddings, settings)
-
-
-def check_method_settings(cls: type[Selector], settings: Mapping[str, Any]) -> None:
-    """Raise for settings that have an option of their own, or a value that their parameter cannot have.
-
-    Examples
-    --------
-    >>> from gmmatch import Easy
-    >>> check_method_settings(Easy, {"k": 3})
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: --set k=...: use -k for that.
-    """
-    for name, option in _OWN_OPTIONS.items():
-        if name in settings:
-            raise InvalidInputError(f"--set {name}=...: use {option} for that.")
-    check_settings(cls, settings)
-
-
-def _check_labels(cls: type[Selector], embeddings: Embeddings, settings: Mapping[str, Any]) -> None:
-    """Raise if a method that learns from labels gets none."""
-    from gmmatch.selectors._optimization import Optimization
-    from gmmatch.selectors.model_scores import ModelRanking
-
     given = any(settings.get(name) is not None for name in _IN_PLACE_OF_LABELS)
     if embeddings.labels is None and issubclass(cls, (ModelRanking, Optimization)) and not given:
         raise InvalidInputError(
@@ -116,16 +98,9 @@ def _check_labels(cls: type[Selector], embeddings: Embeddings, settings: Mapping
         )
 
 
-def working_bytes(memory: int) -> int:
-    """Return how much of the memory of a process a method may work in.
-
-    Examples
-    --------
-    >>> working_bytes(1_000_000_000)
-    800000000
-    """
-    if memory - _OVERHEAD < _LEAST_WORKING:
-        raise InvalidInputError(
-            f"--memory {memory:,} bytes is too little: give at least {_OVERHEAD + _LEAST_WORKING:,}."
-        )
-    return memory - _OVERHEAD
+def check_method_settings(cls: type[Selector], settings: Mapping[str, Any]) -> None:
+    """Raise for settings that have an option of their own, or a value that their parameter cannot have."""
+    for name, option in _OWN_OPTIONS.items():
+        if name in settings:
+            raise InvalidInputError(f"--set {name}=...: use {option} for that.")
+    check_settings(cls, settings)
