@@ -213,7 +213,7 @@ def test_resolve_kernel(spec: object, expected: Kernel) -> None:
     ("make", "error", "message"),
     [
         (lambda: resolve_kernel("gausian"), InvalidInputError, "'gaussian'"),
-        (lambda: resolve_kernel("zzz"), InvalidInputError, "'laplacian'.*'rbf'"),
+        (lambda: resolve_kernel("zzz"), InvalidInputError, "'rbf'.*'laplacian'"),
         (lambda: resolve_kernel(("rbf", {"width": 1.0})), InvalidInputError, "'width'.*bandwidth"),
         (lambda: resolve_kernel(RBF), InvalidTypeError, r"RBF\(\)"),
         (lambda: resolve_kernel(3), InvalidTypeError, "kernel=3"),

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import gmmatch as gm
 from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError
-from gmmatch.rows.checks import as_generator, check_fraction, check_rows, check_sample_weight
+from gmmatch.rows import checks
+from gmmatch.rows.checks import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
 from gmmatch.rows.rows import Rows
 
 
@@ -50,9 +52,17 @@ def test_bad_rows_beyond_the_first_chunk_are_found():
 
 def test_a_part_of_the_rows_is_judged_by_itself():
     X = np.array([[0.0], [np.nan], [2.0], [np.nan]])
-    assert len(check_rows(Rows(X, np.array([2, 0])))) == 2
+    check_finite(Rows(X, np.array([2, 0])))
     with pytest.raises(InvalidInputError, match=r"1 of 3 rows \(first: 2\)"):
-        check_rows(Rows(X, np.array([2, 0, 3])))
+        check_finite(Rows(X, np.array([2, 0, 3])))
+
+
+def test_it_uses_as_many_threads_as_it_is_given(monkeypatch):
+    used = []
+    monkeypatch.setattr(checks, "map_in_order", lambda work, count, threads: used.append(threads) or [[]])
+    for n_jobs, threads in ((1, 1), (3, 3), (None, 1)):
+        gm.Easy(k=1, n_jobs=n_jobs).select(np.eye(3))
+        assert used.pop() == threads and not used
 
 
 def test_the_largest_finite_numbers_of_small_types_are_fine():

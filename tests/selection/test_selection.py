@@ -318,6 +318,26 @@ def test_pandas():
     assert in_both_orders(PICKS, pd.Index(ROWS), lambda rows: rows.tolist()) == BOTH_ORDERS
 
 
+def test_polars():
+    class DataFrame:
+        """As much of a polars DataFrame as is needed to take rows: brackets with a list of row numbers."""
+
+        def __init__(self, rows):
+            self.rows = rows
+
+        def __len__(self):
+            return len(self.rows)
+
+        def __getitem__(self, rows):
+            assert isinstance(rows, list) and all(type(row) is int for row in rows)
+            return DataFrame([self.rows[row] for row in rows])
+
+    DataFrame.__module__ = "polars.dataframe.frame"
+    frame = DataFrame(["a", "b", "c", "d"])
+    assert Selection([3, 0], n_rows=4).apply(frame).rows == ["a", "d"]
+    assert Selection([3, 0], n_rows=4).apply(frame, order=True).rows == ["d", "a"]
+
+
 def test_pyarrow():
     table = pa.table({"x": ROWS})
     assert in_both_orders(PICKS, table, lambda rows: rows["x"].to_pylist()) == BOTH_ORDERS

@@ -300,6 +300,20 @@ def test_a_start_at_zero_makes_the_origin_irrelevant(method):
 # ------------------------------------------------------------------------------------- preprocess
 
 
+@pytest.mark.parametrize("method", gm.methods())
+def test_rows_are_preprocessed_once(method, monkeypatch):
+    from gmmatch.rows import preprocessing
+
+    calls = []
+    monkeypatch.setattr(preprocessing, "unit_length", lambda data: calls.append(len(data)))
+    X = np.random.default_rng(0).normal(size=(40, 4))
+    try:
+        gm.select(X, y=np.arange(40) % 2, k=6, method=method, preprocess=["unit"], random_state=0)
+    except gm.errors.MissingDependencyError as error:
+        pytest.skip(str(error))
+    assert calls == [40]
+
+
 @every_method
 @pytest.mark.parametrize("step", ["center", "scale", "unit"])
 def test_a_step_is_done_before_the_selection(method, step):

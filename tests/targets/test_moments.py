@@ -15,6 +15,7 @@ from gmmatch.targets import (
     GeometricMedianTarget,
     MeanTarget,
     Moment,
+    moments,
     resolve_target,
 )
 from gmmatch.targets.moments import sample_positions, weighted_column_medians
@@ -152,6 +153,44 @@ def test_the_fraction_is_of_the_rows():
     assert max(np.linalg.norm(half - full), np.linalg.norm(other - full)) < 0.3
     chosen = sample_positions(np.ones(400), 0.5, np.random.default_rng(1))
     assert np.allclose(half, point("geometric-median", X[chosen]), atol=1e-6)
+
+
+class Elsewhere:
+    """Rows that come by runs and by numbers alone, as those of files and of a GPU do."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype, self.bfloat16 = array, array.shape, array.dtype, False
+        self.largest = 0
+
+    def __len__(self):
+        return len(self.array)
+
+    def row_source(self):
+        return self
+
+    def __getitem__(self, rows):
+        assert isinstance(rows, (slice, np.ndarray))
+        found = self.array[rows]
+        self.largest = max(self.largest, len(found))
+        return found
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_medians_of_columns_come_block_by_block_from_any_source(dtype, weighted, monkeypatch):
+    monkeypatch.setattr("gmmatch.rows.rows.CHUNK_ELEMENTS", 500)
+    monkeypatch.setattr(moments, "_READ_ELEMENTS", 400)
+    X = np.random.default_rng(0).normal(size=(200, 7)).astype(dtype)
+    weights = np.arange(200) % 3 if weighted else None
+    source = Elsewhere(X)
+    assert (
+        point("coordinate-median", source, weights).tolist()
+        == point("coordinate-median", X, weights).tolist()
+    )
+    assert source.largest < 100  # never all of them at once
+    some = as_rows(source).subset(np.arange(0, 200, 3))
+    found = resolve_target("coordinate-median").of(some, np.ones(67), np.random.default_rng(0), 1)
+    assert found.point.tolist() == point("coordinate-median", X[::3]).tolist()
 
 
 # --------------------------------------------------------------------------------------------- names

@@ -70,8 +70,9 @@ def row_means(
     """
     if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
         raise InvalidInputError(f"block={block!r}: expected a number of rows, 1 or more.")
-    left = check_rows(A, name="A")
-    right = left if B is None else check_rows(B, name="B")
+    threads = resolve_jobs(n_jobs)
+    left = check_rows(A, name="A", threads=threads)
+    right = left if B is None else check_rows(B, name="B", threads=threads)
     if left.n_features != right.n_features:
         raise InvalidInputError(
             f"A has {left.n_features} columns and B has {right.n_features}; both must hold the same features."
@@ -82,7 +83,7 @@ def row_means(
     if kernel.is_linear:
         _add_linear_means(means, left, right, shares, block)
     else:
-        _add_block_means(means, kernel, left, None if B is None else right, shares, block, n_jobs)
+        _add_block_means(means, kernel, left, None if B is None else right, shares, block, threads)
     if not np.all(np.isfinite(means)):
         raise InvalidInputError(
             f"The {kernel.name} kernel overflows on these rows; scale the data down, or lower the degree."
@@ -106,12 +107,12 @@ def _add_block_means(
     right: Rows | None,
     shares: Vector,
     block: int,
-    n_jobs: int | None,
+    threads: int,
 ) -> None:
     """Add every block's part; with no right side, blocks above the diagonal serve both of their sides."""
     corners = _corners(len(left), None if right is None else len(right), block)
     first = list(islice(corners, _BLOCKS_AT_ONCE))
-    threads = min(resolve_jobs(n_jobs), len(first))
+    threads = min(threads, len(first))
     # A block is 8 MB: allocated anew, the memory would cost several times as much as the arithmetic.
     scratch: SimpleQueue[NDArray[np.float64]] = SimpleQueue()
     height, width = min(block, len(left)), min(block, len(shares))

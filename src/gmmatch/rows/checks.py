@@ -18,8 +18,8 @@ from gmmatch.types import RandomState, Vector
 _LARGEST = 1e150
 
 
-def check_rows(X: Any, *, name: str = "X", finite: bool = True) -> Rows:
-    """Return ``X`` as rows, after checking its shape and that every number is finite.
+def check_rows(X: Any, *, name: str = "X", finite: bool = True, threads: int | None = None) -> Rows:
+    """Return ``X`` as rows, after checking its shape and that every number is finite, by default on all cores.
 
     Rows come from a check already and are returned as they are.
     """
@@ -27,17 +27,15 @@ def check_rows(X: Any, *, name: str = "X", finite: bool = True) -> Rows:
         return X
     rows = as_rows(X, name=name)
     if finite:
-        check_finite(rows, name)
+        check_finite(rows, name, threads)
     return rows
 
 
-def check_finite(rows: Rows, name: str = "X") -> None:
+def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> None:
     """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
         return
     from gmmatch.rows.finite import has_unusable  # compiled: loaded where it is needed
-
-    threads = available_cores()
 
     def bad_rows(number: int) -> NDArray[np.int64]:
         start, stop = rows.bounds(number)
@@ -50,7 +48,7 @@ def check_finite(rows: Rows, name: str = "X") -> None:
         good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(axis=1)
         return start + np.flatnonzero(~good)
 
-    bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads))
+    bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads or available_cores()))
     if len(bad) == 0:
         return
     # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.

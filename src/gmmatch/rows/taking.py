@@ -72,6 +72,8 @@ def take_rows(dataset: Any, rows: Indices) -> Any:
         return dataset.select(rows)
     if hasattr(dataset, "iloc"):
         return dataset.iloc[rows]
+    if "polars" in packages:
+        return dataset[rows.tolist()]
     if packages & {"pandas", "pyarrow"} and hasattr(dataset, "take"):
         return dataset.take(rows)
     if "scipy" in packages:

@@ -107,7 +107,7 @@ def screen(
     >>> screen(X)
     Screening: 120 of 200 rows kept, 80 far from the core
     """
-    rows = check_rows(X)
+    rows = check_rows(X, threads=resolve_jobs(n_jobs))
     groups = group_rows(y, n=len(rows), unlabeled="group" if y is not None else "drop")
     check_screen_options(method, n_modes, tolerance)
     return screen_groups(rows, groups, method, n_modes, tolerance, resolve_jobs(n_jobs)).screening

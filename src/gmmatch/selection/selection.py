@@ -258,7 +258,7 @@ class Selection:
         ----------
         dataset
             What the selection was made from, or anything with a row for each of its rows: a list, a NumPy
-            array, a pandas DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a
+            array, a pandas or polars DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a
             pyarrow Table, a SciPy sparse matrix, or any other sequence.
         order
             Take the rows in pick order instead of the dataset's order.

@@ -12,7 +12,6 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
-from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
@@ -108,7 +107,7 @@ class Optimization(Selector):
             return None, {**details, "proxy": "none: with a single class there is nothing to learn"}
         known = np.flatnonzero(labels.codes >= 0)
         check_some_weight(request.weights[known])
-        rows = preprocess_rows(request.rows, request.steps)
+        rows = request.preprocessed
         rows = rows if len(known) == len(rows) else rows.subset(known)
         problem = SoftmaxRegression.of(
             rows, labels.codes[known], request.weights[known], labels.n_classes, self.strength,

@@ -18,7 +18,6 @@ from gmmatch.matching.match import match
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.contrast import TOLERANCE
 from gmmatch.screening.sampling import spread_sample
@@ -151,7 +150,7 @@ class Robust(Selector):
         return GroupResult(picks, {"kernel": "rbf", "bandwidth": facts.bandwidth})
 
     def _prepare(self, request: Request) -> Prepared:
-        rows = preprocess_rows(request.rows, request.steps)
+        rows = request.preprocessed
         threads = resolve_jobs(self.n_jobs)
         screened = screen_groups(rows, request.groups, self.screen, self.n_modes, self.tolerance, threads)
         kept = screened.screening.kept

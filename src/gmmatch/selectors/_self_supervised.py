@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.scores.score import PROTOTYPE_DISTANCE
 from gmmatch.selectors.base import Request
 from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight, check_whole_number
@@ -60,7 +59,7 @@ class SelfSupervised(ScoreRanking):
         for group in request.groups:
             counted[group.rows] = request.weights[group.rows]
         check_some_weight(counted)
-        rows = preprocess_rows(request.rows, request.steps)
+        rows = request.preprocessed
         prototypes = find_prototypes(rows, n_clusters, counted, np.random.default_rng(request.seed))
         distances = prototype_distances(rows, prototypes, resolve_jobs(self.n_jobs))
         return distances, {"prototypes": len(prototypes), "found_by": "k-means"}

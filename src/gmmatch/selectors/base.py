@@ -47,10 +47,12 @@ DEFAULT_SHARE = 0.1
 class Request:
     """What the caller of ``select`` asked for, after every check.
 
-    ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``.
+    ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the
+    rows after the steps, which are done once.
     """
 
     rows: Rows
+    preprocessed: Rows
     groups: list[Group]
     shares: Indices
     weights: Vector
@@ -175,7 +177,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         {'a': 2, 'b': 2}
         """
         self._check_parameters()
-        rows = check_rows(X)
+        rows = check_rows(X, threads=resolve_jobs(self.n_jobs))
         weights = check_sample_weight(sample_weight, len(rows))
         inside, outside = row_masks(include, exclude, len(rows))
         names = check_ids(ids, len(rows))
@@ -184,7 +186,10 @@ class Selector(EstimatorConventions, BaseEstimator):
         groups = group_rows(y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled)
         check_included(inside, groups)
         shares = self._shares(groups, per_class, outside)
-        request = Request(rows, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y)
+        request = Request(
+            rows, preprocess_rows(rows, steps), groups, shares, weights, inside, outside, names,
+            self._draw_seed(), steps, y,
+        )  # fmt: skip
         prepared = self._prepare(request)
         tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)
@@ -232,7 +237,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         return self.allows_replacement and bool(getattr(self, "replacement", False))
 
     def _tasks(self, request: Request, facts: Any) -> list[GroupTask]:
-        rows, groups = preprocess_rows(request.rows, request.steps), request.groups
+        rows, groups = request.preprocessed, request.groups
         jobs = resolve_jobs(self.n_jobs)
         # Classes side by side where there are enough of them; otherwise, and where rows come from files,
         # one after another, each on all threads. The picks are the same.

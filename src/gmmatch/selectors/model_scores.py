@@ -13,7 +13,6 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDepe
 from gmmatch.matching.walk import Picks
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.rows.preprocessing import preprocess_rows
 from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
@@ -142,7 +141,7 @@ class ModelRanking(ScoreRanking):
     def _train(self, request: Request, labels: Labels, known: Indices) -> Vector:
         small_model = import_small_model(self.method)
         threads = resolve_jobs(self.n_jobs)
-        rows = preprocess_rows(request.rows, request.steps)
+        rows = request.preprocessed
         rows = rows if len(known) == len(rows) else rows.subset(known)
         task = small_model.SmallTask.of(
             rows, labels.codes[known], request.weights[known], labels.n_classes, threads

@@ -14,8 +14,10 @@ from gmmatch.rows.checks import check_fraction
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
-# Columns come in blocks of so many numbers, so that no second copy of the rows exists.
+# Columns come in blocks of so many numbers, so that no second copy of the rows exists; in larger ones where
+# the rows must be read again for each block (from files, from a GPU).
 _BLOCK_ELEMENTS = 1 << 22
+_READ_ELEMENTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,17 @@ class CoordinateMedianTarget:
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows."""
         point = np.empty(rows.n_features)
-        width = max(1, _BLOCK_ELEMENTS // len(rows))
+        in_memory = isinstance(rows.source, np.ndarray) and not rows.bfloat16
+        width = max(1, (_BLOCK_ELEMENTS if in_memory else _READ_ELEMENTS) // len(rows))
         for first in range(0, rows.n_features, width):
-            columns = _columns(rows, first, first + width)
+            # In float64, because the middle of two float32 numbers need not be one.
+            if in_memory:
+                columns = rows.source[:, first : first + width][rows.index].astype(np.float64, copy=False)
+            else:
+                blocks = (rows.block(number) for number in range(rows.n_chunks))
+                columns = np.concatenate(
+                    [block[:, first : first + width] for block in blocks], dtype=np.float64
+                )
             point[first : first + width] = weighted_column_medians(columns, weights)
         return Moment(point)
 
@@ -163,11 +173,3 @@ def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Ta
     raise InvalidInputError(
         f'{argument}={name!r}: expected "mean", "geometric-median" or "coordinate-median".'
     )
-
-
-def _columns(rows: Rows, first: int, stop: int) -> Any:
-    # In float64, because the middle of two float32 numbers need not be one.
-    if rows.bfloat16:
-        blocks = [rows.block(number)[:, first:stop] for number in range(rows.n_chunks)]
-        return np.concatenate(blocks, dtype=np.float64)
-    return rows.source[:, first:stop][rows.index].astype(np.float64, copy=False)

@@ -51,6 +51,7 @@ def test_what_has_no_kernel_of_its_own_still_works():
     rows, labels = make()
     for method, options in (
         ("moderate", {}),
+        ("moderate", {"center": "coordinate-median"}),
         ("gm-matching", {"batches": 4, "random_state": 0}),
         ("gm-matching", {"include": [5, 6, 7]}),
         ("gm-matching", {"median_fraction": 0.5, "random_state": 1}),
