@@ -9,8 +9,8 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.report import write_comparison
-from gmmatch.report.packing import json_for_page
-from gmmatch.report.text import shown
+from gmmatch.report.map_data import json_for_page
+from gmmatch.report.names import shown
 from gmmatch.screening.result import Screening
 
 from .reading import Page

@@ -9,9 +9,9 @@ import gmmatch as gm
 from gmmatch import metrics
 from gmmatch.metrics import Yardsticks
 from gmmatch.report import quality as module
-from gmmatch.report.classes import classes_of
+from gmmatch.report.charts import residual_path
+from gmmatch.report.names import classes_of
 from gmmatch.report.quality import moment_errors, random_orders
-from gmmatch.report.residuals import residual_path
 
 from .conftest import blobs
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, select_on
 from gmmatch.cli import build_app
-from gmmatch.report.rerun import python_to_run_again
+from gmmatch.report.summary import python_to_run_again
 
 from .conftest import blobs
 from .reading import Page

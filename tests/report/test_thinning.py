@@ -10,9 +10,8 @@ import pytest
 import gmmatch as gm
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 from gmmatch.report import projection as projections
-from gmmatch.report.map_data import first_view
+from gmmatch.report.map_data import choose_rows, first_view, row_states
 from gmmatch.report.projection import check_projection, project
-from gmmatch.report.thinning import choose_rows, row_states
 from gmmatch.rows.rows import Rows
 
 from .conftest import blobs

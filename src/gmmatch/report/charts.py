@@ -1,4 +1,4 @@
-"""Line charts as the page draws them: in SVG, which prints, scales and follows the page's colours."""
+"""Line charts in SVG, which prints, scales and follows the page's colours; and how a residual falls."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.selection.selection import Selection
+from gmmatch.types import Indices
+
 WIDTH, HEIGHT = 460, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
 # From such a ratio on, a linear axis would hide the small values.
@@ -19,29 +22,15 @@ _TABLE_ROWS = 12
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A curve.
+    """A curve, with a band around it if it has low and high."""
 
-    Attributes
-    ----------
-    name
-        For the legend and the table; empty for a curve in the background.
-    style
-        The name of its colour in the page's style.
-    x, y
-        Ascending in x; points whose y is no number are left away.
-    low, high
-        A band around it.
-    dashed
-        Whether it is drawn with gaps, where another curve has the same colour.
-    """
-
-    name: str
-    style: str
-    x: NDArray[Any]
-    y: NDArray[Any]
+    name: str  # empty for a curve in the background
+    style: str  # the name of its colour
+    x: NDArray[Any]  # ascending
+    y: NDArray[Any]  # points that are no number are left away
     low: NDArray[Any] | None = None
     high: NDArray[Any] | None = None
-    dashed: bool = False
+    dashed: bool = False  # where another curve has the same colour
 
 
 @dataclass(frozen=True)
@@ -198,3 +187,56 @@ def _log_ticks(low: float, high: float) -> list[float]:
     every = max(1, round((last - first) / 6))
     values = [factor * 10.0**power for power in range(first, last + 1, every) for factor in factors]
     return [float(f"{value:.6g}") for value in values if low * 0.999 <= value <= high * 1.001]
+
+
+_STEPS = 200
+
+
+def growing_steps(k: int, most: int) -> Indices:
+    """Return numbers of picks at which to look: every one from 1 to k, or up to ``most`` that grow by a factor.
+
+    Examples
+    --------
+    >>> growing_steps(4, 10), growing_steps(1000, 4)
+    (array([1, 2, 3, 4]), array([   1,   10,  100, 1000]))
+    """
+    if k <= most:
+        return np.arange(1, k + 1, dtype=np.int64)
+    return np.unique(np.geomspace(1, k, most).round().astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualPath:
+    """The residual ‖target − mean of picks‖ after the first k picks, for some k."""
+
+    k: Indices  # ascending; the last is the whole selection
+    mean: NDArray[np.float64]  # over the classes that have a pick by then
+    per_class: NDArray[np.float64]  # shape (classes, len(k)); NaN before a class's first pick
+
+
+def residual_path(selection: Selection) -> ResidualPath | None:
+    """Return how the residual of a selection fell, or None if it was not computed.
+
+    Examples
+    --------
+    >>> from gmmatch import GMMatching
+    >>> path = residual_path(GMMatching(k=3).select([[0.0], [1.0], [2.0], [3.0]]))
+    >>> path.k, path.mean.shape
+    (array([1, 2, 3]), (3,))
+    """
+    groups = [group for group in selection.groups if len(group.residuals)]
+    if not groups:
+        return None
+    steps = growing_steps(selection.k, _STEPS)
+    owner = np.full(selection.n_rows, -1, dtype=np.int64)
+    for number, group in enumerate(groups):
+        owner[group.order] = number
+    per_class = np.full((len(groups), len(steps)), np.nan)
+    for number, group in enumerate(groups):
+        done = np.cumsum(owner[selection.order] == number)[steps - 1]
+        begun = done > 0
+        per_class[number, begun] = group.residuals[done[begun] - 1]
+    known = ~np.isnan(per_class).all(axis=0)
+    if not known.any():
+        return None
+    return ResidualPath(steps[known], np.nanmean(per_class[:, known], axis=0), per_class[:, known])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch.data.images import BrokenImageError, ImageBytes, ImageFolder, load_image, open_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.report.text import shown
+from gmmatch.report.names import shown
 from gmmatch.rows.taking import count_rows, take_rows
 from gmmatch.types import Indices
 
@@ -31,35 +31,18 @@ _WORTH_A_NEW_START = 2_000
 
 @dataclass(frozen=True)
 class Content:
-    """What a row is.
-
-    Attributes
-    ----------
-    kind
-        A picture, a text, or something that cannot be shown.
-    value
-        The picture as a ``data:`` address, the text, or why there is nothing to see.
-    small
-        Whether the picture has so few pixels that they should be shown as squares.
-    """
+    """What a row is."""
 
     kind: Literal["image", "text", "broken"]
-    value: str
-    small: bool = False
+    value: str  # a ``data:`` address, the text, or why there is nothing to see
+    small: bool = False  # a picture of so few pixels that they are shown as squares
 
 
 def contents_of(source: Any, n: int, positions: Indices | None = None) -> Contents | None:
-    """Return access to what the rows are, or None if there is nothing to show.
+    """Return access to what the n rows are, or None if there is nothing to show.
 
-    Parameters
-    ----------
-    source
-        What :func:`gmmatch.data.open_source` takes or returns; what this function returned; or a list, an
-        array or a torch Dataset of pictures (PIL images, arrays, paths, bytes) or texts; or None.
-    n
-        How many rows there are.
-    positions
-        Where each row is in the source, shape (n,), if it has more rows than were embedded.
+    A source is what :func:`gmmatch.report.write_report` takes; ``positions`` says where each row is in it, if it has
+    more rows than were embedded.
 
     Examples
     --------
@@ -114,16 +97,13 @@ class Contents:
             return {}
         places = wanted if self._positions is None else self._positions[wanted]
         order = np.argsort(places, kind="stable")
-        found = zip(wanted[order].tolist(), _items(self._source, places[order]), strict=True)
+        if hasattr(type(self._source), "batches"):
+            items = _from_source(self._source, places[order])
+        else:
+            taken = take_rows(self._source, places[order])
+            items = (_at(taken, i) for i in range(len(wanted)))
+        found = zip(wanted[order].tolist(), items, strict=True)
         return {row: _content(item) for row, item in found}
-
-
-def _items(source: Any, places: Indices) -> Iterator[Any]:
-    """The raw rows at these places, which ascend."""
-    if not hasattr(type(source), "batches"):
-        taken = take_rows(source, places)
-        return (_at(taken, i) for i in range(len(places)))
-    return _from_source(source, places)
 
 
 def _at(taken: Any, i: int) -> Any:
@@ -218,18 +198,14 @@ def _thumbnail(picture: Image) -> Content:
     if not small:
         picture.thumbnail((SIDE, SIDE))
     out = io.BytesIO()
+    from PIL import features
+
     # Pillow can be built without WebP, which is half as large.
-    kind = "WEBP" if _has_webp() else "PNG" if small else "JPEG"
+    kind = "WEBP" if features.check("webp") else "PNG" if small else "JPEG"
     options: dict[str, Any] = {"lossless": True} if small else {"quality": 72}
     picture.convert("RGB").save(out, kind, **({} if kind == "PNG" else options))
     data = base64.b64encode(out.getvalue()).decode("ascii")
     return Content("image", f"data:image/{kind.lower()};base64,{data}", small)
-
-
-def _has_webp() -> bool:
-    from PIL import features
-
-    return bool(features.check("webp"))
 
 
 def describe(contents: dict[int, Content]) -> str:
@@ -243,15 +219,13 @@ def describe(contents: dict[int, Content]) -> str:
     counts = {
         kind: sum(one.kind == kind for one in contents.values()) for kind in ("image", "text", "broken")
     }
-    parts = [_counted(counts["image"], "picture"), _counted(counts["text"], "text")]
-    said = [" and ".join(part for part in parts if part)]
-    if counts["broken"]:
-        said.append(f"{counts['broken']:,} could not be read")
+    parts = [
+        f"{counts[kind]:,} {what}{'' if counts[kind] == 1 else 's'}"
+        for kind, what in (("image", "picture"), ("text", "text"))
+        if counts[kind]
+    ]
+    said = [" and ".join(parts), f"{counts['broken']:,} could not be read" if counts["broken"] else ""]
     return "; ".join(part for part in said if part)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}" if count else ""
 
 
 def spread(rows: Sequence[int] | Indices, limit: int) -> Indices:

@@ -1,4 +1,4 @@
-"""Which rows are worth a look: the most suspicious ones, and the typical picks of each class."""
+"""Rows that are worth a look, each on a card: the most suspicious ones, and the typical picks of each class."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.report.classes import Classes
-from gmmatch.report.content import spread
+from gmmatch.report.content import Content, spread
+from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
@@ -25,24 +25,12 @@ _CANDIDATES = 5_000
 
 @dataclass(frozen=True, eq=False)
 class Suspects:
-    """Rows that something speaks against.
-
-    Attributes
-    ----------
-    reason
-        What that is, in plain words.
-    rows
-        The most suspicious first.
-    looks_like
-        The class that each row looks most like, by its position; -1 where that is not known.
-    total
-        How many rows it speaks against.
-    """
+    """Rows that something speaks against."""
 
     reason: str
-    rows: Indices
-    looks_like: Indices
-    total: int
+    rows: Indices  # the most suspicious first
+    looks_like: Indices  # the position of the class that each row looks most like; -1 where that is not known
+    total: int  # all rows that it speaks against
 
 
 def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
@@ -76,22 +64,8 @@ def standing_apart(
 ) -> list[Suspects]:
     """Return rows that lie oddly, where no screen has judged them.
 
-    Parameters
-    ----------
-    rows
-        All rows.
-    examined
-        Which of them to look at.
-    classes
-        Their classes.
-    centres
-        The mean of the picks of each class, shape (classes, s); NaN where there is none.
-
-    Returns
-    -------
-    list of Suspects
-        With two classes or more, rows that are nearer to the centre of another class than to their own's,
-        by how much; otherwise the rows farthest from the centre.
+    With two classes or more, those that are nearer to the centre of another class's picks than to that of their own,
+    by how much; otherwise the rows farthest from the centre. A class without picks has NaN for its centre.
     """
     has_centre = np.flatnonzero(~np.isnan(centres).any(axis=1))
     judged = examined[np.isin(classes.of_row[examined], has_centre)]
@@ -134,18 +108,78 @@ def _distances(
 def typical_picks(
     rows: Rows, selection: Selection, classes: Classes, centres: NDArray[np.float64]
 ) -> dict[int, Indices]:
-    """Return the picks of each class that are nearest to the mean of its picks, the nearest first.
-
-    Of very many classes only those with the most picks are there.
-    """
+    """Return the picks of each class nearest to the mean of its picks; of many classes, those with the most picks."""
     picks = np.unique(selection.order)
     counts = np.bincount(classes.of_row[picks], minlength=len(classes))
-    shown = np.sort(np.argsort(-counts, kind="stable")[: MOST_TYPICAL // TYPICAL_PER_CLASS])
+    largest = np.sort(np.argsort(-counts, kind="stable")[: MOST_TYPICAL // TYPICAL_PER_CLASS])
     found = {}
-    for number in shown.tolist():
+    for number in largest.tolist():
         mine = picks[classes.of_row[picks] == number]
         if len(mine):
             mine = spread(mine, _CANDIDATES)
             gaps = np.linalg.norm(rows.gather(mine) - centres[number], axis=1)
             found[number] = mine[np.argsort(gaps, kind="stable")[:TYPICAL_PER_CLASS]]
     return found
+
+
+@dataclass(frozen=True)
+class Card:
+    """One row."""
+
+    name: str  # its id, or its number
+    label: str  # empty where there are no labels
+    looks_like: str  # empty where that is not known
+    content: Content | None
+    place: int  # on the map; -1 if it is not drawn
+
+    @property
+    def alternative(self) -> str:
+        """What stands for the picture where it cannot be seen."""
+        return f"{self.name}, labelled {self.label}" if self.label else self.name
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Cards under one heading."""
+
+    title: str
+    total: int
+    cards: list[Card]
+
+
+class CardMaker:
+    """Makes cards of rows, with their contents and their places on the map."""
+
+    def __init__(
+        self, classes: Classes, names: RowNames, contents: dict[int, Content], places: Indices
+    ) -> None:
+        self._classes, self._names, self._contents, self._places = classes, names, contents, places
+
+    def suspects(self, found: list[Suspects]) -> list[Gallery]:
+        """Return a gallery for each reason."""
+        return [Gallery(one.reason, one.total, self._cards(one.rows, one.looks_like)) for one in found]
+
+    def typical(self, found: dict[int, Indices], counts: Indices) -> list[Gallery]:
+        """Return a gallery for each class."""
+        return [
+            Gallery(self._class_name(number), int(counts[number]), self._cards(rows))
+            for number, rows in found.items()
+        ]
+
+    def _cards(self, rows: Indices, looks: Indices | None = None) -> list[Card]:
+        if looks is None:
+            looks = np.full(len(rows), -1, dtype=np.int64)
+        known = self._classes.known
+        return [
+            Card(
+                name=name or f"row {row}",
+                label=self._class_name(int(self._classes.of_row[row])) if known else "",
+                looks_like=self._class_name(like) if like >= 0 else "",
+                content=self._contents.get(row),
+                place=int(self._places[row]),
+            )
+            for row, like, name in zip(rows.tolist(), looks.tolist(), self._names.of(rows), strict=True)
+        ]
+
+    def _class_name(self, number: int) -> str:
+        return shown(self._classes.names[number], LONGEST_NAME)

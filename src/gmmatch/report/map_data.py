@@ -1,23 +1,138 @@
-"""What the page's script draws the map from, packed tightly."""
+"""Which rows the map draws, and what the page's script draws them from, packed tightly."""
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.report.classes import Classes
 from gmmatch.report.content import Content, spread
 from gmmatch.report.galleries import looks_like
-from gmmatch.report.names import RowNames
-from gmmatch.report.packing import packed, smallest_unsigned
+from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
 from gmmatch.report.projection import Projection
-from gmmatch.report.text import LONGEST_NAME, shown
-from gmmatch.report.thinning import Drawn
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+_NAMES = {"float32": "Float32Array", "uint32": "Uint32Array", "uint16": "Uint16Array", "uint8": "Uint8Array"}
+# In JSON these occur in texts only, where an escape means the same. With them gone, nothing can end the
+# element that holds it, and JavaScript's two extra line ends cannot occur.
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def packed(array: NDArray[Any]) -> dict[str, str]:
+    """Return an array as the page's script reads it: JavaScript's name of the type, and the bytes.
+
+    Examples
+    --------
+    >>> packed(np.array([1, 2], dtype=np.uint16))
+    {'type': 'Uint16Array', 'data': 'AQACAA=='}
+    """
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    return {"type": _NAMES[array.dtype.name], "data": base64.b64encode(little.tobytes()).decode("ascii")}
+
+
+def smallest_unsigned(values: Any) -> NDArray[Any]:
+    """Return integers of at least 0 in the narrowest type that the page's script can read.
+
+    Examples
+    --------
+    >>> smallest_unsigned([0, 300]).dtype
+    dtype('uint16')
+    """
+    array = np.asarray(values, dtype=np.int64)
+    largest = int(array.max(initial=0))
+    wide = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
+    return array.astype(wide)
+
+
+def json_for_page(value: Any) -> Markup:
+    """Return JSON that can stand inside a ``script`` element, whatever texts it holds.
+
+    Examples
+    --------
+    >>> print(json_for_page({"name": "</script>&"}))
+    {"name":"\\u003c/script\\u003e\\u0026"}
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return Markup(text)
+
+
+LEFT_OUT, KEPT, SCREENED_OUT = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """The rows on the map, ascending."""
+
+    rows: Indices
+    counts: tuple[tuple[int, int], ...]  # drawn and all rows that were left out, kept, screened out
+
+    @property
+    def places(self) -> Indices:
+        """Where each row of the data is among those drawn; -1 if it is not."""
+        places = np.full(sum(total for _, total in self.counts), -1, dtype=np.int64)
+        places[self.rows] = np.arange(len(self.rows))
+        return places
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no row was left away."""
+        return all(drawn == total for drawn, total in self.counts)
+
+
+def row_states(selections: list[Selection]) -> NDArray[np.uint8]:
+    """Return what became of each row: kept (by any of the selections), screened out, or left out.
+
+    Examples
+    --------
+    >>> row_states([Selection([1], n_rows=3), Selection([2], n_rows=3)])
+    array([0, 1, 1], dtype=uint8)
+    """
+    states = np.full(selections[0].n_rows, LEFT_OUT, dtype=np.uint8)
+    for selection in selections:
+        if selection.screening is not None:
+            states[~selection.screening.kept] = SCREENED_OUT
+    for selection in selections:
+        states[selection.order] = KEPT
+    return states
+
+
+def choose_rows(states: NDArray[np.uint8], limit: int, random: np.random.Generator) -> Drawn:
+    """Choose the rows to draw: all if they are at most ``limit``, else a random part of each state.
+
+    The picks get up to half of the places and what was screened out up to a quarter, so that neither
+    drowns among the rows that were left out.
+
+    Examples
+    --------
+    >>> states = np.array([0] * 90 + [1] * 10, dtype=np.uint8)
+    >>> choose_rows(states, 15, np.random.default_rng(0)).counts
+    ((8, 90), (7, 10), (0, 0))
+    """
+    totals = [int((states == state).sum()) for state in (LEFT_OUT, KEPT, SCREENED_OUT)]
+    if len(states) <= limit:
+        return Drawn(np.arange(len(states), dtype=np.int64), tuple((total, total) for total in totals))
+    taken = [0, min(totals[KEPT], limit // 2), min(totals[SCREENED_OUT], limit // 4)]
+    for state in (LEFT_OUT, KEPT, SCREENED_OUT):
+        taken[state] += min(totals[state] - taken[state], limit - sum(taken))
+    parts = [
+        random.choice(np.flatnonzero(states == state), count, replace=False)
+        for state, count in enumerate(taken)
+    ]
+    rows = np.sort(np.concatenate(parts)).astype(np.int64)
+    return Drawn(rows, tuple(zip(taken, totals, strict=True)))
+
 
 # Pictures or texts for so many rows of the map, beside those of the galleries.
 SAMPLED_CONTENTS = 600
@@ -57,22 +172,8 @@ def map_data(
     contents: dict[int, Content],
     selections: dict[str, Selection],
 ) -> dict[str, Any]:
-    """Return everything that the map shows, as JSON can hold it.
-
-    Parameters
-    ----------
-    projection, drawn
-        The points, and which rows they are.
-    classes, names
-        What the rows are called.
-    contents
-        The pictures and texts that are shown on hovering, by row.
-    selections
-        A panel for each, by its title.
-    """
-    rows = drawn.rows
-    place = np.full(len(classes.of_row), -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
+    """Return everything that the map shows, as JSON can hold it: contents by row, and a panel for each selection."""
+    rows, place = drawn.rows, drawn.places
     return {
         "x": packed(projection.points[:, 0]),
         "y": packed(projection.points[:, 1]),
@@ -173,8 +274,7 @@ def tabled_picks(
     projection: Projection, drawn: Drawn, classes: Classes, names: RowNames, selection: Selection
 ) -> list[TabledPick]:
     """Return the first picks on the map as lines of a table."""
-    place = np.full(len(classes.of_row), -1, dtype=np.int64)
-    place[drawn.rows] = np.arange(len(drawn.rows))
+    place = drawn.places
     numbers = np.flatnonzero(place[selection.order] >= 0)[:_TABLED_PICKS]
     rows = selection.order[numbers]
     lines = []

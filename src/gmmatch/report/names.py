@@ -1,32 +1,117 @@
-"""What a page calls the rows: the caller's ids where they are known."""
+"""What a page calls things: the classes, the rows, and any text cut to what a page can show."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidInputError
-from gmmatch.report.text import shown
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.rows.taking import count_rows, take_rows
+from gmmatch.selection.labels import Label, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
+
+LONGEST_NAME = 60
+"""Characters of a class's name that a page shows."""
+
+# Controls, and halves of characters (they come from file names that are no UTF-8), which no file can hold.
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def shown(value: object, longest: int, *, keep_end: bool = False) -> str:
+    """Return a text of at most ``longest`` characters, on one line; ``keep_end`` cuts it at the front, as for paths.
+
+    Examples
+    --------
+    >>> shown("one\\ntwo   three", 10), shown("photos/cat/12.png", 12, keep_end=True)
+    ('one two t…', '…/cat/12.png')
+    """
+    # Of a book only the beginning (or the end) is looked at.
+    text = str(value)
+    text = text[-4 * longest :] if keep_end else text[: 4 * longest]
+    text = " ".join(_UNSHOWABLE.sub("\ufffd", text).split())
+    if len(text) <= longest and len(str(value)) <= 4 * longest:
+        return text
+    return f"…{text[-(longest - 1) :]}" if keep_end else f"{text[: longest - 1]}…"
+
+
+NO_LABEL = "(no label)"
+ALL_ROWS = "all rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Which class each row is of.
+
+    Examples
+    --------
+    >>> classes = classes_of(["dog", "cat", None], 3)
+    >>> classes.names, classes.of_row
+    (['cat', 'dog', '(no label)'], array([1, 0, 2]))
+    """
+
+    labels: list[Label]  # as the selection has them; None for rows without a label
+    names: list[str]
+    of_row: Indices  # the position of each row's class
+    known: bool  # without labels, all rows are one class
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def position(self, label: Label) -> int | None:
+        """Return the position of a label; 1, 1.0 and True are different ones."""
+        kinds = [(type(one), one) for one in self.labels]
+        return kinds.index((type(label), label)) if (type(label), label) in kinds else None
+
+
+def classes_of(y: Any, n: int, class_names: Any = None) -> Classes:
+    """Return the classes that labels make; ``class_names`` maps labels to names, or lists them by integer label.
+
+    Examples
+    --------
+    >>> classes_of([1, 0, 1], 3, class_names=["cat", "dog"]).names
+    ['cat', 'dog']
+    >>> classes_of(None, 2).names
+    ['all rows']
+    """
+    groups = group_rows(y, n=n, unlabeled="group")
+    of_row = np.zeros(n, dtype=np.int64)
+    for number, group in enumerate(groups):
+        of_row[group.rows] = number
+    labels = [group.label for group in groups]
+    if y is None:
+        return Classes(labels, [ALL_ROWS], of_row, known=False)
+    return Classes(labels, [_name(label, class_names) for label in labels], of_row, known=True)
+
+
+def _name(label: Label, class_names: Any) -> str:
+    if label is None:
+        return NO_LABEL
+    if class_names is None:
+        return str(label)
+    if isinstance(class_names, Mapping):
+        return str(class_names.get(label, label))
+    if isinstance(class_names, (str, bytes)) or not isinstance(class_names, (Sequence, np.ndarray)):
+        raise InvalidTypeError(
+            f"class_names has type {type(class_names).__name__}: give a mapping of label to name, or a list."
+        )
+    if not isinstance(label, int) or not 0 <= label < len(class_names):
+        raise InvalidInputError(
+            f"class_names is a list of {len(class_names)} names, and the label {label!r} is no position in it: "
+            "give a mapping of label to name."
+        )
+    return str(class_names[label])
+
 
 LONGEST = 72
 
 
 class RowNames:
-    """The ids of rows, by row number.
-
-    Parameters
-    ----------
-    ids
-        One per row; or a function from row numbers to their ids, or to None; or None.
-    selections
-        They know the ids of their picks.
-    n
-        How many rows there are.
+    """The ids of rows: one per row, or from a function of row numbers, or those that the selections know.
 
     Examples
     --------

@@ -13,20 +13,23 @@ import numpy as np
 from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import Yardsticks, class_means
-from gmmatch.report.cards import CardMaker
-from gmmatch.report.classes import Classes, classes_of
-from gmmatch.report.comparing import comparison_facts
 from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.galleries import screened_out, standing_apart, typical_picks
-from gmmatch.report.map_data import content_sample, map_data, outside, tabled_picks
-from gmmatch.report.names import RowNames
-from gmmatch.report.packing import json_for_page
+from gmmatch.report.galleries import CardMaker, screened_out, standing_apart, typical_picks
+from gmmatch.report.map_data import (
+    Drawn,
+    choose_rows,
+    content_sample,
+    json_for_page,
+    map_data,
+    outside,
+    row_states,
+    tabled_picks,
+)
+from gmmatch.report.names import Classes, RowNames, classes_of
 from gmmatch.report.projection import MOST_POINTS, Projection, ProjectionName, check_projection, project
-from gmmatch.report.quality import quality_of, yardsticks_for
+from gmmatch.report.quality import comparison_facts, quality_of, yardsticks_for
 from gmmatch.report.rendering import check_target, write_page
-from gmmatch.report.rerun import python_to_run_again
-from gmmatch.report.summary import about_method, class_lines, facts
-from gmmatch.report.thinning import Drawn, choose_rows, row_states
+from gmmatch.report.summary import about_method, class_lines, facts, python_to_run_again
 from gmmatch.rows.checks import check_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
@@ -141,7 +144,7 @@ def write_report(
         suspects = standing_apart(subject.rows, subject.drawn.rows, subject.classes, centres)
     typical = typical_picks(subject.rows, selection, subject.classes, centres)
     contents = subject.fetch([*(one.rows for one in suspects), *typical.values()])
-    cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.rows)
+    cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.places)
     picked = np.bincount(subject.classes.of_row[selection.order], minlength=len(subject.classes))
     write_page(
         target,

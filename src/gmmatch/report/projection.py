@@ -29,21 +29,11 @@ _EDGE = 1e6
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Points on the plane.
+    """Points on the plane."""
 
-    Attributes
-    ----------
-    points
-        float32 of shape (m, 2), in units of the median distance from the centre (of no meaning for t-SNE and UMAP).
-    name
-        What to call the map.
-    explanation
-        What its axes are, in a sentence or two.
-    """
-
-    points: NDArray[np.float32]
+    points: NDArray[np.float32]  # shape (m, 2); of PCA in units of the median distance from the centre
     name: str
-    explanation: str
+    explanation: str  # what its axes are, in a sentence or two
 
 
 def check_projection(name: str) -> None:
@@ -62,22 +52,7 @@ def check_projection(name: str) -> None:
 
 
 def project(rows: Rows, drawn: Indices, projection: ProjectionName, seed: int) -> Projection:
-    """Place rows on a plane.
-
-    Parameters
-    ----------
-    rows
-        All rows.
-    drawn
-        Which of them to place.
-    projection
-        How.
-    seed
-        Of t-SNE and UMAP, and of the sample that principal components are found from.
-
-    Returns
-    -------
-    Projection
+    """Place the rows that are drawn on a plane.
 
     Examples
     --------

@@ -47,7 +47,11 @@ def write_page(path: Path, template: str, facts: dict[str, Any]) -> None:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(count=_count, number=_number, percent=_percent)
+    environment.filters.update(
+        count=lambda value: f"{value:,}",
+        number=lambda value: "–" if value is None or value != value else f"{value:.4g}",
+        percent=lambda value: f"{100 * value:.1f}%",
+    )
     style = _asset("style.css")
     script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     text = environment.get_template(template).render(
@@ -74,18 +78,6 @@ def _digest(text: str) -> str:
 
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
-
-
-def _count(value: int) -> str:
-    return f"{value:,}"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:.4g}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}%"
 
 
 def _jinja() -> Any:

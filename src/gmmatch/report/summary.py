@@ -1,46 +1,40 @@
-"""What was asked and what came out, in words and numbers."""
+"""What was asked and what came out, in words and numbers, and the Python that makes it again."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmmatch.errors import UnknownMethodError
-from gmmatch.report.classes import NO_LABEL, Classes
-from gmmatch.report.text import LONGEST_NAME, shown
+from gmmatch.report.names import LONGEST_NAME, NO_LABEL, Classes, shown
 from gmmatch.selection.selection import Selection
+
+if TYPE_CHECKING:
+    from gmmatch.selectors.base import Selector
 
 _LONGEST_FACT = 160
 _OWN_LINES = {"k", "per_class", "n_jobs"}
+# What has no effect on the picks, and what select_on sets by itself.
+_WITHOUT_EFFECT = {"n_jobs"}
+_ENGINE_SETS = {"carry"}
 
 
 @dataclass(frozen=True)
 class ClassLine:
-    """A line of the table of classes.
-
-    Attributes
-    ----------
-    name
-        The class.
-    rows, picked, screened
-        How many.
-    before, after
-        Its shares of all rows and of the picks.
-    residual
-        ‖target − mean of its picks‖; None if it was not computed.
-    """
+    """A line of the table of classes."""
 
     name: str
     rows: int
     picked: int
     screened: int
-    before: float
-    after: float
-    residual: float | None
+    before: float  # its share of all rows
+    after: float  # its share of the picks
+    residual: float | None  # ‖target − mean of its picks‖, if it was computed
 
 
 def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
@@ -50,7 +44,7 @@ def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
 
     Examples
     --------
-    >>> from gmmatch.report.classes import classes_of
+    >>> from gmmatch.report.names import classes_of
     >>> lines = class_lines(Selection([0], n_rows=4), classes_of(["a", "a", "b", "b"], 4))
     >>> [(line.name, line.picked, line.before, line.after) for line in lines]
     [('a', 1, 0.5, 1.0), ('b', 0, 0.5, 0.0)]
@@ -88,7 +82,9 @@ def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
             screened=screened,
             before=rows / total,
             after=picked / max(1, selection.k),
-            residual=_known(residuals.get((type(label), label), math.nan)),
+            residual=None
+            if math.isnan(residual := residuals.get((type(label), label), math.nan))
+            else residual,
         )
         for name, label, rows, picked, screened in found
     ]
@@ -109,7 +105,8 @@ def facts(selection: Selection, seconds: float | None, when: datetime) -> list[t
     found = [("Method", record.get("method"))]
     if parameters:
         found.append(("Asked for", _asked(parameters)))
-        found.append(("Other settings", _settings(str(record.get("method")), parameters)))
+        changed = _changed(_method(record), parameters, _OWN_LINES)
+        found.append(("Other settings", ", ".join(f"{name} = {value}" for name, value in changed.items())))
     found.append(("Seed", record.get("seed")))
     found.append(("Rows", _rows(record.get("input"), selection.n_rows)))
     found.append(("Encoder", origin.get("encoder")))
@@ -129,21 +126,31 @@ def about_method(selection: Selection) -> str:
     >>> about_method(Selection([0], n_rows=1, provenance={"method": "easy"}))
     "Keep the rows nearest to their group's centre."
     """
+    cls = _method(selection.provenance)
+    return "" if cls is None else (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+def _method(record: Mapping[str, Any]) -> type[Selector] | None:
     from gmmatch.selectors.registry import method_class
 
     try:
-        words = method_class(str(selection.provenance.get("method"))).__doc__ or ""
+        return method_class(str(record.get("method")))
     except UnknownMethodError:
-        return ""
-    return words.strip().splitlines()[0]
+        return None
+
+
+def _changed(cls: type[Selector] | None, parameters: dict[str, Any], without: set[str]) -> dict[str, Any]:
+    """The parameters that are not what they are by default."""
+    defaults = {} if cls is None else {field.name: field.default for field in fields(cls)}
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name not in without and (name not in defaults or value != defaults[name])
+    }
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def _asked(parameters: dict[str, Any]) -> str:
@@ -157,24 +164,80 @@ def _asked(parameters: dict[str, Any]) -> str:
     return f"{said}, with a count for each class" if k is not None else "a count for each class"
 
 
-def _settings(method: str, parameters: dict[str, Any]) -> str:
-    """The parameters that are not what they are by default."""
-    from gmmatch.selectors.registry import method_class
-
-    try:
-        defaults = {field.name: field.default for field in fields(method_class(method))}
-    except UnknownMethodError:
-        defaults = {}
-    changed = {
-        name: value
-        for name, value in parameters.items()
-        if name not in _OWN_LINES and (name not in defaults or value != defaults[name])
-    }
-    return ", ".join(f"{name} = {value}" for name, value in changed.items())
-
-
 def _rows(given: Any, n_rows: int) -> str:
     if not isinstance(given, dict) or "n_features" not in given:
         return f"{n_rows:,}"
     numbers = given["n_features"]
     return f"{n_rows:,} of {numbers:,} number{'' if numbers == 1 else 's'} each ({given.get('dtype')})"
+
+
+def python_to_run_again(selection: Selection) -> str | None:
+    """Return code that makes the same selection from the same ``X`` and ``y``; None if how is not recorded.
+
+    A selection that was made on an engine is made on one again: with several batches the method in memory would
+    pick other rows.
+
+    Examples
+    --------
+    >>> from gmmatch import Easy
+    >>> selection = Easy(k=2, random_state=7).select([[0.0], [1.0], [1.2], [3.0]])
+    >>> print(python_to_run_again(selection))
+    import gmmatch as gm
+    <BLANKLINE>
+    selection = gm.Easy(k=2, random_state=7).select(X)
+    """
+    facts = selection.provenance
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, dict) or "seed" not in facts:
+        return None
+    cls = _method(facts)
+    if cls is None:
+        return None
+    unknown = set(parameters).difference(field.name for field in fields(cls))
+    changed = _changed(cls, parameters, unknown | _WITHOUT_EFFECT)
+    prefix = f".prefix({facts['prefix']!r})" if "prefix" in facts else ""
+    if isinstance(facts.get("engine"), dict):
+        return _on_engine(facts, changed, prefix)
+    given = facts.get("input", {})
+    called_with = ["X", "y"] if "labels" in given else ["X"]
+    called_with += [f"{name}={name}" for name in ("sample_weight", "include", "exclude") if name in given]
+    made = f"gm.{cls.__name__}({_arguments(changed, facts)}).select({', '.join(called_with)})"
+    return f"import gmmatch as gm\n\nselection = {made}{prefix}"
+
+
+def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> str:
+    """The lines for a selection whose provenance names an engine."""
+    engine, origin = facts["engine"], facts.get("embeddings") or {}
+    files = origin.get("files") or []
+    source = origin.get("store") or (files[0] if len(files) == 1 else files)
+    arguments = [_arguments({k: v for k, v in changed.items() if k not in _ENGINE_SETS}, facts)]
+    if facts["method"] != "gm-matching":
+        arguments.insert(0, f"method={facts['method']!r}")
+    if "labels" in facts.get("input", {}):
+        arguments.insert(0, "y=y")
+    if engine.get("unreadable"):
+        arguments.append("skip_unreadable=True")
+    call = f"select_on(engine, {source!r}, {', '.join(arguments)}){prefix}"
+    # Sums are added in another order on a GPU, so that the last digits of the target may differ from a CPU's.
+    on_gpu = any(str(device).startswith("cuda") for device in engine.get("devices", []))
+    device = f'device="{"cuda" if on_gpu else "cpu"}"'
+    if engine.get("name") == "ray":
+        header = "from gmmatch.backends.cluster import RayEngine, select_on\n\n"
+        return (
+            f"{header}with RayEngine({device}) as engine:  # address=... of a cluster\n    selection = {call}"
+        )
+    header = "from gmmatch.backends.cluster import LocalEngine, select_on\n\n"
+    return f"{header}engine = LocalEngine({device if on_gpu else ''})\nselection = {call}"
+
+
+def _arguments(changed: dict[str, Any], facts: dict[str, Any]) -> str:
+    words = [f"{name}={_literal(name, value)}" for name, value in changed.items()]
+    return ", ".join([*words, f"random_state={facts['seed']!r}"])
+
+
+def _literal(name: str, value: Any) -> str:
+    if name == "per_class" and isinstance(value, list):  # a mapping whose keys are no strings
+        return repr(dict(value))
+    if name == "kernel" and isinstance(value, list):
+        return repr(tuple(value))
+    return repr(value)
