@@ -155,15 +155,23 @@ def compare(seeds: Sequence[int], advance: Callable[[], None] = lambda: None) ->
     >>> [row["label"] for row in result["rows"]][-1]
     'as many clean rows, at random'
     """
+    import sklearn
+
+    from gmmatch import __version__
+    from gmmatch.selectors.registry import select
+
     if not seeds:
         raise InvalidInputError("seeds is empty: give one seed or more.")
-    labels = [contender.label for contender in CONTENDERS] + [ALL_ROWS, CLEAN_ROWS]
+    described = {contender.label: asdict(contender) for contender in CONTENDERS}
+    described |= {label: {"label": label, "method": None, "options": {}} for label in (ALL_ROWS, CLEAN_ROWS)}
+    labels = list(described)
     measured: dict[str, list[Figures]] = {label: [] for label in labels}
     for seed in seeds:
         digits = noisy_digits(seed)
         picks = {contender.label: pick(digits, contender, seed) for contender in CONTENDERS}
         picks[ALL_ROWS] = np.arange(len(digits.labels))
-        picks[CLEAN_ROWS] = _random_clean_rows(digits, seed)
+        arguments = {"k": round(KEPT * len(digits.labels)), "exclude": digits.wrong, "random_state": seed}
+        picks[CLEAN_ROWS] = select(digits.images, y=digits.labels, method="random", **arguments).indices
         for label in labels:
             measured[label].append(measure(digits, picks[label]))
             advance()
@@ -176,9 +184,9 @@ def compare(seeds: Sequence[int], advance: Callable[[], None] = lambda: None) ->
             "kept": KEPT,
             "seeds": list(seeds),
         },
-        "versions": _versions(),
+        "versions": {"gmmatch": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "rows": [
-            {**_described(label), "rows_kept": len(picks[label]), **_summary(measured[label])}
+            {**described[label], "rows_kept": len(picks[label]), **_summary(measured[label])}
             for label in labels
         ],
     }
@@ -187,23 +195,6 @@ def compare(seeds: Sequence[int], advance: Callable[[], None] = lambda: None) ->
 def steps(seeds: Sequence[int]) -> int:
     """Return how often :func:`compare` reports progress."""
     return len(seeds) * (len(CONTENDERS) + 2)
-
-
-def _random_clean_rows(digits: NoisyDigits, seed: int) -> Indices:
-    """As many rows as a method keeps, drawn per class from those whose label is right."""
-    from gmmatch.selectors.registry import select
-
-    count = round(KEPT * len(digits.labels))
-    return select(
-        digits.images, y=digits.labels, k=count, method="random", exclude=digits.wrong, random_state=seed
-    ).indices
-
-
-def _described(label: str) -> dict[str, Any]:
-    for contender in CONTENDERS:
-        if contender.label == label:
-            return asdict(contender)
-    return {"label": label, "method": None, "options": {}}
 
 
 def _summary(figures: Sequence[Figures]) -> dict[str, dict[str, float | None]]:
@@ -216,14 +207,6 @@ def _summary(figures: Sequence[Figures]) -> dict[str, dict[str, float | None]]:
         }
         for name, numbers in values.items()
     }
-
-
-def _versions() -> dict[str, str]:
-    import sklearn
-
-    from gmmatch import __version__
-
-    return {"gmmatch": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
 
 def draw(path: Path, seed: int = 0) -> None:

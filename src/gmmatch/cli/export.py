@@ -168,7 +168,10 @@ def matched_rows(selection: Selection, source: BaseSource) -> Indices:
     ids, known = selection.ids.tolist(), source.ids
     if isinstance(known, range):
         _check_unchanged(selection, source, n_rows)
-        return np.sort(_row_numbers(ids, known, source))
+        missing = [name for name in ids if not isinstance(name, int) or name not in known]
+        if missing:
+            raise _mismatch(missing, len(ids), source)
+        return np.sort(np.array(ids, dtype=np.int64))
     position: dict[Any, int] = {}
     for row, name in enumerate(known):
         if position.setdefault(name, row) != row:
@@ -192,15 +195,6 @@ def _at_their_places(selection: Selection, source: BaseSource, repeated: Any) ->
             "by row: give that one, or a source in which every id is there once."
         )
     return np.sort(np.array(rows, dtype=np.int64))
-
-
-def _row_numbers(ids: Sequence[Any], known: range, source: BaseSource) -> Indices:
-    import numpy as np
-
-    missing = [name for name in ids if not isinstance(name, int) or name not in known]
-    if missing:
-        raise _mismatch(missing, len(ids), source)
-    return np.array(ids, dtype=np.int64)
 
 
 def _mismatch(missing: Sequence[Any], n_ids: int, source: BaseSource) -> InvalidInputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,12 +93,8 @@ def _describe_source(path: str) -> dict[str, Any]:
 
 def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
     """The columns by what they could serve as, embeddings first; what nothing could be is left out."""
-    found: dict[str, list[str]] = {}
-    for kind, title in _USES.items():
-        names = [name for name, holds in available.items() if holds == kind]
-        if names:
-            found[title] = names
-    return found
+    columns = {use: [name for name in available if available[name] == kind] for kind, use in _USES.items()}
+    return {use: names for use, names in columns.items() if names}
 
 
 def _choices(candidates: Mapping[Kind, Sequence[str]]) -> str:
@@ -147,6 +144,10 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
 
     store = open_store(path, allow_incomplete=True, verify=verify)
     manifest = store.manifest
+    labels = None
+    if manifest.has_labels:
+        counts = Counter(label for _, table in store.tables() for label in table.labels or [])
+        labels = [{"label": label, "n_rows": count} for label, count in counts.most_common()]
     facts: dict[str, Any] = {
         "what": "store",
         "path": path,
@@ -157,7 +158,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
         "bytes": sum(shard.array_bytes + shard.table_bytes for shard in manifest.shards),
         "shards": len(manifest.shards),
         "has_labels": bool(manifest.has_labels),
-        "labels": _count_labels(store) if manifest.has_labels else None,
+        "labels": labels,
         "encoder": manifest.encoder,
         "encoder_fingerprint": manifest.encoder_fingerprint,
         "encoder_details": manifest.encoder_details,
@@ -169,15 +170,6 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
     return facts
 
 
-def _count_labels(store: Any) -> list[dict[str, Any]]:
-    from collections import Counter
-
-    counts: Counter[Any] = Counter()
-    for _, table in store.tables():
-        counts.update(table.labels or [])
-    return [{"label": label, "n_rows": count} for label, count in counts.most_common()]
-
-
 def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """The facts as lines for people; nested ones get a name with a dot."""
     from rich.markup import escape
@@ -187,11 +179,9 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         label = f"{prefix}{name}".replace("_", " ").removeprefix("n ")
         if isinstance(value, dict):
             lines += _flat(value, f"{prefix}{name}.")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            shown = [_entry(entry) for entry in value[:20]]
-            lines.append((label, escape(", ".join(shown) + _more(value))))
-        elif isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
-            lines.append((label, escape(", ".join(value[:20]) + _more(value))))
+        elif isinstance(value, list) and value and isinstance(value[0], (dict, str)):
+            more = f", and {len(value) - 20:,} more" if len(value) > 20 else ""
+            lines.append((label, escape(", ".join(map(_entry, value[:20])) + more)))
         elif isinstance(value, bool):
             lines.append((label, "yes" if value else "no"))
         elif value is not None and value != [] and value != "":
@@ -199,11 +189,9 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     return lines
 
 
-def _more(entries: list[Any]) -> str:
-    return f", and {len(entries) - 20:,} more" if len(entries) > 20 else ""
-
-
-def _entry(entry: dict[str, Any]) -> str:
+def _entry(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
     if "picked" in entry:
         name = "all" if entry["label"] is None else entry["label"]
         return f"{name}: {entry['picked']:,} of {entry['n_rows']:,}"

@@ -70,7 +70,7 @@ def pick_split(
         picked = [file for file in files if _belongs_to(file, split, by_name)]
         if picked:
             return picked, split
-    of_file = {_split_of(file, by_name) for file in files}
+    of_file = {next((name for name in _SPLITS if _belongs_to(file, name, by_name)), None) for file in files}
     known = sorted(name for name in of_file if name is not None)
     names = ", ".join(repr(name) for name in known)
     if split is not None:
@@ -80,10 +80,6 @@ def pick_split(
     if len(known) > 1:
         raise InvalidInputError(f"{where} holds several splits ({names}): say which, as split={known[0]!r}.")
     return list(files), known[0]
-
-
-def _split_of(file: str, by_name: bool) -> str | None:
-    return next((split for split in _SPLITS if _belongs_to(file, split, by_name)), None)
 
 
 def _belongs_to(file: str, split: str, by_name: bool) -> bool:

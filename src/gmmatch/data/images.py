@@ -254,7 +254,12 @@ class ImageFolder(BaseSource):
         others: Counter[str] = Counter()
         names = list_files(self.folder, lambda name: _is_image(name, others))
         if not names:
-            raise InvalidInputError(_nothing_found(self.location, others))
+            if not others:
+                raise InvalidInputError(f"{self.location} is empty: give a folder with images in it.")
+            counts = (f"{count:,} {suffix or 'without a suffix'}" for suffix, count in others.most_common(3))
+            raise InvalidInputError(
+                f"{self.location} holds no images, only other files ({', '.join(counts)})."
+            )
         self._names, found = pick_split(names, split, self.location, by_name=False)
         self._skip = len(found) + 1 if found else 0
         self._has_labels = any("/" in name[self._skip :] for name in self._names)
@@ -322,10 +327,3 @@ def _is_image(name: str, others: Counter[str]) -> bool:
         return True
     others[suffix] += 1
     return False
-
-
-def _nothing_found(location: str, others: Counter[str]) -> str:
-    if not others:
-        return f"{location} is empty: give a folder with images in it."
-    seen = ", ".join(f"{count:,} {suffix or 'without a suffix'}" for suffix, count in others.most_common(3))
-    return f"{location} holds no images, only other files ({seen})."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -172,12 +172,6 @@ class BaseSource(ABC):
             "how": self.how,
             **({"opened_with": dict(self.opened_with)} if self.opened_with else {}),
         }
-
-
-if TYPE_CHECKING:
-
-    def _follows_the_protocol(source: BaseSource) -> Source:
-        return source
 
 
 def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:

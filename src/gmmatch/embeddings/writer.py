@@ -228,18 +228,13 @@ class StoreWriter:
         if last is not None:
             table = read_table(self.path / last.table_file, last.table_sha256, last.n_rows)
             self._next_row = table.source_rows[-1] + 1
-            if partial:
-                self._load_partial(last, table)
-
-    def _load_partial(self, shard: ShardEntry, table: RowTable) -> None:
-        """Take the rows of a shard that is not full back into memory, to fill it up."""
-        path = self.path / shard.array_file
-        if sha256_of(path) != shard.array_sha256:
-            raise damaged_file(path, "its checksum is wrong")
-        rows = np.load(path, allow_pickle=False)
-        self._buffer = self._new_buffer()
-        self._buffer[: len(rows)] = rows
-        self._table, self._fill = table, len(rows)
+        if last is not None and partial:  # its rows go back into memory, to fill it up
+            array = self.path / last.array_file
+            if sha256_of(array) != last.array_sha256:
+                raise damaged_file(array, "its checksum is wrong")
+            self._buffer = self._new_buffer()
+            self._buffer[: last.n_rows] = np.load(array, allow_pickle=False)
+            self._table, self._fill = table, last.n_rows
 
     @property
     def _n_whole(self) -> int:
@@ -266,8 +261,9 @@ class StoreWriter:
         """Fix what the first rows decide."""
         if self._buffer is not None:
             return
-        row_bytes = n_features * np.dtype(self._manifest.dtype).itemsize
-        per_shard = self._manifest.rows_per_shard or _rows_per_shard(row_bytes)
+        most = max(1, _SHARD_BYTES // (n_features * np.dtype(self._manifest.dtype).itemsize))
+        power_of_two = 1 << (min(_SHARD_ROWS, most).bit_length() - 1)
+        per_shard = self._manifest.rows_per_shard or power_of_two
         self._manifest = replace(
             self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
         )
@@ -392,12 +388,6 @@ def _checked_count(value: Any, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InvalidInputError(f"{name}={value!r}: give an integer of at least 1.")
     return int(value)
-
-
-def _rows_per_shard(row_bytes: int) -> int:
-    """Return the power of two that makes shards of up to 64 MiB and 262,144 rows."""
-    rows = min(_SHARD_ROWS, max(1, _SHARD_BYTES // row_bytes))
-    return 1 << (rows.bit_length() - 1)
 
 
 def _npy_pieces(array: NDArray[Any]) -> Iterator[bytes | memoryview]:

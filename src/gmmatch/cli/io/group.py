@@ -95,24 +95,22 @@ class CommandGroup(TyperGroup):
         except GMMatchError as error:
             if ctx.params["traceback"]:
                 raise
-            _say(f"Error: {_as_typed(_one_line(error), self._options_of(ctx))}", typer.colors.RED)
+            command = self.files.get(ctx.invoked_subcommand or "")
+            options = set() if command is None else {name for one in command.params for name in one.opts}
+            _say(f"Error: {_as_typed(_one_line(error), options)}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
         except OSError as error:
             # A closed pipe is how `| head` ends a command, which Click knows.
             if ctx.params["traceback"] or error.errno in (None, errno.EPIPE):
                 raise
-            _say(f"Error: {_one_line(_system_error(error))}", typer.colors.RED)
+            place = f"{error.filename}: " if error.filename else ""
+            _say(f"Error: {_one_line(f'{place}{error.strerror or error}.')}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
         except KeyboardInterrupt as interruption:
             if ctx.params["traceback"]:
                 raise
             _say("Interrupted.", typer.colors.YELLOW)
             raise typer.Exit(_EXIT_INTERRUPTED) from interruption
-
-    def _options_of(self, ctx: Any) -> set[str]:
-        """The options of the command that was running, as they are typed."""
-        command = self.files.get(ctx.invoked_subcommand or "")
-        return set() if command is None else {name for one in command.params for name in one.opts}
 
 
 _plain_showwarning = warnings.showwarning
@@ -143,11 +141,6 @@ def _as_typed(line: str, options: Collection[str]) -> str:
         return next((f"{option} " for option in found), match[0])
 
     return _ARGUMENT.sub(typed, _PATH.sub(r"\2", line))
-
-
-def _system_error(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename else ""
-    return f"{place}{error.strerror or error}."
 
 
 def _one_line(message: object) -> str:
