@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns, plain_ids, plain_labels
 from gmmatch.data.files import canonical, evenly_spaced, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
+from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.rows.npy_files import mapped
 from gmmatch.selection.labels import Label
 
@@ -156,10 +156,8 @@ class ArraySource(VectorSource):
             yield self._block(first, min(self.n_rows, first + size_hint))
 
 
-def open_npy(path: str | os.PathLike[str]) -> ArraySource:
+def open_npy(path: Path) -> ArraySource:
     """Open a ``.npy`` file, memory-mapped."""
-    if not Path(path).exists():
-        raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
         array = mapped(path)
     except (ValueError, OSError, EOFError) as error:
@@ -207,10 +205,8 @@ class NpzSource(VectorSource):
     are one-dimensional members; by default one named like ``label`` holds the labels.
     """
 
-    def __init__(self, path: str | os.PathLike[str], request: ColumnRequest | None = None) -> None:
-        self.path = Path(path)
-        if not self.path.exists():
-            raise DataFileNotFoundError(f"{path}: there is no such file.")
+    def __init__(self, path: Path, request: ColumnRequest) -> None:
+        self.path = path
         try:
             with zipfile.ZipFile(self.path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
@@ -262,19 +258,22 @@ class NpzSource(VectorSource):
             raise _damaged(self.path, ".npz archive", error) from None
 
 
-def open_safetensors(path: str | os.PathLike[str], request: ColumnRequest | None = None) -> ArraySource:
+def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
     """Open a two-dimensional tensor of a safetensors file, memory-mapped; ``request`` as for :class:`NpzSource`.
 
     The format is a length, a JSON header and plain numbers, so it is mapped directly: that needs no
     package, and reads bfloat16, for which NumPy has no type.
     """
-    if not Path(path).exists():
-        raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
-        header, data_start = _safetensors_header(Path(path))
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if not 0 < length <= path.stat().st_size - 8:
+                raise ValueError("its header is cut off")
+            header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
         shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
         columns = _choose(shapes, request, str(path))
-        arrays = {name: _mapped(Path(path), header[name], data_start) for name in columns.names()}
+        arrays = {name: _mapped(path, header[name], 8 + length) for name in columns.names()}
     except InvalidInputError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
@@ -290,16 +289,6 @@ def open_safetensors(path: str | os.PathLike[str], request: ColumnRequest | None
     )
 
 
-def _safetensors_header(path: Path) -> tuple[dict[str, Any], int]:
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if not 0 < length <= path.stat().st_size - 8:
-            raise ValueError("its header is cut off")
-        header = json.loads(file.read(length))
-    header.pop("__metadata__", None)
-    return header, 8 + length
-
-
 def _mapped(path: Path, entry: Mapping[str, Any], data_start: int) -> NDArray[Any]:
     if entry["dtype"] not in _SAFETENSORS_TYPES:
         raise ValueError(f"its type {entry['dtype']} is not supported; use float32, float16 or bfloat16")
@@ -312,21 +301,17 @@ def _mapped(path: Path, entry: Mapping[str, Any], data_start: int) -> NDArray[An
     return np.memmap(path, dtype=dtype, mode="r", offset=data_start + start, shape=shape)
 
 
-def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest | None, where: str) -> Columns:
-    request = request or ColumnRequest()
-    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
-    n_rows = shapes[matrices[0]][0] if matrices else None
-    wanted = request.embedding
-    if wanted is not None and len(shapes.get(wanted, ())) == 2:
-        n_rows = shapes[wanted][0]
+def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where: str) -> Columns:
+    matrices = {name: shape for name, shape in shapes.items() if len(shape) == 2}
+    if not matrices:
+        listed = ", ".join(f"{name!r} {shape}" for name, shape in shapes.items()) or "none"
+        raise InvalidInputError(f"{where} has no two-dimensional array; its arrays are {listed}.")
+    n_rows, _ = matrices.get(request.embedding or "", next(iter(matrices.values())))
     types: dict[str, ColumnType] = {}
     for name, shape in shapes.items():
         # A vector of another length belongs to something else.
         beside = len(shape) == 1 and shape[0] == n_rows
         types[name] = "embedding" if len(shape) == 2 else "number" if beside else "other"
-    if not matrices:
-        listed = ", ".join(f"{name!r} {shape}" for name, shape in shapes.items()) or "none"
-        raise InvalidInputError(f"{where} has no two-dimensional array; its arrays are {listed}.")
     return choose_columns(types, request, where)
 
 
@@ -339,5 +324,5 @@ def _read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[A
     raise ValueError(f"its format version {version} is not supported")
 
 
-def _damaged(path: str | os.PathLike[str], kind: str, error: BaseException) -> InvalidInputError:
+def _damaged(path: Path, kind: str, error: BaseException) -> InvalidInputError:
     return InvalidInputError(f"{path} is not a {kind}, or is truncated or damaged: {first_line(error)}.")

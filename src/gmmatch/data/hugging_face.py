@@ -33,9 +33,7 @@ class HuggingFaceSource(TableSource):
 
     format = "Hugging Face dataset"
 
-    def __init__(
-        self, dataset: Any, request: ColumnRequest | None = None, *, location: str = "a dataset in memory"
-    ) -> None:
+    def __init__(self, dataset: Any, request: ColumnRequest, location: str) -> None:
         self.location = location
         self.streaming = not hasattr(dataset, "num_rows")
         types = _feature_types(dataset)
@@ -122,10 +120,10 @@ def from_dataset(
         split = names[0] if split is None else split
         if split not in loaded:
             raise unknown_name("split", split, names, f"{location} has no such split; it has")
-        return HuggingFaceSource(loaded[split], request, location=f"{location} ({split})")
+        return HuggingFaceSource(loaded[split], request, f"{location} ({split})")
     if split is not None:
         raise InvalidInputError(f"split={split!r}: {location} is a single split.")
-    return HuggingFaceSource(loaded, request, location=location)
+    return HuggingFaceSource(loaded, request, location)
 
 
 def _datasets(name: str) -> Any:

@@ -225,7 +225,7 @@ def _open_format(format: str, files: Sequence[Path], request: ColumnRequest, loc
             "json": JSONLines,
             "tar": WebShards,
         }
-        source: BaseSource = readers[format](files, request, location=location)
+        source: BaseSource = readers[format](files, request, location)
         return source
     from gmmatch.data.arrays import NpzSource, open_npy, open_safetensors
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from gmmatch.data.columns import (
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
+from gmmatch.errors import InvalidInputError, InvalidTypeError, first_line
 from gmmatch.selection.labels import Label
 
 # Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
@@ -45,8 +44,8 @@ class TableSource(BaseSource):
     columns: Columns
     _n_features: int | None = None
 
-    def _choose(self, available: dict[str, ColumnType], request: ColumnRequest | None) -> None:
-        self.columns = choose_columns(available, request or ColumnRequest(), self.location)
+    def _choose(self, available: dict[str, ColumnType], request: ColumnRequest) -> None:
+        self.columns = choose_columns(available, request, self.location)
         self.kind, self.how = self.columns.kind, self.columns.how
 
     @abstractmethod
@@ -146,15 +145,8 @@ class ParquetSource(TableSource):
 
     format = "Parquet"
 
-    def __init__(
-        self,
-        files: Sequence[str | os.PathLike[str]],
-        request: ColumnRequest | None = None,
-        *,
-        location: str | None = None,
-    ) -> None:
-        self.files = [Path(file) for file in files]
-        self.location = location or str(self.files[0])
+    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
+        self.files, self.location = list(files), location
         with _opened(self.files[0]) as first:
             self._choose(column_types(first.schema_arrow), request)
         # Row groups per file: their sizes place every row without reading one.
@@ -215,12 +207,10 @@ def _opened(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.exists():
-        raise DataFileNotFoundError(f"{path}: there is no such file.")
     try:
         with pq.ParquetFile(path, **_STREAMED) as file:
             yield file
-    except (InvalidTypeError, DataFileNotFoundError):
+    except InvalidTypeError:
         raise
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(

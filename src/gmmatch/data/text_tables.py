@@ -11,7 +11,6 @@ import csv
 import gzip
 import io
 import json
-import os
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.source import Batch, Id
 from gmmatch.data.tables import TableSource
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import InvalidInputError
 from gmmatch.selection.labels import Label
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -37,20 +36,10 @@ _EXAMINED = 100
 class TextTable(TableSource):
     """Records of one or several text files, in order; a name that ends in ``.gz`` is decompressed."""
 
-    def __init__(
-        self,
-        files: Sequence[str | os.PathLike[str]],
-        request: ColumnRequest | None = None,
-        *,
-        location: str | None = None,
-    ) -> None:
-        self.files = [Path(file) for file in files]
-        self.location = location or str(self.files[0])
-        for path in self.files:
-            if not path.exists():
-                raise DataFileNotFoundError(f"{path}: there is no such file.")
+    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
+        self.files, self.location = list(files), location
         available = self._available()
-        if request is not None and (request.image or request.embedding) is not None:
+        if (request.image or request.embedding) is not None:
             raise InvalidInputError(f"{self.location}: {self.format} is read for text; give text_column.")
         self._choose(available, request)
 

@@ -19,7 +19,7 @@ from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_colu
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
+from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.selection.labels import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.
@@ -46,19 +46,12 @@ class WebShards(BaseSource):
 
     format = "WebDataset"
 
-    def __init__(
-        self,
-        files: Sequence[str | os.PathLike[str]],
-        request: ColumnRequest | None = None,
-        *,
-        location: str | None = None,
-    ) -> None:
-        self.files = [Path(file) for file in files]
-        self.location = location or str(self.files[0])
+    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
+        self.files, self.location = list(files), location
         for path in self.files:
             _check_whole(path)
         self._images: tuple[str, ...] = ()
-        self.columns = self._choose(request or ColumnRequest())
+        self.columns = self._choose(request)
         self.kind = self.columns.kind
         self.how = f"tar files in WebDataset's layout: {self.columns.how}"
 
@@ -189,12 +182,10 @@ def _content(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes
 
 
 def _check_whole(path: Path) -> None:
-    """Raise unless the file exists and ends as a tar file must.
+    """Raise unless a file ends as a tar file must.
 
     Python's tarfile takes a file that is cut between two members, or within a header, for a whole one.
     """
-    if not path.exists():
-        raise DataFileNotFoundError(f"{path}: there is no such file.")
     if path.suffix.lower() != ".tar":
         return
     with path.open("rb") as file:
