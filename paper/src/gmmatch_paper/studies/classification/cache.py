@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from gmmatch.files import replacing
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -59,7 +54,7 @@ class Cache:
             return self._memory[path]
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(path.with_suffix(".lock")):
+            with FileLock(path.with_suffix(".lock")):  # it ends with the process that holds it
                 if not path.exists():  # another process may have made it in the meantime
                     _write(path, make(), key)
         with np.load(path, allow_pickle=False) as members:
@@ -80,12 +75,3 @@ def _write(path: Path, arrays: Arrays, key: Mapping[str, Any]) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
         # Beside it, what it is, for whoever looks into the folder.
         path.with_suffix(".json").write_text(json.dumps(key, sort_keys=True, indent=1), encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Wait for a lock that ends with the process that holds it, and hold it."""
-    with path.open("w") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
