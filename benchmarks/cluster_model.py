@@ -64,13 +64,13 @@ def extrapolated(
     result: Mapping[str, Any], *, rows: int, features: int, share: float, machines: int, cores: int
 ) -> dict[str, Any]:
     """Return what the model says about a larger job, from the unlabelled case."""
-    from gmmatch.backends.cluster.batching import batch_counts, stages
+    from gmmatch.matching.batches import independent_batches, stages
 
     case, k = result["cases"][0], int(rows * share)
     per_number = constants(case["local"], result["rows"], result["features"])
-    batches = int(batch_counts([k], [rows], features, None)[0])
+    batches = independent_batches(k, rows, features, None, rows)
     plan = stages(k, np.full(batches, rows // batches))
-    rounds = sum(int(stage.quota.max()) for stage in plan[:-1]) + 8
+    rounds = sum(int(stage.quota.max()) for stage in plan[:-1]) + 16
     passes, workers = case["local"]["passes"], machines * cores
     share_of_one = rows * features / workers
     return {

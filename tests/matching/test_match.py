@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.batches import partition, shares
+from gmmatch.matching.batches import batch_of_rows, partition, shares
 from gmmatch.matching.cost import choose_strategy
 from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
 from gmmatch.matching.strategies import Codes
 from gmmatch.rows.rows import Rows, as_rows
+
+from .plain import plain_picks
 
 STRATEGIES = ("direct", "coded", "gram")
 
@@ -255,28 +257,12 @@ def test_far_from_the_origin_independent_batches_do_as_well_as_carried_ones(k, b
 
 @pytest.mark.parametrize("start", ["target", "zero"])
 def test_independent_batches_share_the_start_and_correct_each_other(start):
-    """The textbook version: alone from θ₀/B, then one batch after another from the θ that all of them left."""
+    """The textbook version: alone from θ₀/B, then by pairs of batches, then by all."""
     matrix = np.random.default_rng(3).standard_normal((300, 4)) + 1.0
     target, k, batches = matrix.mean(axis=0), 120, 3
-    theta = target if start == "target" else np.zeros(4)
-    parts = partition(np.arange(300), batches, 5)
-    free, order = np.ones(300, dtype=bool), []
-
-    def pick(part, direction):
-        scores = np.where(free[part], np.cumsum(matrix[part] * direction, axis=1)[:, -1], -np.inf)
-        order.append(int(part[np.argmax(scores)]))
-        free[order[-1]] = False
-        return direction + (target - matrix[order[-1]])
-
-    for part, count in zip(parts, shares(k, parts), strict=True):
-        own = theta / batches
-        for _ in range(count - 8):
-            own = pick(part, own)
-    for row in order:
-        theta = theta + (target - matrix[row])
-    for part in parts:
-        for _ in range(8):
-            theta = pick(part, theta)
+    seed = int(np.random.default_rng(5).integers(0, 2**63))
+    batch = batch_of_rows(np.arange(300), batches, seed)
+    order = plain_picks(matrix, target, k, batch, batches, start).tolist()
     for strategy in STRATEGIES:
         found = match(
             as_rows(matrix), target, k, batches=batches, carry=False, start=start, random_state=5, strategy=strategy

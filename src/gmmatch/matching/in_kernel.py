@@ -5,7 +5,7 @@ s ← s + m − k(x, ·)   with   mᵢ = ⟨μ, φ(xᵢ)⟩
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import RBF, Kernel
 from gmmatch.matching.batches import partition, shares
-from gmmatch.matching.walk import Picks
+from gmmatch.matching.walk import Picks, greedy
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Mask, RandomState, Start, Vector
@@ -125,8 +125,8 @@ def match_in_kernel(
     if k and (left == 0 or (k > left and not replacement)):
         raise InvalidInputError(f"k={k} picks were asked for, but only {left} rows may be picked.")
     state = _State(kernel_rows, target_scores, target_norm, diagonal, start)
-    for position in () if already is None else already:
-        state.take(int(position))
+    if already is not None:
+        state.follow(already)
     if batches == 1:
         parts = [free]
         quota = np.array([k])
@@ -134,21 +134,20 @@ def match_in_kernel(
         chosen = partition(np.flatnonzero(free), batches, random_state)
         quota = shares(k, chosen)
         parts = [np.isin(np.arange(len(free)), part) for part in chosen]
-    order = np.empty(k, dtype=np.int64)
-    residuals = np.empty(k)
-    t = 0
+    found = []
     for part, count in zip(parts, quota, strict=True):
-        for _ in range(int(count)):
-            order[t] = first_best(np.where(part, state.scores, -np.inf), state.tie)
-            residuals[t] = state.take(int(order[t]))
-            if not replacement:
-                part[order[t]] = False
-            t += 1
-    return Picks(order, residuals)
+
+        def best(active: Indices, thetas: Sequence[Vector], part: Mask = part) -> tuple[Indices, Indices]:
+            position = first_best(np.where(part, thetas[0], -np.inf), state.tie)
+            part[position] = replacement
+            return np.array([position]), np.array([position])
+
+        found += greedy(best, [state], [int(count)])
+    return Picks.join(found)
 
 
 class _State:
-    """The scores ⟨θ, φ(xᵢ)⟩ and the norm of the drift Σ (μ − φ(x)) over the picks."""
+    """A walk in a kernel's space: θ by its scores ⟨θ, φ(xᵢ)⟩, and the norm of the drift Σ (μ − φ(x))."""
 
     def __init__(
         self,
@@ -161,7 +160,7 @@ class _State:
         self.kernel_rows, self.target_scores = kernel_rows, target_scores
         self.target_norm, self.diagonal = target_norm, diagonal
         self.start = target_scores.copy() if start == "target" else np.zeros_like(target_scores)
-        self.scores = self.start.copy()
+        self.theta = self.start.copy()
         self.roots = np.sqrt(np.abs(diagonal))
         self.added = 0.0
         self.count = 0
@@ -173,17 +172,20 @@ class _State:
         target = (self.count + 1) * abs(float(self.target_scores[position]))
         return _TIE * (target + float(self.roots[position]) * self.added)
 
-    def take(self, position: int) -> float:
-        """Pick a row; return the residual ‖μ − mean of picks‖."""
+    def follow(self, positions: Indices) -> Vector:
+        """Pick rows one after another; return the residual ‖μ − mean of picks‖ after each."""
+        return np.array([self._take(int(position)) for position in positions])
+
+    def _take(self, position: int) -> float:
         m = float(self.target_scores[position])
-        along_row = float(self.scores[position] - self.start[position])
+        along_row = float(self.theta[position] - self.start[position])
         along_target = self.count * self.target_norm - self.picked_target_scores
         change = self.target_norm - 2.0 * m + float(self.diagonal[position])
         self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
         self.picked_target_scores += m
         self.count += 1
-        self.scores += self.target_scores
-        self.scores -= self.kernel_rows.row(position)
+        self.theta += self.target_scores
+        self.theta -= self.kernel_rows.row(position)
         self.added += float(self.roots[position])
         return float(np.sqrt(self.drift_squared)) / self.count
 

@@ -35,6 +35,12 @@ def exact_score(row: NDArray[Any], theta: NDArray[np.float64]) -> float:
     return total
 
 
+@njit(nogil=True, cache=True, boundscheck=False)
+def rounding_of_scores(s: int, theta_norm: float) -> tuple[float, float]:
+    """Return how far ⟨θ, x⟩, summed in float64 in any order, may be off: per unit of ‖x‖ + TINY, and at least."""
+    return 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY), 2.0 * s * _LEAST
+
+
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
 def scan_rows(
     block: NDArray[Any],
@@ -48,7 +54,7 @@ def scan_rows(
 ) -> float:
     """Score a chunk of rows in float64, in any order of summation; return the best lower bound."""
     s = theta.shape[0]
-    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY)
+    rounding, least = rounding_of_scores(s, theta_norm)
     best = -np.inf
     for i in range(index.shape[0]):
         if not available[i]:
@@ -58,7 +64,7 @@ def scan_rows(
         for j in range(s):
             total += np.float64(row[j]) * theta[j]
         scores[i] = total
-        slack[i] = rounding * (norms[i] + TINY) + 2.0 * s * _LEAST
+        slack[i] = rounding * (norms[i] + TINY) + least
         best = max(best, total - slack[i])
     return best
 
@@ -152,7 +158,7 @@ def scan_codes(
     Schwarz; the last term covers the rounding of the exact score itself.
     """
     n, s = codes.shape
-    rounding = 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY)
+    rounding, least = rounding_of_scores(s, theta_norm)
     # The sums alone, for all rows: a loop with nothing else in it is what the compiler vectorises best.
     for i in range(n):
         total = np.int32(0)
@@ -168,7 +174,7 @@ def scan_codes(
         slack[i] = (
             1.000001 * (query_norm * traits[i, 1] + query_error * traits[i, 2])
             + rounding * (traits[i, 3] + traits[i, 2])
-            + 2.0 * s * _LEAST
+            + least
         )  # fmt: skip
         best = max(best, scores[i] - slack[i])
     return best
@@ -230,6 +236,35 @@ def advance(
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
+def take_best(
+    block: NDArray[Any],
+    index: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    floor: float,
+    found: NDArray[np.int64],
+    target: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    drift: NDArray[np.float64],
+    picked_before: int,
+    available: NDArray[np.bool_],
+    replacement: bool,
+    order: NDArray[np.int64],
+    residuals: NDArray[np.float64],
+    t: int,
+) -> tuple[int, float]:
+    """Make pick ``t`` once all rows are scored; return how many rows were scored exactly, and ‖θ‖."""
+    count = candidates(scores, slack, available, floor, found)
+    best = choose(block, index, theta, found, count)
+    order[t] = best
+    if not replacement:
+        available[best] = False
+    theta_norm, drift_norm = advance(block[index[best]], target, theta, drift)
+    residuals[t] = drift_norm / (picked_before + t + 1)
+    return count, theta_norm
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
 def pick_by_codes(
     block: NDArray[Any],
     index: NDArray[np.int64],
@@ -248,8 +283,7 @@ def pick_by_codes(
     """Fill ``order``; stop early where the codes are too coarse to help. Return the number of picks."""
     n, s = codes.shape
     query = np.empty(s, dtype=np.int16)
-    scores, slack = np.empty(n), np.empty(n)
-    found = np.empty(n, dtype=np.int64)
+    scores, slack, found = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     theta_norm = np.sqrt(np.sum(theta * theta))
     examined = 0
     for t in range(order.shape[0]):
@@ -257,17 +291,20 @@ def pick_by_codes(
         floor = scan_codes(
             codes, query, step, query_norm, query_error, theta_norm, traits, available, scores, slack
         )
-        count = candidates(scores, slack, available, floor, found)
+        count, theta_norm = take_best(
+            block, index, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
+            order, residuals, t,
+        )  # fmt: skip
         examined += count
-        best = choose(block, index, theta, found, count)
-        order[t] = best
-        if not replacement:
-            available[best] = False
-        theta_norm, drift_norm = advance(block[index[best]], target, theta, drift)
-        residuals[t] = drift_norm / (picked_before + t + 1)
-        if t >= 8 and examined > (t + 1) * (16 + n // 8):
+        if too_coarse(t, examined, n):
             return t + 1
     return int(order.shape[0])
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def too_coarse(t: int, examined: int, n: int) -> bool:
+    """Return whether codes leave so many rows open that scoring the rows themselves is quicker."""
+    return t >= 8 and examined > (t + 1) * (16 + n // 8)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -286,15 +323,51 @@ def pick_by_rows(
 ) -> None:
     """Fill ``order`` by one pass over the rows per pick."""
     n = index.shape[0]
-    scores, slack = np.empty(n), np.empty(n)
-    found = np.empty(n, dtype=np.int64)
+    scores, slack, found = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     theta_norm = np.sqrt(np.sum(theta * theta))
     for t in range(order.shape[0]):
         floor = scan_rows(block, index, theta, theta_norm, norms, available, scores, slack)
-        count = candidates(scores, slack, available, floor, found)
-        best = choose(block, index, theta, found, count)
-        order[t] = best
-        if not replacement:
-            available[best] = False
-        theta_norm, drift_norm = advance(block[index[best]], target, theta, drift)
-        residuals[t] = drift_norm / (picked_before + t + 1)
+        _, theta_norm = take_best(
+            block, index, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
+            order, residuals, t,
+        )  # fmt: skip
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def pick_by_gram(
+    block: NDArray[np.float64],
+    gram: NDArray[np.float64],
+    norms: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    target_scores: NDArray[np.float64],
+    target: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    drift: NDArray[np.float64],
+    picked_before: int,
+    available: NDArray[np.bool_],
+    replacement: bool,
+    order: NDArray[np.int64],
+    residuals: NDArray[np.float64],
+) -> None:
+    """Fill ``order`` by one row of the Gram matrix per pick."""
+    n, s = block.shape
+    slack, found, every = np.empty(n), np.empty(n, dtype=np.int64), np.arange(n)
+    rounding = 4.0 * s * _DOUBLE_ROUNDOFF
+    least = 4.0 * s * _LEAST
+    # Σ of the norms of everything added to a score so far bounds its rounding, per unit of ‖x‖.
+    added = np.sqrt(np.sum(theta * theta)) + TINY
+    target_norm = np.sqrt(np.sum(target * target))
+    for t in range(order.shape[0]):
+        floor = -np.inf
+        for i in range(n):
+            if available[i]:
+                slack[i] = rounding * added * (norms[i] + TINY) + least * (t + 1)
+                floor = max(floor, scores[i] - slack[i])
+        take_best(
+            block, every, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
+            order, residuals, t,
+        )  # fmt: skip
+        best = order[t]
+        for i in range(n):
+            scores[i] += target_scores[i] - gram[best, i]
+        added += target_norm + norms[best] + 2.0 * added * _DOUBLE_ROUNDOFF

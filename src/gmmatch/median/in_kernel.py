@@ -6,14 +6,12 @@ The median is Σ αᵢφ(xᵢ), and every distance to it comes from the Gram mat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.median.acceleration import AndersonMixer
-from gmmatch.median.passes import ROUNDOFF
+from gmmatch.median.passes import ROUNDOFF, Evaluation
 from gmmatch.median.result import KernelMedianResult
+from gmmatch.median.search import run_search, search_median
 from gmmatch.types import Vector
 
 Gram = NDArray[np.float64]
@@ -47,54 +45,19 @@ def kernel_geometric_median(
     array([0., 1., 0.])
     """
     problem = _Problem(gram, np.ones(len(gram)) if weights is None else weights)
-    best = problem.at(problem.weights / problem.weights.sum())
-    mixer = AndersonMixer(6)
-    tried: set[int] = set()
-    passes = 1
-    while best.gap > eps and passes < max_iter:
-        passes += 1
-        nearest = best.nearest
-        if (
-            nearest not in tried
-            and best.coincident == 0.0
-            and best.pull_norm <= 3.0 * problem.weights[nearest]
-        ):
-            # The iteration never arrives at a row that is the median: try the row itself.
-            tried.add(nearest)
-            there = problem.at(np.eye(1, len(gram), nearest)[0])
-            if there.objective <= best.objective or there.gap <= eps:
-                best = there
-                mixer.forget()
-            continue
-        there = problem.at(mixer.propose(best.coefficients, best.coefficients + best.step))
-        if there.objective > best.objective * (1.0 + 1e-14):
-            mixer.forget()
-            there = problem.at(best.coefficients + best.step)
-            passes += 1
-        if not np.any(there.coefficients != best.coefficients):
-            break
-        best = there
+    # Without the exact treatment of the nearest row, whose lengths would each be a product with K.
+    search = search_median(problem.share, eps=eps, max_iter=max_iter, least_share=np.inf)
+    found = run_search(search, problem.at, lambda row: np.eye(1, len(gram), row)[0])
+    best = found.best
     return KernelMedianResult(
-        coefficients=best.coefficients,
+        coefficients=best.point,
         objective=best.objective,
         gap=best.gap,
-        iterations=passes,
-        converged=best.gap <= eps,
+        iterations=found.passes,
+        converged=found.converged,
         n_rows=len(gram),
         distances=best.distances,
     )
-
-
-@dataclass(frozen=True)
-class _Point:
-    coefficients: Vector
-    step: Vector
-    objective: float
-    gap: float
-    pull_norm: float
-    coincident: float
-    nearest: int
-    distances: Vector
 
 
 class _Problem:
@@ -117,7 +80,7 @@ class _Problem:
         )
         return centered
 
-    def at(self, coefficients: Vector) -> _Point:
+    def at(self, coefficients: Vector) -> Evaluation:
         along = self.product(coefficients)
         squared = self.diagonal - 2.0 * along + float(coefficients @ along)
         here = squared <= self.tiny
@@ -125,21 +88,21 @@ class _Problem:
         inverse = np.zeros_like(distances)
         np.divide(self.weights, distances, out=inverse, where=~here)
         total = float(inverse.sum())
-        coincident = float(self.weights[here].sum())
         # The pull Σ (w/d)(φ − z) in coefficients; small near the median, so its norm keeps its digits.
         pull = inverse - total * coefficients
-        pull_norm = float(np.sqrt(max(0.0, float(pull @ self.product(pull)))))
-        excess = max(0.0, pull_norm - coincident)
-        q = excess / float(self.weights.sum()) + ROUNDOFF * (16.0 + 8.0 * np.sqrt(len(distances)))
-        objective = float(self.weights @ distances)
-        freedom = excess / pull_norm if pull_norm > 0.0 else 0.0
-        return _Point(
-            coefficients=coefficients,
-            step=pull * (freedom / total if total > 0.0 else 0.0),
-            objective=objective,
-            gap=0.0 if objective == 0.0 else (2.0 * q / (1.0 - q) if q < 1.0 else np.inf),
-            pull_norm=pull_norm,
-            coincident=coincident,
-            nearest=int(np.argmin(np.where(here | (self.weights == 0.0), np.inf, squared))),
+        others = np.where(here | (self.weights == 0.0), np.inf, squared)
+        nearest = int(np.argmin(others))
+        return Evaluation(
+            point=coefficients,
+            pull=pull,
+            inverse_distances=total,
+            objective=float(self.weights @ distances),
+            coincident_weight=float(self.weights[here].sum()),
+            nearest_row=nearest if others[nearest] < np.inf else -1,
+            nearest_distance=float(distances[nearest]),
+            nearest_weight=float(self.weights[nearest]),
+            total_weight=float(self.weights.sum()),
             distances=distances,
+            rounding=ROUNDOFF * (16.0 + 8.0 * float(np.sqrt(len(distances)))),
+            length=float(np.sqrt(max(0.0, float(pull @ self.product(pull))))),
         )

@@ -20,7 +20,8 @@ ROUNDOFF = 2.0**-53
 class Evaluation:
     """What one pass at ``point`` found.
 
-    ``pull`` is Σ wᵢ(xᵢ − z)/dᵢ over the rows that are not at z: minus the gradient of the objective.
+    ``pull`` is Σ wᵢ(xᵢ − z)/dᵢ over the rows that are not at z: minus the gradient of the objective. In a
+    kernel's space, point and pull are coefficients on the rows, and ``length`` is the pull's.
     """
 
     point: Vector
@@ -34,11 +35,17 @@ class Evaluation:
     total_weight: float
     distances: Vector
     rounding: float
+    length: float | None = None
+
+    @property
+    def pull_norm(self) -> float:
+        """‖pull‖."""
+        return float(np.linalg.norm(self.pull)) if self.length is None else self.length
 
     @property
     def excess(self) -> float:
         """‖subgradient of least norm‖: 0 exactly where the point is a median."""
-        return max(0.0, float(np.linalg.norm(self.pull)) - self.coincident_weight)
+        return max(0.0, self.pull_norm - self.coincident_weight)
 
     @property
     def gap(self) -> float:
@@ -59,7 +66,7 @@ class Evaluation:
         Away from the rows it is Weiszfeld's; at a row, the row's own weight holds it back, and wins
         where the row is the median.
         """
-        norm = float(np.linalg.norm(self.pull))
+        norm = self.pull_norm
         if norm == 0.0 or self.inverse_distances == 0.0:
             return np.zeros_like(self.pull)
         freedom = max(0.0, 1.0 - self.coincident_weight / norm)
@@ -98,7 +105,7 @@ class Evaluation:
             return False
         # So close to a row, differences lose their digits; at the row itself there are none to lose.
         touching = self.nearest_distance * self.total_weight < 1e-9 * self.objective
-        return touching or float(np.linalg.norm(self.pull)) <= 3.0 * self.nearest_weight
+        return touching or self.pull_norm <= 3.0 * self.nearest_weight
 
 
 def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: int) -> Evaluation:

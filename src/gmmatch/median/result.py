@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gmmatch.types import Vector
+import numpy as np
+
+from gmmatch.types import Mask, Vector
+
+# A Gaussian's farthest row is a few median distances out. At 30, one pick of such a row outweighs
+# dozens of others.
+FAR = 30.0
 
 
 @dataclass(frozen=True)
@@ -55,3 +61,31 @@ class KernelMedianResult:
     converged: bool
     n_rows: int
     distances: Vector = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far rows lie from a point.
+
+    Attributes
+    ----------
+    farthest, position
+        The largest distance of a row that may be picked, and where that row stands.
+    typical
+        The median distance of all rows.
+    far
+        How many rows that may be picked lie more than 30 times as far; -1 where they were not counted.
+    """
+
+    farthest: float
+    position: int
+    typical: float
+    far: int = -1
+
+    @classmethod
+    def of(cls, distances: Vector, available: Mask) -> Spread:
+        """Return the spread of rows by their distances."""
+        typical = float(np.median(distances))
+        reachable = np.where(available, distances, 0.0)
+        position = int(np.argmax(reachable))
+        return cls(float(reachable[position]), position, typical, int((reachable > FAR * typical).sum()))

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from gmmatch.errors import ConvergenceWarning, InvalidInputError, InvalidTypeError, NotFiniteError
-from gmmatch.median.acceleration import AndersonMixer
-from gmmatch.median.passes import Evaluation, evaluate, weighted_mean
+from gmmatch.median.passes import evaluate, weighted_mean
 from gmmatch.median.result import MedianResult
+from gmmatch.median.search import Stop, run_search, search_median
 from gmmatch.rows.checks import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.types import RandomState, Vector
 
-Stop = Literal["gap", "step"]
-
-# How many past steps the acceleration looks at, and from how many rows on a sample gives the start.
-_DEPTH = 6
-_SAMPLE_START_FROM = 8192
+# From how many rows on a sample gives the start.
+SAMPLE_START_FROM = 8192
 
 
 def geometric_median(
@@ -141,19 +136,11 @@ def solve(
         rows, weights = rows.subset(np.flatnonzero(keep)), weights[keep]
     options = {"eps": eps, "max_iter": max_iter, "delta": delta, "stop": stop, "accelerate": accelerate}
     start = _start(rows, weights, init, threads, options)
-    search = search_median(start, eps=eps, max_iter=max_iter, stop=stop, accelerate=accelerate)
-    question: Question = next(search)
-    while True:
-        answer = (
-            rows.row(question)
-            if isinstance(question, int)
-            else evaluate(rows, weights, question, delta, threads)
-        )
-        try:
-            question = search.send(answer)
-        except StopIteration as finished:
-            found: FoundMedian = finished.value
-            break
+    found = run_search(
+        search_median(start, eps=eps, max_iter=max_iter, stop=stop, accelerate=accelerate),
+        lambda point: evaluate(rows, weights, point, delta, threads),
+        rows.row,
+    )
     return MedianResult(
         point=found.best.point,
         objective=found.best.objective,
@@ -165,139 +152,6 @@ def solve(
     )
 
 
-@dataclass(frozen=True)
-class FoundMedian:
-    """Where a search ended: its best point, the passes it took, and whether its rule was met."""
-
-    best: Evaluation
-    passes: int
-    converged: bool
-
-
-Question: TypeAlias = "Vector | int"
-"""What a search asks for: the evaluation of a point, or the row with a number."""
-
-Search: TypeAlias = Generator[Question, "Evaluation | Vector", FoundMedian]
-
-
-def search_median(
-    start: Vector,
-    *,
-    eps: float = 1e-8,
-    max_iter: int = 1000,
-    stop: Stop = "gap",
-    accelerate: bool = True,
-    least_share: float = 0.0,
-) -> Search:
-    """Search for the median from ``start``, wherever the rows may lie.
-
-    A generator that asks and is answered by ``send``: it yields a point to get its
-    :class:`~gmmatch.median.passes.Evaluation`, or a row's number to get that row, and returns a
-    :class:`FoundMedian`. So the same search runs on rows in memory and on rows spread over a cluster, and
-    several searches can share their passes.
-
-    Parameters
-    ----------
-    start : float64 array of shape (s,)
-        The first point.
-    eps, max_iter, stop, accelerate
-        As for :func:`geometric_median`.
-    least_share : float
-        The nearest row is asked for, to be treated exactly, where it makes up at least this share of
-        Σ w/d. Below a hundredth or so that changes little, and asking may be dear.
-
-    Examples
-    --------
-    >>> rows = Rows(np.array([[0.0], [1.0], [10.0]]))
-    >>> search = search_median(np.array([4.0]))
-    >>> question = next(search)
-    >>> try:
-    ...     while True:
-    ...         known = rows.row(question) if isinstance(question, int) else evaluate(
-    ...             rows, np.ones(3), question, 0.0, threads=1)
-    ...         question = search.send(known)
-    ... except StopIteration as finished:
-    ...     finished.value.best.point
-    array([1.])
-    """
-    passes = _Passes(least_share)
-    best = yield from passes.at(start)
-    mixer = AndersonMixer(_DEPTH)
-    converged = False
-    while True:
-        step = best.weiszfeld_step()
-        converged = _finished(best, step, eps, stop)
-        if converged or passes.count >= max_iter:
-            break
-        row = passes.untested_row(best) if stop == "gap" else -1
-        if row >= 0:
-            point = yield from _ask_row(row)
-            there = yield from passes.at(point)
-            if there.objective <= best.objective or there.gap <= eps:
-                best = there
-                mixer.forget()
-            continue
-        plain = (yield from passes.next_point(best)) if accelerate else best.point + step
-        there = yield from passes.at(mixer.propose(best.point, plain) if accelerate else plain)
-        if accelerate and there.objective > best.objective * (1.0 + 1e-14) and passes.count < max_iter:
-            mixer.forget()
-            there = yield from passes.at(plain)
-        if stop == "gap" and not np.any(there.point != best.point):
-            break  # rounding stopped it: no point in float64 is better
-        best = there
-    return FoundMedian(best, passes.count, converged)
-
-
-class _Passes:
-    """Counts passes and remembers which rows have been tried as the median."""
-
-    def __init__(self, least_share: float) -> None:
-        self.least_share = least_share
-        self.count = 0
-        self.tried: set[int] = set()
-
-    def at(self, point: Vector) -> Generator[Question, Evaluation | Vector, Evaluation]:
-        self.count += 1
-        found = yield point
-        if not isinstance(found, Evaluation):
-            raise TypeError("a point is answered by its Evaluation.")
-        if not np.isfinite(found.objective):
-            raise NotFiniteError("The rows hold NaN, infinity or a value too large to square.")
-        return found
-
-    def next_point(self, here: Evaluation) -> Generator[Question, Evaluation | Vector, Vector]:
-        if here.nearest_row < 0:
-            return here.proximal_point(here.point)
-        if here.nearest_weight < self.least_share * here.nearest_distance * here.inverse_distances:
-            return here.point + here.weiszfeld_step()
-        nearest = yield from _ask_row(here.nearest_row)
-        return here.proximal_point(nearest)
-
-    def untested_row(self, here: Evaluation) -> int:
-        """Return the nearest row if it may be the median and was not tried yet, else -1.
-
-        Weiszfeld's iteration creeps towards a row that is the median without ever arriving: the
-        certificate has to be evaluated at the row itself.
-        """
-        if here.nearest_row in self.tried or not here.nearest_row_may_be_median():
-            return -1
-        self.tried.add(here.nearest_row)
-        return here.nearest_row
-
-
-def _ask_row(number: int) -> Generator[Question, Evaluation | Vector, Vector]:
-    row = yield number
-    if isinstance(row, Evaluation):
-        raise TypeError("a row's number is answered by the row.")
-    return row
-
-
-def _finished(here: Evaluation, step: Vector, eps: float, stop: Stop) -> bool:
-    if stop == "step":
-        return float(np.linalg.norm(step)) < eps
-    return here.gap <= eps
-
-
 def _start(rows: Rows, weights: Vector, init: Vector | str, threads: int, options: dict[str, Any]) -> Vector:
     if not isinstance(init, str):
         return init
@@ -305,7 +159,7 @@ def _start(rows: Rows, weights: Vector, init: Vector | str, threads: int, option
         raise InvalidInputError(
             f'init={init!r}: expected "auto", "mean" or a point of {rows.n_features} numbers.'
         )
-    if init == "mean" or len(rows) < _SAMPLE_START_FROM:
+    if init == "mean" or len(rows) < SAMPLE_START_FROM:
         return weighted_mean(rows, weights, threads)
     # An evenly spaced 1/32 of the rows is close to the answer for the price of a third of a pass.
     every = np.arange(0, len(rows), 32)

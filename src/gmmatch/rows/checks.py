@@ -15,7 +15,7 @@ from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.types import RandomState, Vector
 
 # Squares of larger numbers overflow float64.
-_LARGEST = 1e150
+LARGEST = 1e150
 
 
 def check_rows(X: Any, *, name: str = "X", finite: bool = True, threads: int | None = None) -> Rows:
@@ -43,9 +43,9 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
             found: NDArray[np.int64] = rows.source.bad_rows(start, stop)
             return found
         block = rows.block(number)
-        if not has_unusable(block, _LARGEST):
+        if not has_unusable(block, LARGEST):
             return np.empty(0, dtype=np.int64)
-        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(axis=1)
+        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
         return start + np.flatnonzero(~good)
 
     bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads or available_cores()))

@@ -96,7 +96,8 @@ class GroupTask:
 
     Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
     may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
-    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows.
+    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows. ``seed`` tells independent
+    batches apart, among ``n_total`` rows of all groups.
     """
 
     rows: Rows
@@ -111,6 +112,8 @@ class GroupTask:
     input_bytes: int
     side_by_side: int
     facts: Any = None
+    seed: int = 0
+    n_total: int = 0
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,8 @@ class Selector(EstimatorConventions, BaseEstimator):
                     input_bytes=rows.nbytes,
                     side_by_side=side_by_side,
                     facts=facts,
+                    seed=int(stream.generate_state(1, np.uint64)[0]),
+                    n_total=len(rows),
                 )
             )
         return tasks

@@ -13,6 +13,7 @@ from gmmatch.kernels.kernels import Kernel, resolve_kernel
 from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import GRAM_LIMIT
 from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
+from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask
@@ -42,14 +43,27 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
         already=task.already, start=selector.start, replacement=selector.replacement,
         batches=selector.batches or 1, random_state=task.random,
     )  # fmt: skip
-    warnings: tuple[Warning, ...] = ()
-    if not details.get("median_converged", True):
-        message = (
-            f"The geometric median in the {kernel.name} kernel's space stopped at max_iter={selector.max_iter} "
-            f"with a certified gap of {details['median_gap']:.1e}. Raise max_iter or eps."
-        )
-        warnings = (ConvergenceWarning(message),)
-    return GroupResult(picks, {"kernel": kernel.name, **kernel.params, **details}, warnings)
+    return kernel_result(selector, kernel, picks, details)
+
+
+def kernel_result(
+    selector: MomentMatching, kernel: Kernel, picks: Picks, details: dict[str, Any]
+) -> GroupResult:
+    """Return picks in a kernel's space with what should be recorded and warned about."""
+    warning = median_warning(selector, details, f"The geometric median in the {kernel.name} kernel's space")
+    recorded = {"kernel": kernel.name, **kernel.params, **details}
+    return GroupResult(picks, recorded, () if warning is None else (warning,))
+
+
+def median_warning(selector: MomentMatching, details: dict[str, Any], median: str) -> Warning | None:
+    """Return the warning that a median did not converge, if it did not."""
+    if details.get("median_converged", True):
+        return None
+    eps = details.get("median_eps", selector.eps)
+    return ConvergenceWarning(
+        f"{median} stopped at max_iter={selector.max_iter} with a certified gap of {details['median_gap']:.1e}, not "
+        f"eps={eps:.1e}. Raise max_iter or eps."
+    )
 
 
 def check_kernel_options(selector: MomentMatching) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from gmmatch.errors import ConvergenceWarning, FarRowWarning, InvalidInputError
+from gmmatch.errors import FarRowWarning, InvalidInputError
 from gmmatch.kernels.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
-from gmmatch.matching.match import match
+from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
+from gmmatch.matching.walk import Picks, Walk
+from gmmatch.median.result import FAR, Spread
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
-from gmmatch.selectors.kernel_groups import Approximation, check_kernel_options, pick_in_kernel
+from gmmatch.selectors.kernel_groups import (
+    Approximation,
+    check_kernel_options,
+    median_warning,
+    pick_in_kernel,
+)
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
 
 TargetName = Literal["mean", "geometric-median", "coordinate-median"]
-
-# A Gaussian's farthest row is a few median distances out. At 30, one pick of such a row outweighs
-# dozens of others.
-FAR = 30.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -112,27 +116,65 @@ class MomentMatching(Selector):
         moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
         return self.match_moment(task, moment)
 
-    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
-        if hasattr(tasks[0].rows.source, "tensor"):
-            from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
-
-            if runs_on_device(self, tasks):
-                return run_on_device(self, tasks)
-        return super()._run(tasks)
-
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
-        point = moment.point
-        if self.unit_target:
-            length = float(np.linalg.norm(point))
-            point = point / length if length > 0.0 else point
         limit = working_memory(self.memory_limit, task.input_bytes, on_disk=task.rows.on_disk)
-        picks = match(
-            task.rows, point, task.k, available=task.available, already=task.already, start=self.start,
-            replacement=self.replacement, strategy=self.strategy, batches=self.batches, carry=self.carry,
-            random_state=task.random, memory_limit=limit // task.side_by_side, threads=task.threads,
+        limit //= task.side_by_side
+
+        def picker(pools: list[Pool]) -> Picker:
+            return MemoryPicker(
+                pools,
+                replacement=self.replacement,
+                strategy=self.strategy,
+                memory=limit,
+                threads=task.threads,
+            )
+
+        spread = Spread.of(moment.distances_of(task.rows, task.threads), task.available)
+        return self.match_moments([task], [moment], [spread], picker, limit)[0]
+
+    def match_moments(
+        self,
+        tasks: list[GroupTask],
+        moments: list[Moment],
+        spreads: list[Spread],
+        picker: Callable[[list[Pool]], Picker],
+        memory: int = 0,
+    ) -> list[GroupResult]:
+        """Match the moments of groups, wherever their rows lie; ``picker`` makes picks from pools of rows."""
+        pools = []
+        for task, moment in zip(tasks, moments, strict=True):
+            point = moment.point
+            length = float(np.linalg.norm(point)) if self.unit_target else 0.0
+            point = point / length if length > 0.0 else point
+            already = task.rows.gather(task.already) if len(task.already) else None
+            walk = Walk.begin(point, self.start, already)
+            pools.append(
+                Pool(
+                    task.rows, walk, task.available.copy(), task.k, task.row_numbers, task.seed, task.random,
+                    task.n_total,
+                )
+            )  # fmt: skip
+        found = match_pools(
+            pools, picker(pools), batches=self.batches, carry=self.carry, replacement=self.replacement, memory=memory
         )  # fmt: skip
-        return GroupResult(picks, dict(moment.details), self.warnings_about(task, moment))
+        results = []
+        for pool, picks, task, moment, spread in zip(pools, found, tasks, moments, spreads, strict=True):
+            details = dict(moment.details) if self.carry else {"batches": pool.batches, **moment.details}
+            warnings = (self._convergence_warning(task, moment), self._far_row_warning(task, spread))
+            results.append(GroupResult(picks, details, tuple(w for w in warnings if w is not None)))
+        return results
+
+    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+        if not hasattr(tasks[0].rows.source, "tensor"):
+            return super()._run(tasks)
+        from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
+
+        wanted = [task for task in tasks if task.k]
+        if not wanted or not runs_on_device(self, wanted):
+            return super()._run(tasks)
+        found = iter(run_on_device(self, wanted))
+        return [next(found) if task.k else GroupResult(Picks.join([]), {}) for task in tasks]
 
     def moment_target(self) -> Target:
         """Return the target as an object."""
@@ -163,32 +205,17 @@ class MomentMatching(Selector):
             )
         check_kernel_options(self)
 
-    def warnings_about(self, task: GroupTask, moment: Moment) -> tuple[Warning, ...]:
-        """Return what the caller should know about a target and its group."""
-        found = (self._convergence_warning(task, moment), self._far_row_warning(task, moment))
-        return tuple(warning for warning in found if warning is not None)
-
     def _convergence_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
-        if moment.details.get("median_converged", True):
-            return None
-        return ConvergenceWarning(
-            f"The geometric median{_of(task)} stopped at max_iter={self.max_iter} with a certified gap of "
-            f"{moment.details['median_gap']:.1e}, not eps={self.eps:.1e}. Raise max_iter or eps."
-        )
+        return median_warning(self, moment.details, f"The geometric median{_of(task)}")
 
-    def _far_row_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
-        distances = moment.distances_of(task.rows, task.threads)
-        typical = float(np.median(distances))
-        reachable = np.where(task.available, distances, 0.0)
-        farthest = int(np.argmax(reachable))
-        if typical == 0.0 or reachable[farthest] <= FAR * typical:
+    def _far_row_warning(self, task: GroupTask, spread: Spread) -> Warning | None:
+        if spread.typical == 0.0 or spread.farthest <= FAR * spread.typical:
             return None
-        others = int((reachable > FAR * typical).sum()) - 1
-        also = f", and {others:,} more over {FAR:.0f} times" if others else ""
+        also = f", and {spread.far - 1:,} more over {FAR:.0f} times" if spread.far > 1 else ""
         return FarRowWarning(
-            f"Row {task.row_numbers[farthest]}{_of(task)} lies {reachable[farthest] / typical:,.0f} times as far "
-            f"from the target as the median row{also}. Linear matching may pick such a row and lose the target: "
-            "pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
+            f"Row {task.row_numbers[spread.position]}{_of(task)} lies {spread.farthest / spread.typical:,.0f} times "
+            f"as far from the target as the median row{also}. Linear matching may pick such a row and lose the "
+            "target: pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.walk import Picks
+from gmmatch.matching.walk import Picks, Walk, replay
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.targets.moments import middle_values
 from gmmatch.types import Indices, Vector
@@ -73,14 +73,6 @@ def rank(scores: Vector, keep: str, weights: Vector) -> Indices:
     return np.argsort(wanted, kind="stable")
 
 
-def residuals_along(task: GroupTask, order: Indices, center: Vector) -> Any:
+def residuals_along(task: GroupTask, order: Indices, center: Vector) -> Vector:
     """Return ‖centre − mean of picks‖ after each pick, the rows included beforehand counted in."""
-    total = (center - task.rows.gather(task.already)).sum(axis=0)
-    residuals = np.empty(len(order))
-    before = len(task.already)
-    for first in range(0, len(order), 1024):
-        drift = total + np.cumsum(center - task.rows.gather(order[first : first + 1024]), axis=0)
-        counts = before + first + 1 + np.arange(len(drift))
-        residuals[first : first + 1024] = np.linalg.norm(drift, axis=1) / counts
-        total = drift[-1]
-    return residuals
+    return replay(task.rows, Walk.begin(center, "zero", task.rows.gather(task.already)), order)

@@ -1,14 +1,11 @@
-"""Rows in files for engines to select from, and the plain version of what they should find."""
+"""Rows in files for engines to select from."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmmatch.backends.cluster.batching import batch_counts, batch_of_rows, stages
+from gmmatch.backends.cluster.batching import batch_counts
 from gmmatch.backends.cluster.layout import (
     assign_pieces,
     fold,
@@ -19,6 +19,7 @@ from gmmatch.backends.cluster.layout import (
     subtrees,
 )
 from gmmatch.errors import InvalidInputError
+from gmmatch.matching.batches import batch_of_rows, stages
 
 
 @given(st.integers(0, 10), st.data())
@@ -92,8 +93,8 @@ def test_stages_make_exactly_k_picks(extra, sizes):
     k = 32 * len(sizes) + extra
     first, *corrections, last = stages(k, np.array(sizes))
     before = sum(int(stage.quota.sum()) for stage in (first, *corrections))
-    assert last.quota.tolist() == [-1] and k - before == 8
-    assert corrections[-1].quota.tolist() == [3]
+    assert last.quota.tolist() == [-1] and k - before == 16
+    assert corrections[-1].quota.tolist() == [4]
 
 
 def test_automatic_batches_keep_every_theta_within_bounds():

@@ -6,11 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from plain import plain_picks
 
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, select_on
-from gmmatch.backends.cluster.batching import batch_of_rows
 from gmmatch.errors import (
     ConvergenceWarning,
     FarRowWarning,
@@ -18,6 +16,9 @@ from gmmatch.errors import (
     InvalidTypeError,
     NotFiniteError,
 )
+from gmmatch.matching.batches import batch_of_rows
+
+from ...matching.plain import plain_picks
 
 
 def class_seed(seed: int, number: int, n_classes: int) -> int:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from gmmatch.selection.budget import largest_remainder
 from gmmatch.types import Indices
 
 # As for independent batches in memory: with fewer picks a batch cannot settle.
@@ -15,9 +13,6 @@ LEAST_PICKS = 32
 # Chosen automatically, a batch has at least this many rows, and all θ together at most this many numbers.
 _LEAST_ROWS = 2048
 _THETA_ELEMENTS = 1 << 23
-# Picks of each group of two, four, ... batches, which correct what their members err by together; and of all.
-CORRECTIONS_PER_GROUP = 3
-CORRECTIONS_OF_ALL = 8
 
 
 def batch_counts(
@@ -46,62 +41,3 @@ def batch_counts(
     if batches is None and counts.sum() > room:
         counts = np.maximum(1, counts * room // int(counts.sum()))
     return counts
-
-
-def batch_of_rows(rows: Indices, batches: int, seed: int) -> Indices:
-    """Return the batch of each row, by hashing its number with the seed (SplitMix64's finaliser).
-
-    Examples
-    --------
-    >>> np.bincount(batch_of_rows(np.arange(9000), 3, seed=0))
-    array([3051, 3027, 2922])
-    """
-    if batches == 1:
-        return np.zeros(len(rows), dtype=np.int64)
-    start = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    with np.errstate(over="ignore"):
-        bits = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + start
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        bits ^= bits >> np.uint64(31)
-    chosen: Indices = (((bits >> np.uint64(32)) * np.uint64(batches)) >> np.uint64(32)).astype(np.int64)
-    return chosen
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Picks that groups of 2**level batches make, side by side; -1 stands for "what is left to k"."""
-
-    level: int
-    quota: Indices
-
-
-def stages(k: int, sizes: Indices) -> list[Stage]:
-    """Return how ``k`` picks are shared among batches, and among the groups of batches that correct them.
-
-    Independent batches all err the same way. So their last picks are made together: by pairs of batches, then by
-    pairs of pairs, and at last by all. Each group aims at what its members are off by in sum, so that the
-    error of all picks together ends where that of a single batch would.
-
-    Parameters
-    ----------
-    k
-        Picks of the class.
-    sizes
-        Rows of each batch.
-
-    Examples
-    --------
-    >>> [(stage.level, stage.quota.tolist()) for stage in stages(100, np.array([500, 400, 300]))]
-    [(0, [34, 28, 21]), (1, [3, 3]), (2, [3]), (2, [-1])]
-    """
-    if len(sizes) == 1:
-        return [Stage(0, np.array([k]))]
-    corrections = []
-    level, groups = 0, len(sizes)
-    while groups > 1:
-        level, groups = level + 1, -(-groups // 2)
-        corrections.append(Stage(level, np.full(groups, CORRECTIONS_PER_GROUP)))
-    later = sum(int(stage.quota.sum()) for stage in corrections) + CORRECTIONS_OF_ALL
-    first = Stage(0, largest_remainder(max(0, k - later), sizes))
-    return [first, *corrections, Stage(level, np.array([-1]))]

@@ -17,7 +17,7 @@ from gmmatch.backends.cluster import worker as parts
 from gmmatch.backends.cluster.layout import fold_parts, subtrees
 from gmmatch.backends.cluster.placement import Placement
 from gmmatch.median.passes import ROUNDOFF, Evaluation, rounding_of_pull
-from gmmatch.median.weiszfeld import FoundMedian, Question, search_median
+from gmmatch.median.search import FoundMedian, Question, search_median
 from gmmatch.types import Indices, Vector
 
 # From so many rows on, the search starts at the median of a 32nd of the rows.

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.batching import Stage, stages
 from gmmatch.backends.cluster.medians import Cluster
+from gmmatch.matching.batches import Stage, stages
 from gmmatch.matching.walk import Picks
 from gmmatch.types import Indices, Start, Vector
 

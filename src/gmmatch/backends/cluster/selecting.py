@@ -26,7 +26,8 @@ from gmmatch.selection.labels import Group, Label
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import check_ids
 from gmmatch.selectors.base import GroupResult, _warn_of
-from gmmatch.selectors.moment_matching import FAR, MomentMatching
+from gmmatch.median.result import FAR
+from gmmatch.selectors.moment_matching import MomentMatching
 from gmmatch.selectors.provenance import label_fingerprint, recorded_parameters
 from gmmatch.types import Indices, Vector
 

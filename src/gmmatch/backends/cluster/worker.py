@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.batching import batch_of_rows
 from gmmatch.backends.cluster.compute import Compute, compute_for
 from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import Piece, WorkerSpec, open_pieces, prepared, unreadable_files
+from gmmatch.matching.batches import batch_of_rows
+from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.finite import has_unusable
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Vector
@@ -30,7 +31,6 @@ N_HEADER = 3
 # Distances are counted in bins of a quarter of a power of two.
 BINS_PER_OCTAVE, N_BINS = 4, 512
 _SAMPLE_EVERY = 32
-_LARGEST = 1e150
 
 
 class ShardWorker:
@@ -76,8 +76,8 @@ class ShardWorker:
             if len(piece) == 0 or np.dtype(self.spec.dtype).kind in "iu":
                 continue
             block = prepared(piece.rows[piece.where], False)
-            if has_unusable(block, _LARGEST):
-                good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= _LARGEST).all(
+            if has_unusable(block, LARGEST):
+                good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(
                     axis=1
                 )
                 bad.extend((piece.first_row + np.flatnonzero(~good)).tolist())

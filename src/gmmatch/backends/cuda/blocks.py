@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
@@ -49,14 +50,14 @@ class TensorSource:
         return values
 
     def bad_rows(self, start: int, stop: int) -> Indices:
-        """Return the rows between ``start`` and ``stop`` that are not finite."""
+        """Return the rows between ``start`` and ``stop`` that are not finite, or too large to square."""
         import torch
 
         part = self.tensor[start:stop]
-        # A sum is finite where all of its terms are, and needs no second tensor of the same size.
-        if bool(torch.isfinite(part.sum(dtype=torch.float64))):
+        lowest, highest = torch.aminmax(part)  # NaN if any number is
+        if float(lowest) >= -LARGEST and float(highest) <= LARGEST:
             return np.empty(0, dtype=np.int64)
-        good = torch.isfinite(part).all(dim=1)
+        good = (part.abs() <= LARGEST).all(dim=1)
         found: Indices = start + torch.nonzero(~good)[:, 0].cpu().numpy()
         return found
 

@@ -35,6 +35,17 @@ class KernelPicks:
     iterations: Indices
 
 
+def kernel_eps(eps: float) -> float:
+    """Return the accuracy that a median of float32 kernel values is searched to.
+
+    Examples
+    --------
+    >>> kernel_eps(1e-8), kernel_eps(1e-3)
+    (1e-06, 0.001)
+    """
+    return max(eps, 1e-6)
+
+
 @on_their_device
 def grouped_kernel_picks(
     groups: DeviceGroups,
@@ -63,7 +74,7 @@ def grouped_kernel_picks(
         Whether the target is the geometric median; the mean otherwise.
     weights, available, start, replacement, eps, max_iter, memory_limit
         As in :func:`gmmatch.backends.cuda.picks.grouped_picks`. Kernel values are float32, so ``eps`` below
-        about 1e-6 cannot be certified.
+        1e-6 cannot be certified: see :func:`kernel_eps`.
     """
     import torch
 
@@ -91,7 +102,7 @@ def grouped_kernel_picks(
         programs, first = (int(slab[-1] - slab[0]) + 1,), int(slab[0])
         medians_triton.kernel_targets[programs](
             gram, gram_offsets, groups.offsets_on_device, w, coefficients, products, scratch, target_norms,
-            gaps, passes, first, max(eps, 1e-6), max_iter, MEDIAN=median, ROWS=max(1, 8192 // block),
+            gaps, passes, first, kernel_eps(eps), max_iter, MEDIAN=median, ROWS=max(1, 8192 // block),
             BLOCK=block, num_warps=8,
         )  # fmt: skip
         starts = products if start == "target" else torch.zeros_like(products)

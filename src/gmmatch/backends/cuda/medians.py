@@ -12,8 +12,9 @@ import numpy as np
 
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.triton_check import triton_works
-from gmmatch.median.acceleration import AndersonMixer
+from gmmatch.median.loops import TINY
 from gmmatch.median.passes import Evaluation, rounding_of_pull
+from gmmatch.median.search import run_search, search_median
 from gmmatch.types import Vector
 
 # Rows per program: enough to keep partial sums small beside the data, few enough to balance.
@@ -77,7 +78,7 @@ def grouped_medians(
     if uses_triton(groups.data, triton):
         return _by_triton(groups, weights, eps, max_iter, accelerate)
 
-    return medians_by_torch(groups, weights, eps, max_iter)
+    return medians_by_torch(groups, weights, eps, max_iter, accelerate)
 
 
 def uses_triton(data: Any, wanted: bool | None = None) -> bool:
@@ -157,7 +158,9 @@ def _by_triton(
 _BLOCK_ELEMENTS = 1 << 24
 
 
-def medians_by_torch(groups: DeviceGroups, weights: Any, eps: float, max_iter: int) -> GroupedMedians:
+def medians_by_torch(
+    groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
+) -> GroupedMedians:
     """Return the medians of all groups, one after another."""
     import torch
 
@@ -169,7 +172,11 @@ def medians_by_torch(groups: DeviceGroups, weights: Any, eps: float, max_iter: i
     for group in range(count):
         start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
         problem = _Group(groups, start, stop, weights)
-        best, passes = _solve(problem, eps, max_iter)
+        search = search_median(
+            problem.mean().cpu().numpy(), eps=eps, max_iter=max_iter, accelerate=accelerate
+        )
+        found = run_search(search, problem.at, problem.row)
+        best, passes = found.best, found.passes
         points[group] = torch.from_numpy(best.point).to(device)
         distances[start:stop] = torch.from_numpy(best.distances).to(device)
         figures[group] = best.gap, best.objective, passes
@@ -177,25 +184,12 @@ def medians_by_torch(groups: DeviceGroups, weights: Any, eps: float, max_iter: i
     return GroupedMedians(points, gaps, objectives, iterations.to(torch.int64), gaps <= eps, distances)
 
 
-def _solve(problem: _Group, eps: float, max_iter: int) -> tuple[Evaluation, int]:
-    best = problem.at(problem.mean())
-    mixer, passes = AndersonMixer(6), 1
-    while best.gap > eps and passes < max_iter:
-        nearest = problem.row(best.nearest_row) if best.nearest_row >= 0 else best.point
-        if best.nearest_row >= 0 and best.nearest_distance * best.total_weight < 1e-9 * best.objective:
-            plain = nearest
-        else:
-            plain = best.proximal_point(nearest)
-        there = problem.at(mixer.propose(best.point, plain))
-        passes += 1
-        if there.objective > best.objective * (1.0 + 1e-14):
-            mixer.forget()
-            there = problem.at(plain)
-            passes += 1
-        if not np.any(there.point != best.point):
-            break
-        best = there
-    return best, passes
+def grouped_means(groups: DeviceGroups, weights: Any = None) -> Any:
+    """Return the weighted mean of every group, a float64 tensor of shape (G, s)."""
+    import torch
+
+    spans = zip(groups.offsets[:-1].tolist(), groups.offsets[1:].tolist(), strict=True)
+    return torch.stack([_Group(groups, start, stop, weights).mean() for start, stop in spans])
 
 
 class _Group:
@@ -213,13 +207,12 @@ class _Group:
         values: Vector = self.data[self.rows[position]].double().cpu().numpy()
         return values
 
-    def mean(self) -> Vector:
+    def mean(self) -> Any:
         total = 0.0
         for first in range(0, len(self.rows), self.block):
             part = slice(first, first + self.block)
             total = total + self.weights[part] @ self.data[self.rows[part]].double()
-        mean: Vector = (total / self.weights.sum()).cpu().numpy()
-        return mean
+        return total / self.weights.sum()
 
     def at(self, point: Vector) -> Evaluation:
         import torch
@@ -230,12 +223,12 @@ class _Group:
             part = slice(first, first + self.block)
             difference = self.data[self.rows[part]].double() - z
             d = difference.norm(dim=1)
-            inverse = torch.where(d > 1e-150, self.weights[part] / d.clamp(min=1e-150), 0.0)
+            inverse = torch.where(d > TINY, self.weights[part] / d.clamp(min=TINY), 0.0)
             pull += inverse @ difference
             parts.append((d, inverse))
         d = torch.cat([part[0] for part in parts])
         inverse = torch.cat([part[1] for part in parts])
-        away = torch.where((d > 1e-150) & (self.weights > 0), d, torch.inf)
+        away = torch.where((d > TINY) & (self.weights > 0), d, torch.inf)
         nearest = int(away.argmin())
         least = away[nearest]
         found = bool(torch.isfinite(least))
@@ -245,7 +238,7 @@ class _Group:
             pull=pull.cpu().numpy(),
             inverse_distances=float(inverse.sum()),
             objective=float(self.weights @ d),
-            coincident_weight=float(self.weights[d <= 1e-150].sum()),
+            coincident_weight=float(self.weights[d <= TINY].sum()),
             nearest_row=nearest if found else -1,
             nearest_distance=float(least),
             nearest_weight=float(self.weights[copies].sum()) if found else 0.0,

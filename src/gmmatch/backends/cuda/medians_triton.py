@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 # Where a pass leaves its scalar sums, per tile.
-N_SUMS = 6
+N_SUMS = 7
 # State of a group: running, converged, stopped by rounding.
 RUNNING, CONVERGED, STUCK = 0, 1, 2
 
@@ -38,6 +38,9 @@ def weiszfeld_pass(
     nearest = tl.full([BLOCK_ROWS], float("inf"), dtype=tl.float64)
     nearest_at = tl.full([BLOCK_ROWS], -1, dtype=tl.int64)
     nearest_weight = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    # Rows at one distance need not be copies of one row: copies have the same product with fixed odd numbers.
+    nearest_key = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
+    marks = ((column.to(tl.int64) * 2654435761) & 0xFFFFFF).to(tl.float64) * 5.9604644775390625e-08 + 0.5
     for first in range(start, stop, BLOCK_ROWS):
         position = first + tl.arange(0, BLOCK_ROWS)
         valid = position < stop
@@ -57,23 +60,27 @@ def weiszfeld_pass(
         objective += w * d
         coincident += tl.where(valid & (d <= 1e-150), w, 0.0)
         near = away & (w > 0.0)
+        key = tl.sum(x * marks[None, :], axis=1)
         closer = near & (d < nearest)
-        nearest_weight = tl.where(
-            closer, w, tl.where(near & (d == nearest), nearest_weight + w, nearest_weight)
-        )
+        copy = near & (d == nearest) & (key == nearest_key)
+        nearest_weight = tl.where(closer, w, tl.where(copy, nearest_weight + w, nearest_weight))
+        nearest_key = tl.where(closer, key, nearest_key)
         nearest_at = tl.where(closer, position, nearest_at)
         nearest = tl.where(closer, d, nearest)
         tl.store(distances + position, d, mask=valid)
     tl.store(pulls + tile * n_features + column, pull, mask=inside)
     least = tl.min(nearest, axis=0)
     tied = (nearest == least) & (nearest_at >= 0)
-    base = sums + tile * 6
+    at = tl.min(tl.where(tied, nearest_at, 1 << 62), axis=0)
+    own_key = tl.sum(tl.where(tied & (nearest_at == at), nearest_key, 0.0), axis=0)
+    base = sums + tile * 7
     tl.store(base, tl.sum(inverse, axis=0))
     tl.store(base + 1, tl.sum(objective, axis=0))
     tl.store(base + 2, tl.sum(coincident, axis=0))
     tl.store(base + 3, least)
-    tl.store(base + 4, tl.min(tl.where(tied, nearest_at, 1 << 62), axis=0).to(tl.float64))
-    tl.store(base + 5, tl.sum(tl.where(tied, nearest_weight, 0.0), axis=0))
+    tl.store(base + 4, at.to(tl.float64))
+    tl.store(base + 5, tl.sum(tl.where(tied & (nearest_key == own_key), nearest_weight, 0.0), axis=0))
+    tl.store(base + 6, own_key)
 
 
 @triton.jit
@@ -101,18 +108,22 @@ def group_step(
     nearest = tl.full([], float("inf"), dtype=tl.float64)
     nearest_at = tl.full([], 1 << 62, dtype=tl.int64)
     nearest_weight = tl.full([], 0.0, dtype=tl.float64)
+    nearest_key = tl.full([], 0.0, dtype=tl.float64)
     for tile in range(tl.load(first_tile + group), tl.load(first_tile + group + 1)):
         pull += tl.load(pulls + tile * n_features + column, mask=inside, other=0.0)
-        base = sums + tile * 6
+        base = sums + tile * 7
         inverse += tl.load(base)
         objective += tl.load(base + 1)
         coincident += tl.load(base + 2)
         least = tl.load(base + 3)
         at = tl.load(base + 4).to(tl.int64)
         heavy = tl.load(base + 5)
+        key = tl.load(base + 6)
+        copy = (least == nearest) & (key == nearest_key)
         nearest_weight = tl.where(
-            least < nearest, heavy, tl.where(least == nearest, nearest_weight + heavy, nearest_weight)
+            least < nearest, heavy, tl.where(copy, nearest_weight + heavy, nearest_weight)
         )
+        nearest_key = tl.where(least < nearest, key, nearest_key)
         nearest_at = tl.where(least < nearest, at, nearest_at)
         nearest = tl.minimum(nearest, least)
     point = tl.load(points + here, mask=inside, other=0.0)

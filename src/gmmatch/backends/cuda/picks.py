@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,22 @@ from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.medians import ROWS_PER_TILE, tile_shape, uses_triton
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import Kernel, Polynomial
+from gmmatch.matching import loops
+from gmmatch.matching.walk import Walk, greedy
 from gmmatch.types import Indices
 
 # A program holds the scores of its whole group in registers.
 MOST_ROWS_PER_PROGRAM = 8192
 DEFAULT_MEMORY = 2 << 30
+# Sums of squares of numbers up to here fit float32.
+LARGEST_SQUARED = 1e17
 _TILE = 128
+# Rows per program where one group is scanned; smaller groups are cut finer, so that every multiprocessor has several.
+_ROWS_PER_PROGRAM = 512
+_PROGRAMS_PER_PROCESSOR = 8
+_PICKS_PER_GRAPH = 16
+# Numbers that plain torch operations convert to float64 at a time.
+_BLOCK_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +106,12 @@ def grouped_picks(
     # Scores, products and norms of all rows, and the vectors of all groups, count towards the limit.
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     limit -= 48 * len(groups.rows) + 48 * targets.numel()
-    rescored = 0
+    rescored, rest = 0, quotas > 0
     if fused:
-        by_gram = (groups.sizes <= MOST_ROWS_PER_PROGRAM) & (4 * groups.sizes**2 <= limit)
-        rescored = _by_gram(job, by_gram, limit)
-        rest = np.flatnonzero(~by_gram & (quotas > 0))
-    else:
-        rest = np.flatnonzero(quotas > 0)
-    for group in rest:
+        by_gram = (groups.sizes <= MOST_ROWS_PER_PROGRAM) & (4 * groups.sizes**2 <= limit) & rest
+        rescored, picked = _by_gram(job, by_gram, limit)
+        rest &= ~picked
+    for group in np.flatnonzero(rest):
         job.pick_directly(int(group), fused)
     # One copy for both, and the only one that waits for the device.
     return GroupedPicks(order.cpu().numpy(), offsets, residuals.cpu().numpy(), int(rescored))
@@ -123,22 +132,31 @@ class _Job:
     def pick_directly(self, group: int, fused: bool) -> None:
         rows = slice(int(self.groups.offsets[group]), int(self.groups.offsets[group + 1]))
         out = slice(int(self.offsets[group]), int(self.offsets[group + 1]))
-        pick_one_group(
-            self.groups.data, self.groups.rows, rows, self.free, self.targets[group], self.starts[group],
-            self.order[out], self.residuals[out], self.replacement, fused,
-        )  # fmt: skip
+        if fused:
+            _one_by_triton(
+                self.groups.data, self.groups.rows, rows, self.free, self.targets[group], self.starts[group],
+                self.order[out], self.residuals[out], self.replacement,
+            )  # fmt: skip
+            return
+        import torch
+
+        target = self.targets[group].cpu().numpy()
+        walk = Walk(target, self.starts[group].cpu().numpy().copy(), np.zeros_like(target))
+        scanner = _TorchScanner(self.groups.data, self.groups.rows[rows], self.free[rows], self.replacement)
+        found = greedy(scanner.best, [walk], [out.stop - out.start])[0]
+        self.order[out] = torch.from_numpy(found.order).to(self.order.device)
+        self.residuals[out] = torch.from_numpy(found.residuals).to(self.order.device)
 
 
-def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
-    """Pick in all chosen groups, a slab of groups at a time, as many as fit the limit."""
+def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> tuple[Any, NDArray[np.bool_]]:
+    """Pick in chosen groups, a slab at a time, as many as fit the limit; return which groups were picked from."""
     import torch
 
     from gmmatch.backends.cuda import picks_triton
 
     groups = job.groups
-    members = np.flatnonzero(chosen & (job.quotas > 0))
-    if len(members) == 0:
-        return 0
+    if not chosen.any():
+        return 0, chosen
     s, data, device = groups.n_features, groups.data, groups.data.device
     stride = data.stride(0)
     centered = data.dtype in (torch.float32, torch.float64)
@@ -152,6 +170,13 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
         centers.double(), scores, gains, norms, s, stride,
         BLOCK_ROWS=block_rows, COLUMNS=columns, CENTERED=centered, num_warps=warps,
     )  # fmt: skip
+    # Squares of larger numbers do not fit the float32 of a Gram matrix.
+    longest = torch.zeros(len(groups), dtype=torch.float64, device=device)
+    longest.scatter_reduce_(0, groups.group_of_row, norms, "amax")
+    chosen = chosen & (longest.cpu().numpy() <= LARGEST_SQUARED)
+    members = np.flatnonzero(chosen)
+    if len(members) == 0:
+        return 0, chosen
     quotas, order_offsets = groups.to_device(job.quotas), groups.to_device(job.offsets)
     rescored = torch.zeros(len(groups), dtype=torch.int64, device=device)
     # Worst-case rounding of a dot product accumulated in float32, and of the products themselves.
@@ -167,7 +192,7 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> Any:
             EXACT=True, num_warps=4 if block <= 1024 else 8,
         )  # fmt: skip
         del gram
-    return rescored.sum()
+    return rescored.sum(), chosen
 
 
 def gram_of_slab(
@@ -245,33 +270,7 @@ def _gram_layout(slab: Indices, groups: DeviceGroups) -> tuple[NDArray[np.int64]
     return np.concatenate(parts), gram_offsets, int(begins[-1])
 
 
-# Rows per program; smaller groups are cut finer, so that every multiprocessor has several.
-_ROWS_PER_PROGRAM = 512
-_PROGRAMS_PER_PROCESSOR = 8
-_PICKS_PER_GRAPH = 16
-_BLOCK_ELEMENTS = 1 << 24
-
-
-def pick_one_group(
-    data: Any,
-    rows: Any,
-    part: slice,
-    free: Any,
-    target: Any,
-    start: Any,
-    order: Any,
-    residuals: Any,
-    replacement: bool,
-    fused: bool,
-) -> None:
-    """Fill ``order`` and ``residuals`` with the picks of the group at ``rows[part]``."""
-    if fused:
-        _by_triton(data, rows, part, free, target, start, order, residuals, replacement)
-    else:
-        _by_torch(data, rows, part, free, target, start, order, residuals, replacement)
-
-
-def _by_triton(
+def _one_by_triton(
     data: Any,
     rows: Any,
     part: slice,
@@ -329,38 +328,40 @@ def _by_triton(
         one_pick()
 
 
-def _by_torch(
-    data: Any,
-    rows: Any,
-    part: slice,
-    free: Any,
-    target: Any,
-    start: Any,
-    order: Any,
-    residuals: Any,
-    replacement: bool,
-) -> None:
-    import torch
+class _TorchScanner:
+    """Finds the best row for θ by plain torch operations, and decides between close ones as the CPU does."""
 
-    mine, unused = rows[part], free[part].bool()
-    theta, drift = start.clone(), torch.zeros_like(start)
-    block = max(1, _BLOCK_ELEMENTS // int(data.shape[1]))
-    whole = data[mine].double() if len(mine) <= block else None
-    for t in range(len(order)):
-        if whole is not None:
-            scores = (whole * theta).sum(dim=1)
-        else:
-            blocks = range(0, len(mine), block)
-            scores = torch.cat([(data[mine[b : b + block]].double() * theta).sum(dim=1) for b in blocks])
-        scores = torch.where(unused, scores, -torch.inf)
-        top = scores.max()
-        # argmax does not promise the first of equals on every device.
-        best = int(torch.nonzero(scores == top)[0])
-        order[t] = best
-        change = target - data[mine[best]].double()
-        theta, drift = theta + change, drift + change
-        residuals[t] = drift.norm() / (t + 1)
-        if not replacement:
-            unused[best] = False
-    if not replacement:
-        free[part] = unused.to(free.dtype)
+    def __init__(self, data: Any, rows: Any, free: Any, replacement: bool) -> None:
+        self.data, self.rows, self.replacement = data, rows, replacement
+        self.unused = free.bool()
+        step = max(1, _BLOCK_ELEMENTS // int(data.shape[1]))
+        self.parts = [slice(first, first + step) for first in range(0, len(rows), step)]
+        self.held = data[rows].double() if len(self.parts) == 1 else None
+        # Squares of tiny numbers vanish: a norm is known up to loops.TINY.
+        self.norms = self._of_blocks(lambda block: block.norm(dim=1)) + loops.TINY
+
+    def _of_blocks(self, work: Callable[[Any], Any]) -> Any:
+        import torch
+
+        if self.held is not None:
+            return work(self.held)
+        return torch.cat([work(self.data[self.rows[part]].double()) for part in self.parts])
+
+    def best(self, active: Indices, thetas: Sequence[NDArray[np.float64]]) -> tuple[Indices, Any]:
+        """Take the best row for the one θ there is."""
+        import torch
+
+        theta = torch.from_numpy(thetas[0]).to(self.data.device)
+        scores = self._of_blocks(lambda block: (block * theta).sum(dim=1))
+        rounding = loops.rounding_of_scores(len(thetas[0]), float(np.linalg.norm(thetas[0])))
+        slack = rounding[0] * self.norms + rounding[1]
+        lower = torch.where(self.unused, scores - slack, -torch.inf)
+        floor = torch.where(torch.isnan(lower), -torch.inf, lower).max()
+        # A row is left out only if it is known to be below: NaN leaves it in.
+        near = torch.nonzero(self.unused & ~(scores + slack < floor))[:, 0]
+        rivals = self.data[self.rows[near]].double().cpu().numpy()
+        every = np.arange(len(rivals))
+        chosen = int(loops.choose(rivals, every, thetas[0], every, len(rivals)))
+        position = int(near[chosen])
+        self.unused[position] = self.replacement
+        return np.array([position]), rivals[chosen : chosen + 1]

@@ -144,9 +144,13 @@ def pick_groups(
     added = tl.full([], 0.0, dtype=tl.float64)
     looked = tl.full([], 0, dtype=tl.int64)
     for t in range(count):
-        slack = (entry_error * added + 4.6e-16 * n_features * (reach * (t + 1) + added)) * norm
-        floor = tl.max(tl.where(free, scores - slack, float("-inf")), axis=0)
-        rival = free & (scores + slack >= floor)
+        slack = (entry_error * added + 4.6e-16 * n_features * (reach * (t + 1) + added)) * (norm + 1e-150)
+        # Products below the least float32 are lost.
+        slack += 1.5e-45 * n_features * (t + 1) * (1.0 + norm)
+        lower = tl.where(free, scores - slack, float("-inf"))
+        floor = tl.max(tl.where(lower == lower, lower, float("-inf")), axis=0)
+        # A row is left out only if it is known to be below: NaN leaves it in.
+        rival = free & ~(scores + slack < floor)
         n_rivals = tl.sum(rival.to(tl.int32), axis=0)
         chosen = tl.min(tl.where(rival, i, BLOCK), axis=0)
         if EXACT:
@@ -166,8 +170,9 @@ def pick_groups(
             # In a kernel's space there is no θ to compute an exact score from: the highest score wins,
             # the lowest row among equals, and picks within rounding of each other are counted.
             looked += (n_rivals > 1).to(tl.int64)
-            top = tl.max(tl.where(free, scores, float("-inf")), axis=0)
-            chosen = tl.min(tl.where(free & (scores == top), i, BLOCK), axis=0)
+            known = tl.where(free & (scores == scores), scores, float("-inf"))
+            top = tl.max(known, axis=0)
+            chosen = tl.min(tl.where(free & (known == top), i, BLOCK), axis=0)
             along_row = tl.sum(tl.where(i == chosen, scores - begin, 0.0), axis=0)
             product = tl.sum(tl.where(i == chosen, gain, 0.0), axis=0)
             own = tl.load(matrix + chosen.to(tl.int64) * size + chosen).to(tl.float64)
@@ -213,9 +218,10 @@ def scan_rows(
         ).to(tl.float64)
         score = tl.sum(x * direction[None, :], axis=1)
         free = valid & (tl.load(available + first + position, mask=valid, other=0) != 0)
-        better = free & (score > best)
+        # The first row counts whatever its score is, so that one is found; NaN never wins.
+        better = free & ((score > best) | (best_at == (1 << 62)))
         best_at = tl.where(better, position, best_at)
-        best = tl.where(better, score, best)
+        best = tl.where(better, tl.where(score == score, score, float("-inf")), best)
     top = tl.max(best, axis=0)
     tl.store(best_scores + program, top)
     tl.store(best_rows + program, tl.min(tl.where(best == top, best_at, 1 << 62), axis=0))

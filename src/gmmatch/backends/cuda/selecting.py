@@ -1,41 +1,36 @@
-"""All groups of a selection at once, where the rows are on a GPU."""
+"""All groups of a selection at once, where the rows are on a GPU: their targets, and their picks."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmmatch.backends.cuda.blocks import TensorSource
+from gmmatch.backends.cuda.blocks import TensorRows, TensorSource
 from gmmatch.backends.cuda.groups import DeviceGroups
-from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks
-from gmmatch.backends.cuda.medians import grouped_medians, uses_triton
-from gmmatch.backends.cuda.picks import MOST_ROWS_PER_PROGRAM, GroupedPicks, grouped_picks
+from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks, kernel_eps
+from gmmatch.backends.cuda.medians import grouped_means, grouped_medians, uses_triton
+from gmmatch.backends.cuda.picks import LARGEST_SQUARED, MOST_ROWS_PER_PROGRAM, grouped_picks
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
-from gmmatch.matching.batches import partition, shares
-from gmmatch.matching.walk import Picks
+from gmmatch.matching.match import Part, Pool
+from gmmatch.matching.walk import Picks, replay
+from gmmatch.median.result import Spread
 from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
-from gmmatch.types import Indices
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
 
-# Rows converted to float64 at a time for a mean.
-_BLOCK_ELEMENTS = 1 << 24
-
 
 def runs_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
-    """Return whether the grouped kernels cover what is asked; the rest is read chunk by chunk."""
-    if not tasks or not all(isinstance(task.rows.source, TensorSource) for task in tasks):
+    """Return whether the grouped functions cover what is asked; the rest is read chunk by chunk."""
+    if not all(isinstance(task.rows.source, TensorSource) for task in tasks):
         return False
     plain = selector.delta == 0.0 and selector.median_fraction == 1.0
-    batched = selector.batches not in (None, 1)
-    if batched and not (selector.carry and _is_linear(selector)):
-        return False
-    fresh = not any(len(task.already) for task in tasks)
     known = selector.target in ("mean", "geometric-median")
-    return plain and fresh and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))
+    return plain and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))
 
 
 def _is_linear(selector: MomentMatching) -> bool:
@@ -45,148 +40,123 @@ def _is_linear(selector: MomentMatching) -> bool:
 def _fits_in_kernel(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
     kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
     small = max(len(task.rows) for task in tasks) <= MOST_ROWS_PER_PROGRAM
-    covered = kind and small and selector.approximation in ("auto", None) and not selector.unit_target
-    # Asked last: it may warn. In a kernel's space there are no plain torch operations to fall back to.
-    return covered and uses_triton(tasks[0].rows.source.tensor)  # type: ignore[union-attr]
+    fresh = selector.batches in (None, 1) and not any(len(task.already) for task in tasks)
+    covered = (
+        kind and small and fresh and selector.approximation in ("auto", None) and not selector.unit_target
+    )
+    tensor = _tensor(tasks)
+    # Kernel values are float32, which squares of larger numbers do not fit. Triton is asked last: that may warn. In
+    # a kernel's space there are no plain torch operations to fall back to.
+    return covered and float(tensor.abs().max()) <= LARGEST_SQUARED and uses_triton(tensor)
+
+
+def _tensor(tasks: list[GroupTask]) -> Any:
+    return tasks[0].rows.source.tensor  # type: ignore[union-attr]
 
 
 def run_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
-    """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per group."""
-    import torch
-
-    tensor: Any = tasks[0].rows.source.tensor  # type: ignore[union-attr]
+    """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per row or group."""
+    tensor = _tensor(tasks)
     groups = DeviceGroups.of(tensor, [task.rows.index for task in tasks])
     flat = np.concatenate([task.weights for task in tasks])
     weights = None if np.all(flat == 1.0) else groups.to_device(flat)
-    available = groups.to_device(np.concatenate([task.available for task in tasks]))
     if not _is_linear(selector):
-        return _run_in_kernel(selector, tasks, groups, weights, available)
-    details: list[dict[str, Any]] = [{"device": str(tensor.device)} for _ in tasks]
-    distances = None
-    if selector.target == "geometric-median":
-        result = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
-        points, distances = result.points, result.distances.cpu().numpy()
-        gaps, counts = result.gaps.cpu().numpy(), result.iterations.cpu().numpy()
-        for detail, gap, count in zip(details, gaps, counts, strict=True):
-            detail["median_gap"], detail["median_iterations"] = float(gap), int(count)
-            detail["median_converged"] = bool(gap <= selector.eps)
-    else:
-        points = _means(groups, weights)
-    targets = points
-    if selector.unit_target:
-        lengths = points.norm(dim=1, keepdim=True)
-        targets = points / torch.where(lengths > 0.0, lengths, 1.0)
-    quotas = np.array([task.k for task in tasks])
-    if selector.batches in (None, 1):
-        picks = grouped_picks(
-            groups, targets, quotas, start=selector.start, replacement=selector.replacement,
-            available=available, memory_limit=selector.memory_limit,
-        )  # fmt: skip
-    else:
-        picks = _picks_in_batches(selector, tasks, groups, targets, quotas)
-    hosts = points.cpu().numpy()
+        return _run_in_kernel(selector, tasks, groups, weights)
+    moments = _moments(selector, tasks, groups, weights)
+    spreads = [
+        Spread.of(TensorRows(task.rows).distances_to(moment.point), task.available)
+        if moment.distances is None
+        else Spread.of(moment.distances, task.available)
+        for task, moment in zip(tasks, moments, strict=True)
+    ]
+    return selector.match_moments(tasks, moments, spreads, lambda pools: DevicePicker(pools, selector))
+
+
+def _moments(
+    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any
+) -> list[Moment]:
+    device = {"device": str(groups.data.device)}
+    if selector.target == "mean":
+        return [Moment(point, dict(device)) for point in grouped_means(groups, weights).cpu().numpy()]
+    result = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
+    points, distances = result.points.cpu().numpy(), result.distances.cpu().numpy()
+    gaps, counts = result.gaps.cpu().numpy(), result.iterations.cpu().numpy()
     return [
-        _result(selector, task, number, picks, hosts, distances, details[number], groups.offsets)
-        for number, task in enumerate(tasks)
+        Moment(
+            points[number],
+            {**device, **_median_details(gaps[number], counts[number], selector.eps)},
+            distances[groups.offsets[number] : groups.offsets[number + 1]],
+        )
+        for number in range(len(tasks))
     ]
 
 
-def _picks_in_batches(
-    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, targets: Any, quotas: Indices
-) -> GroupedPicks:
-    """Work on one random batch of every group at a time, handing θ on, as the paper's listing does."""
-    import torch
+def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:
+    return {
+        "median_gap": float(gap),
+        "median_iterations": int(iterations),
+        "median_converged": bool(gap <= eps),
+    }
 
-    count = int(selector.batches or 1)
-    parts = [partition(np.flatnonzero(task.available), count, task.random) for task in tasks]
-    shared = [shares(task.k, part) for task, part in zip(tasks, parts, strict=True)]
-    theta = targets.clone() if selector.start == "target" else torch.zeros_like(targets)
-    orders: list[list[Indices]] = [[] for _ in tasks]
-    rescored = 0
-    for number in range(max(len(part) for part in parts)):
-        mine = [part[number] if number < len(part) else np.empty(0, dtype=np.int64) for part in parts]
-        rows = [task.rows.index[positions] for task, positions in zip(tasks, mine, strict=True)]
-        batch = DeviceGroups.of(groups.data, rows)
-        batch_quotas = np.array([share[number] if number < len(share) else 0 for share in shared])
-        picks = grouped_picks(
-            batch, targets, batch_quotas, start=theta, replacement=selector.replacement,
-            memory_limit=selector.memory_limit,
+
+class DevicePicker:
+    """Makes the picks of many parts in few launches."""
+
+    def __init__(self, pools: list[Pool], selector: MomentMatching) -> None:
+        self.pools, self.replacement = pools, selector.replacement
+        self.memory_limit = selector.memory_limit
+        self.tensor: Any = pools[0].rows.source.tensor
+
+    def __call__(self, parts: Sequence[Part]) -> list[Picks]:
+        """Pick from all parts at once."""
+        pools = [self.pools[part.pool] for part in parts]
+        places = [part.within(pool) for part, pool in zip(parts, pools, strict=True)]
+        where = [
+            np.arange(len(pool.rows)) if place is None else place
+            for pool, place in zip(pools, places, strict=True)
+        ]
+        groups = DeviceGroups.of(self.tensor, [p.rows.index[w] for p, w in zip(pools, where, strict=True)])
+        free = [pool.available[own] for pool, own in zip(pools, where, strict=True)]
+        left = np.array([int(own.sum()) for own in free])
+        wanted = np.array([part.k for part in parts])
+        quotas = np.where(left > 0, wanted, 0) if self.replacement else np.minimum(wanted, left)
+        found = grouped_picks(
+            groups, groups.to_device(np.stack([part.walk.target for part in parts])), quotas,
+            start=groups.to_device(np.stack([part.walk.theta for part in parts])), replacement=self.replacement,
+            available=groups.to_device(np.concatenate(free)), memory_limit=self.memory_limit,
         )  # fmt: skip
-        rescored += picks.rescored
-        for g, positions in enumerate(mine):
-            chosen = picks.order[picks.offsets[g] : picks.offsets[g + 1]]
-            orders[g].append(positions[chosen])
-            taken = groups.data[groups.to_device(rows[g][chosen])].double()
-            theta[g] += (targets[g] - taken).sum(dim=0)
-    order = [np.concatenate(parts_of_group) for parts_of_group in orders]
-    residuals = [
-        _residuals_along(groups, task, chosen, targets[g])
-        for g, (task, chosen) in enumerate(zip(tasks, order, strict=True))
-    ]
-    offsets = np.concatenate([[0], np.cumsum(quotas)]).astype(np.int64)
-    return GroupedPicks(np.concatenate(order), offsets, np.concatenate(residuals), rescored)
-
-
-def _residuals_along(groups: DeviceGroups, task: GroupTask, order: Indices, target: Any) -> Any:
-    if len(order) == 0:
-        return np.empty(0)
-    drift = (target - groups.data[groups.to_device(task.rows.index[order])].double()).cumsum(dim=0)
-    return drift.norm(dim=1).cpu().numpy() / np.arange(1, len(order) + 1)
+        picks = []
+        for number, (part, pool) in enumerate(zip(parts, pools, strict=True)):
+            span = slice(int(found.offsets[number]), int(found.offsets[number + 1]))
+            order, residuals = where[number][found.order[span]], found.residuals[span]
+            if not self.replacement:
+                pool.available[order] = False
+            if part.walk.count or places[number] is not None:  # it goes on from here, or came from elsewhere
+                residuals = replay(pool.rows, part.walk, order)
+            picks.append(Picks(order, residuals))
+        return picks
 
 
 def _run_in_kernel(
-    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any, available: Any
+    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any
 ) -> list[GroupResult]:
     kernels = [resolve_kernel(selector.kernel).fit(task.rows) for task in tasks]
     median = selector.target == "geometric-median"
     result = grouped_kernel_picks(
         groups, kernels, np.array([task.k for task in tasks]), median=median, weights=weights,
-        available=available, start=selector.start, replacement=selector.replacement, eps=selector.eps,
-        max_iter=selector.max_iter, memory_limit=selector.memory_limit,
+        available=groups.to_device(np.concatenate([task.available for task in tasks])), start=selector.start,
+        replacement=selector.replacement, eps=selector.eps, max_iter=selector.max_iter,
+        memory_limit=selector.memory_limit,
     )  # fmt: skip
     found = []
-    for number, (task, kernel) in enumerate(zip(tasks, kernels, strict=True)):
+    for number, kernel in enumerate(kernels):
         part = slice(int(result.picks.offsets[number]), int(result.picks.offsets[number + 1]))
-        details: dict[str, Any] = {"kernel": kernel.name, **kernel.params, "device": str(groups.data.device)}
+        details: dict[str, Any] = {"device": str(groups.data.device)}
         if median:
-            details["median_gap"] = float(result.gaps[number])
-            details["median_iterations"] = int(result.iterations[number])
+            eps = kernel_eps(selector.eps)
+            details |= _median_details(result.gaps[number], result.iterations[number], eps)
+            if eps != selector.eps:
+                details["median_eps"] = eps
         picks = Picks(result.picks.order[part], result.picks.residuals[part])
-        found.append(GroupResult(picks, details if task.k else {}))
+        found.append(kernel_result(selector, kernel, picks, details))
     return found
-
-
-def _result(
-    selector: MomentMatching,
-    task: GroupTask,
-    number: int,
-    picks: GroupedPicks,
-    points: Any,
-    distances: Any,
-    details: dict[str, Any],
-    offsets: Indices,
-) -> GroupResult:
-    part = slice(int(picks.offsets[number]), int(picks.offsets[number + 1]))
-    mine = None if distances is None else distances[offsets[number] : offsets[number + 1]]
-    moment = Moment(points[number], details, mine)
-    warnings = selector.warnings_about(task, moment) if task.k and mine is not None else ()
-    return GroupResult(Picks(picks.order[part], picks.residuals[part]), details if task.k else {}, warnings)
-
-
-def _means(groups: DeviceGroups, weights: Any) -> Any:
-    import torch
-
-    totals = torch.zeros((len(groups), groups.n_features), dtype=torch.float64, device=groups.data.device)
-    w = (
-        torch.ones(len(groups.rows), dtype=torch.float64, device=totals.device)
-        if weights is None
-        else weights
-    )
-    block = max(1, _BLOCK_ELEMENTS // groups.n_features)
-    for group in range(len(groups)):
-        start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
-        for first in range(start, stop, block):
-            part = slice(first, min(stop, first + block))
-            totals[group] += w[part] @ groups.data[groups.rows[part]].double()
-        totals[group] /= w[start:stop].sum()
-    return totals
