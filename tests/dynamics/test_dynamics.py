@@ -9,7 +9,6 @@ import pytest
 
 from gmmatch.dynamics.recorder import Dynamics
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.scores.forgetting import forgetting_events
 
 RIGHT, WRONG = [2.0, 0.0], [0.0, 2.0]
 # Rows: always right, forgotten twice, never learnt, learnt late, forgotten at the end.
@@ -33,8 +32,6 @@ def test_forgetting_of_a_history_written_by_hand():
     assert recorder.first_learnt.tolist() == [0, 0, -1, 2, 0]
     assert recorder.presentations.tolist() == [5] * 5
     assert recorder.epoch == 5
-    seen = [[mark == "+" for mark in epoch] for epoch in zip(*HISTORY, strict=True)]
-    assert forgetting_events(seen).tolist() == [0, 2, np.inf, 0, 1]
 
 
 def test_the_order_of_rows_within_an_epoch_does_not_matter():

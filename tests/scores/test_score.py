@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.scores.area_under_margin import area_under_margin
-from gmmatch.scores.el2n import el2n
-from gmmatch.scores.grand import last_layer_grand
+from gmmatch.scores.logits import el2n, last_layer_grand, margins
 from gmmatch.scores.score import AREA_UNDER_MARGIN, SCORES
 
 
@@ -23,8 +21,7 @@ def test_a_row_predicted_wrongly_has_the_high_el2n_and_grand_and_the_low_margin(
     logits, labels = np.array([[4.0, 0.0], [4.0, 0.0]]), np.array([0, 1])
     for score in (el2n(logits, labels), last_layer_grand(logits, labels, np.ones((2, 3)))):
         assert score[1] > score[0]
-    margin = area_under_margin([logits], labels)
-    assert margin.tolist() == [4.0, -4.0]
+    assert margins(logits, labels).tolist() == [4.0, -4.0]
     assert AREA_UNDER_MARGIN.keep == "highest"  # the rows that are labelled rightly
 
 
@@ -38,4 +35,4 @@ def test_el2n_by_hand():
 def test_one_class_is_never_wrong():
     logits, labels = np.array([[3.0], [-1.0]]), np.array([0, 0])
     assert el2n(logits, labels).tolist() == [0.0, 0.0]
-    assert area_under_margin([logits], labels).tolist() == [0.0, 0.0]
+    assert margins(logits, labels).tolist() == [0.0, 0.0]

@@ -155,6 +155,25 @@ def test_the_fraction_is_of_the_rows():
     assert np.allclose(half, point("geometric-median", X[chosen]), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("center", "weights", "expected"),
+    [
+        ("mean", [1, 1, 1, 1], 3.0),
+        ("mean", [1, 1, 1, 0], 1.0),
+        ("coordinate-median", [1, 1, 1, 1], 1.5),
+        ("coordinate-median", [1, 1, 5, 1], 2.0),
+        ("geometric-median", [1, 1, 5, 1], 2.0),
+    ],
+)
+def test_weighted_centres_and_the_distances_to_them(center, weights, expected):
+    X = np.array([[0.0], [1.0], [2.0], [9.0]])
+    rows, random = as_rows(X), np.random.default_rng(0)
+    moment = resolve_target(center).of(rows, np.asarray(weights, dtype=float), random, 1)
+    distances, middle = moment.distances_of(rows), moment.point
+    assert np.allclose(middle, expected)
+    assert np.allclose(distances, np.abs(X[:, 0] - expected))
+
+
 class Elsewhere:
     """Rows that come by runs and by numbers alone, as those of files and of a GPU do."""
 

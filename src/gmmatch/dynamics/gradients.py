@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -11,14 +12,39 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from gmmatch.dynamics.modes import evaluating
 from gmmatch.errors import InvalidInputError
-from gmmatch.scores.el2n import el2n
-from gmmatch.scores.grand import last_layer_grand
+from gmmatch.scores.logits import el2n, last_layer_grand
 from gmmatch.types import Vector
 
 # Bytes of per-sample gradients that are held at a time.
 _GRADIENT_BYTES = 256 << 20
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Put a model into evaluation mode, and every part of it back into the mode that it was in.
+
+    Anything else that can be called is left alone.
+
+    Examples
+    --------
+    >>> model = nn.Dropout()
+    >>> with evaluating(model):
+    ...     model.training
+    False
+    >>> model.training
+    True
+    """
+    if not isinstance(model, nn.Module):
+        yield
+        return
+    before = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in before.items():
+            module.training = training
 
 
 def el2n_scores(model: nn.Module, batches: Iterable[Any]) -> Vector:

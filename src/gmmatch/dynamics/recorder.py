@@ -12,12 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.dynamics.running_mean import RunningMean
+from gmmatch.dynamics.per_row import ForgettingCounter, RunningMean
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import write_file
-from gmmatch.scores.forgetting import ForgettingCounter
-from gmmatch.scores.grand import last_layer_grand
-from gmmatch.scores.logits import as_logits, errors, is_right, is_tensor, lengths, margins
+from gmmatch.scores.logits import as_logits, errors, is_right, is_tensor, last_layer_grand, lengths, margins
 from gmmatch.types import Indices, Vector
 
 Over = Literal["all", "last"]

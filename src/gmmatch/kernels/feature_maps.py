@@ -18,6 +18,9 @@ from gmmatch.rows.checks import as_generator, check_rows
 from gmmatch.rows.rows import as_rows
 from gmmatch.types import RandomState
 
+# Not scikit-learn's RBFSampler and Nystroem. The first draws a phase where this has a cosine and a sine: with 512
+# features the root mean square error of a wide kernel's values was 0.03 instead of 0.0002; and it knows no Laplacian.
+# The second holds the kernel of all rows with all landmarks at once, and divides by eigenvalues that are rounding.
 Self = TypeVar("Self", bound="_FeatureMap")
 
 # Float64 numbers that a block's intermediate results may hold: 32 MB.

@@ -121,3 +121,65 @@ def lengths(values: Any) -> Any:
     """Return the Euclidean length of each row."""
     xp = namespace(values)
     return xp.sqrt(xp.sum(values * values, axis=1))
+
+
+def el2n(logits: Any, labels: Any) -> Any:
+    """Return ‖softmax(logits) − one-hot label‖ for each row (Paul et al., 2021).
+
+    Parameters
+    ----------
+    logits : array or tensor of shape (m, classes)
+    labels : array or tensor of shape (m,)
+        Class numbers.
+
+    Returns
+    -------
+    array or tensor of shape (m,)
+        Of the kind of ``logits``, on its device; from 0 (sure and right) to √2 (sure and wrong).
+
+    Examples
+    --------
+    >>> el2n(np.array([[0.0, 0.0], [0.0, 50.0]]), np.array([0, 1])).round(3)
+    array([0.707, 0.   ])
+    """
+    return lengths(errors(*as_logits(logits, labels)))
+
+
+def last_layer_grand(logits: Any, labels: Any, features: Any, *, bias: bool = True) -> Any:
+    """Return the length of the gradient of each row's cross-entropy by the last layer's parameters.
+
+    For logits = W h + b the gradient by W is (p − y) hᵀ and the one by b is p − y, so its length is
+    ‖p − y‖ · ‖(h, 1)‖: EL2N times the length of the features.
+
+    Parameters
+    ----------
+    logits : array or tensor of shape (m, classes)
+    labels : array or tensor of shape (m,)
+        Class numbers.
+    features : array or tensor of shape (m, s)
+        What goes into the last layer, h.
+    bias : bool
+        Whether the last layer has a bias b.
+
+    Returns
+    -------
+    array or tensor of shape (m,)
+
+    Examples
+    --------
+    >>> last_layer_grand(np.array([[0.0, 0.0]]), np.array([0]), np.array([[1.0, 1.0, 1.0]])).round(3)
+    array([1.414])
+    """
+    values, classes = as_logits(logits, labels)
+    if is_tensor(values):
+        inputs = features.detach().to(device=values.device, dtype=values.dtype)
+    else:
+        inputs = np.asarray(features, dtype=np.float64)
+    if inputs.ndim != 2 or len(inputs) != len(values):
+        raise InvalidInputError(
+            f"features has shape {tuple(inputs.shape)}: expected ({len(values)}, features), one row for each "
+            "row of logits."
+        )
+    size = lengths(inputs)
+    size = (size * size + 1.0) ** 0.5 if bias else size
+    return lengths(errors(values, classes)) * size

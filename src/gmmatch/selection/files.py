@@ -1,7 +1,7 @@
 """Selections on disk: Parquet, JSON, and .npy with a JSON file beside it.
 
-All three hold the same thing, a :class:`SelectionRecord`. Nothing is ever pickled, and a file is either
-the old one or the new one, never half of each.
+All three hold the same header and, for every pick, its row, its group, its id and its residual. Nothing is ever
+pickled, and a file is either the old one or the new one, never half of each.
 """
 
 from __future__ import annotations
@@ -11,18 +11,21 @@ import io
 import json
 import os
 import tokenize
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import replacing
-from gmmatch.screening.result import Screening, screening_from_json, screening_to_json
+from gmmatch.screening.result import screening_from_json, screening_to_json
+from gmmatch.selection.groups import SelectedGroup
 from gmmatch.selection.labels import Label
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices
+
+if TYPE_CHECKING:
+    from gmmatch.selection.selection import Selection
 
 FORMAT_VERSION = 1
 """Raised when a file of the new format would be misread by an older gmmatch."""
@@ -37,97 +40,35 @@ _DAMAGE = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class SelectionRecord:
-    """What a file holds: one entry per pick, in pick order, and what is known of the groups.
-
-    Attributes
-    ----------
-    n_rows
-        Rows of the input.
-    order
-        Row numbers of the picks, shape (k,).
-    group_of_pick
-        The position of each pick's group in ``labels``, shape (k,).
-    labels, group_sizes, residuals
-        Per group: its label, the rows of its class, and the residual after each of its picks (empty if
-        it was not computed).
-    ids
-        The caller's ids of the picks, integers or strings, shape (k,); or None.
-    provenance
-        How the selection was made; can be written as JSON.
-    screening
-        Which rows could be picked, and why the others could not; or None.
-
-    Examples
-    --------
-    >>> record = SelectionRecord(3, np.array([2, 0]), np.zeros(2, int), [None], [3], [np.ones(2)], None, {})
-    >>> record.order
-    array([2, 0])
-    """
-
-    n_rows: int
-    order: Indices
-    group_of_pick: Indices
-    labels: list[Label]
-    group_sizes: list[int]
-    residuals: list[Vector]
-    ids: Any
-    provenance: dict[str, Any]
-    screening: Screening | None = None
-
-
-def write_record(record: SelectionRecord, path: str | os.PathLike[str]) -> None:
-    """Write a record in the format that the path's suffix names, and all of it or nothing.
-
-    Parameters
-    ----------
-    record
-        What to write.
-    path
-        Ends in ``.parquet``, ``.json`` or ``.npy``; the last gets a file ``<name>.npy.json`` beside it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> record = SelectionRecord(3, np.array([2, 0]), np.zeros(2, int), [None], [3], [np.ones(2)], None, {})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_record(record, Path(folder, "picks.json"))
-    ...     read_record(Path(folder, "picks.json")).order
-    array([2, 0])
-    """
+def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
+    """Write a selection in the format that the path's suffix names, and all of it or nothing."""
     path = Path(path)
-    encode, _ = _format_of(path)
+    suffix = _suffix(path)
     if not path.parent.is_dir():
         raise DataFileNotFoundError(
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
         )
-    contents = encode(record, path)
+    if suffix == ".parquet":
+        contents = {path: _parquet(selection)}
+    elif suffix == ".json":
+        document = {**_header(selection), "order": selection.order.tolist(), **_per_pick(selection)}
+        contents = {path: _json(document)}
+    else:
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(selection.order), allow_pickle=False)
+        # Two files cannot be renamed in one step: the checksum tells when they do not belong together.
+        digest = hashlib.sha256(buffer.getvalue()).hexdigest()
+        document = {**_header(selection), "npy_sha256": digest, **_per_pick(selection)}
+        contents = {path: buffer.getvalue(), _sidecar(path): _json(document)}
     with replacing(*contents) as temporary:
         for made, data in zip(temporary, contents.values(), strict=True):
             made.write_bytes(data)
 
 
-def read_record(path: str | os.PathLike[str]) -> SelectionRecord:
-    """Read what :func:`write_record` wrote; see its example.
-
-    Parameters
-    ----------
-    path
-        Ends in ``.parquet``, ``.json`` or ``.npy``.
-
-    Returns
-    -------
-    SelectionRecord
-
-    Examples
-    --------
-    >>> read_record("nowhere.json")
-    Traceback (most recent call last):
-    gmmatch.errors.DataFileNotFoundError: path='nowhere.json': there is no such file.
-    """
+def read_selection(cls: type[Selection], path: str | os.PathLike[str]) -> Selection:
+    """Read what :func:`write_selection` wrote."""
     path = Path(path)
-    _, decode = _format_of(path)
+    suffix = _suffix(path)
     if not path.exists():
         raise DataFileNotFoundError(f"path={str(path)!r}: there is no such file.")
     if path.is_dir():
@@ -136,56 +77,71 @@ def read_record(path: str | os.PathLike[str]) -> SelectionRecord:
         )
     contents = path.read_bytes()
     try:
-        return decode(contents, path)
+        if suffix == ".parquet":
+            arguments = _from_parquet(contents, path)
+        elif suffix == ".json":
+            document = _parse_header(contents, path)
+            arguments = _from_json(document, document["order"])
+        else:
+            arguments = _from_npy(contents, path)
     except (DataFileNotFoundError, InvalidInputError):
         raise
     except _DAMAGE as error:
-        raise damaged(path, error) from None
+        raise _damaged(path, error) from None
+    try:
+        groups = [SelectedGroup(*part) for part in arguments.pop("groups")]
+        return cls(groups=groups, **arguments)
+    except (InvalidInputError, InvalidTypeError) as error:
+        raise _damaged(path, error) from None
 
 
-def damaged(path: str | os.PathLike[str], reason: object) -> InvalidInputError:
-    """The error for a file that is no selection or not a whole one, in one sentence.
+def _suffix(path: Path) -> str:
+    if path.suffix.lower() not in (".parquet", ".json", ".npy"):
+        raise InvalidInputError(
+            f"path={str(path)!r} has the suffix {path.suffix!r}: use .parquet, .json or .npy."
+        )
+    return path.suffix.lower()
 
-    Examples
-    --------
-    >>> damaged("picks.json", "it is empty")
-    InvalidInputError("path='picks.json' is not a gmmatch selection, or is damaged: it is empty.")
-    """
+
+def _sidecar(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
+
+
+def _damaged(path: Path, reason: object) -> InvalidInputError:
+    """The error for a file that is no selection or not a whole one, in one sentence."""
     if isinstance(reason, KeyError):
         reason = f"{reason} is missing"
     first_line = next(iter(str(reason).splitlines()), "").rstrip(".") or type(reason).__name__
     return InvalidInputError(f"path={str(path)!r} is not a gmmatch selection, or is damaged: {first_line}.")
 
 
-# ---------------------------------------------------------------------------------------------- JSON
+# ------------------------------------------------------------------------------- header, JSON and npy
 
 
-def _header(record: SelectionRecord) -> dict[str, Any]:
-    groups = [
-        {"label": _json_float(label), "n_rows": size}
-        for label, size in zip(record.labels, record.group_sizes, strict=True)
-    ]
+def _header(selection: Selection) -> dict[str, Any]:
     header = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
-        "n_rows": record.n_rows,
-        "groups": groups,
-        "provenance": record.provenance,
+        "n_rows": selection.n_rows,
+        "groups": [{"label": _json_float(group.label), "n_rows": group.n_rows} for group in selection.groups],
+        "provenance": selection.provenance,
     }
-    if record.screening is not None:
-        header["screening"] = screening_to_json(record.screening)
+    if selection.screening is not None:
+        header["screening"] = screening_to_json(selection.screening)
     return header
 
 
-def _per_pick(record: SelectionRecord) -> dict[str, Any]:
+def _per_pick(selection: Selection) -> dict[str, Any]:
     return {
-        "group_of_pick": record.group_of_pick.tolist(),
-        "residuals": [[_json_float(value) for value in path.tolist()] for path in record.residuals],
-        "ids": None if record.ids is None else record.ids.tolist(),
+        "group_of_pick": selection.group_of_pick.tolist(),
+        "residuals": [
+            [_json_float(value) for value in group.residuals.tolist()] for group in selection.groups
+        ],
+        "ids": None if selection.order_ids is None else selection.order_ids.tolist(),
     }
 
 
-def _to_json(document: dict[str, Any]) -> bytes:
+def _json(document: dict[str, Any]) -> bytes:
     return (json.dumps(document, allow_nan=False) + "\n").encode("ascii")
 
 
@@ -202,12 +158,12 @@ def _parse_header(text: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise damaged(path, error) from None
+        raise _damaged(path, error) from None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        raise damaged(path, f"it does not say format: {_FORMAT}")
+        raise _damaged(path, f"it does not say format: {_FORMAT}")
     version = document["format_version"]
     if type(version) is not int or version < 1:
-        raise damaged(path, f"its format_version is {version!r}")
+        raise _damaged(path, f"its format_version is {version!r}")
     if version > FORMAT_VERSION:
         raise InvalidInputError(
             f"path={str(path)!r} was written by a newer gmmatch (format {version}; this one reads up to "
@@ -216,9 +172,10 @@ def _parse_header(text: bytes, path: Path) -> dict[str, Any]:
     return document
 
 
-def _record_from(
-    header: dict[str, Any], order: Indices, group_of_pick: Indices, residuals: list[Vector], ids: Any
-) -> SelectionRecord:
+def _arguments(
+    header: dict[str, Any], order: Indices, group_of_pick: Indices, residuals: list[Any], ids: Any
+) -> dict[str, Any]:
+    """Return the arguments of a selection, its groups as arguments too."""
     groups = header["groups"]
     if not groups or len(order) != len(group_of_pick) or len(groups) != len(residuals):
         raise ValueError("its parts have different lengths")
@@ -226,61 +183,40 @@ def _record_from(
         raise ValueError("a pick belongs to no group")
     if not isinstance(header["provenance"], dict):
         raise ValueError("its provenance is not a mapping")
-    return SelectionRecord(
-        n_rows=header["n_rows"],
-        order=order,
-        group_of_pick=group_of_pick,
-        labels=[_read_float(group["label"]) for group in groups],
-        group_sizes=[group["n_rows"] for group in groups],
-        residuals=residuals,
-        ids=ids,
-        provenance=header["provenance"],
-        screening=None if header.get("screening") is None else screening_from_json(header["screening"]),
-    )
+    screening = header.get("screening")
+    parts = zip(groups, _by_group(group_of_pick, len(groups)), residuals, strict=True)
+    return {
+        "order": order,
+        "n_rows": header["n_rows"],
+        "groups": [
+            (_read_float(group["label"]), order[mine], group["n_rows"], path) for group, mine, path in parts
+        ],
+        "ids": ids,
+        "provenance": header["provenance"],
+        "screening": None if screening is None else screening_from_json(screening),
+    }
 
 
-def _integers(values: Any) -> Indices:
+def _by_group(group_of_pick: Indices, n_groups: int) -> list[Indices]:
+    """Return where the picks of each group stand in the pick order."""
+    ends = np.cumsum(np.bincount(group_of_pick, minlength=n_groups))
+    return np.split(np.argsort(group_of_pick, kind="stable"), ends[:-1])
+
+
+def _integers(values: ArrayLike) -> Indices:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError("row or group numbers are not integers")
     return array.astype(np.int64)
 
 
-def _record_from_json(document: dict[str, Any], order: Any) -> SelectionRecord:
-    residuals = [
-        np.array([_read_float(value) for value in path], dtype=np.float64) for path in document["residuals"]
-    ]
-    ids = document["ids"]
-    return _record_from(document, _integers(order), _integers(document["group_of_pick"]), residuals, ids)
+def _from_json(document: dict[str, Any], order: Any) -> dict[str, Any]:
+    residuals = [[_read_float(value) for value in path] for path in document["residuals"]]
+    groups = _integers(document["group_of_pick"])
+    return _arguments(document, _integers(order), groups, residuals, document["ids"])
 
 
-def _encode_json(record: SelectionRecord, path: Path) -> dict[Path, bytes]:
-    document = {**_header(record), "order": record.order.tolist(), **_per_pick(record)}
-    return {path: _to_json(document)}
-
-
-def _decode_json(contents: bytes, path: Path) -> SelectionRecord:
-    document = _parse_header(contents, path)
-    return _record_from_json(document, document["order"])
-
-
-# ----------------------------------------------------------------------------------------------- npy
-
-
-def _sidecar(path: Path) -> Path:
-    return path.with_name(path.name + ".json")
-
-
-def _encode_npy(record: SelectionRecord, path: Path) -> dict[Path, bytes]:
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(record.order), allow_pickle=False)
-    array = buffer.getvalue()
-    # Two files cannot be renamed in one step: the checksum tells when they do not belong together.
-    sidecar = {**_header(record), "npy_sha256": hashlib.sha256(array).hexdigest(), **_per_pick(record)}
-    return {path: array, _sidecar(path): _to_json(sidecar)}
-
-
-def _decode_npy(contents: bytes, path: Path) -> SelectionRecord:
+def _from_npy(contents: bytes, path: Path) -> dict[str, Any]:
     order = np.lib.format.read_array(io.BytesIO(contents), allow_pickle=False)
     sidecar = _sidecar(path)
     if not sidecar.is_file():
@@ -290,63 +226,58 @@ def _decode_npy(contents: bytes, path: Path) -> SelectionRecord:
         )
     document = _parse_header(sidecar.read_bytes(), sidecar)
     if document["npy_sha256"] != hashlib.sha256(contents).hexdigest():
-        raise damaged(path, f"{sidecar.name} beside it belongs to another array")
-    return _record_from_json(document, order)
+        raise ValueError(f"{sidecar.name} beside it belongs to another array")
+    return _from_json(document, order)
 
 
 # ------------------------------------------------------------------------------------------- Parquet
 
 
-def _encode_parquet(record: SelectionRecord, path: Path) -> dict[Path, bytes]:
+def _parquet(selection: Selection) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Where the picks of the first group, then of the second, ... stand in the pick order.
-    by_group = np.argsort(record.group_of_pick, kind="stable")
-    counts = np.bincount(record.group_of_pick, minlength=len(record.labels))
-    residual = np.full(len(record.order), np.nan)
-    known = np.repeat([len(path) > 0 for path in record.residuals], counts)
-    residual[by_group[known]] = np.concatenate([np.empty(0), *record.residuals])
-    unknown = np.ones(len(record.order), dtype=bool)
-    unknown[by_group[known]] = False
-
-    keys, kind = _group_keys(record.labels)
+    residual = np.full(selection.k, np.nan)
+    unknown = np.ones(selection.k, dtype=bool)
+    places = _by_group(selection.group_of_pick, len(selection.groups))
+    for group, mine in zip(selection.groups, places, strict=True):
+        if len(group.residuals):
+            residual[mine], unknown[mine] = group.residuals, False
+    keys, kind = _group_keys([group.label for group in selection.groups])
     columns = {
-        "row": pa.array(record.order, pa.int64()),
-        "group": pa.array([keys[i] for i in record.group_of_pick.tolist()], pa.type_for_alias(kind)),
+        "row": pa.array(selection.order, pa.int64()),
+        "group": pa.array([keys[i] for i in selection.group_of_pick.tolist()], pa.type_for_alias(kind)),
     }
+    ids = selection.order_ids
     try:
-        if record.ids is not None:
-            columns["id"] = pa.array(record.ids, pa.string() if record.ids.dtype == object else None)
+        if ids is not None:
+            columns["id"] = pa.array(ids, pa.string() if ids.dtype == object else None)
     except UnicodeEncodeError:
         raise InvalidInputError("ids hold text that is not valid Unicode: save as .json instead.") from None
     columns["residual"] = pa.array(residual, pa.float64(), mask=unknown)
-    table = pa.table(columns).replace_schema_metadata({_METADATA_KEY: _to_json(_header(record))})
+    table = pa.table(columns).replace_schema_metadata({_METADATA_KEY: _json(_header(selection))})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, write_page_checksum=True)
-    return {path: buffer.getvalue()}
+    return buffer.getvalue()
 
 
-def _decode_parquet(contents: bytes, path: Path) -> SelectionRecord:
+def _from_parquet(contents: bytes, path: Path) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pq.read_table(pa.BufferReader(contents), page_checksum_verification=True)
     metadata = table.schema.metadata or {}
     if _METADATA_KEY not in metadata:
-        raise damaged(path, "the metadata that gmmatch writes is missing")
+        raise ValueError("the metadata that gmmatch writes is missing")
     header = _parse_header(metadata[_METADATA_KEY], path)
     keys, _ = _group_keys([_read_float(group["label"]) for group in header["groups"]])
     position = {key: i for i, key in enumerate(keys)}
     group_of_pick = _integers([position[key] for key in table["group"].to_pylist()])
-    missing = table["residual"].is_null().to_numpy()
-    values = table["residual"].to_numpy().astype(np.float64)
-    known = np.argsort(group_of_pick, kind="stable")
-    known = known[~missing[known]]
-    ends = np.cumsum(np.bincount(group_of_pick[known], minlength=len(keys)))
-    residuals = np.split(values[known], ends[:-1])
+    known = ~table["residual"].is_null().to_numpy()
+    values = table["residual"].to_numpy()
+    residuals = [values[mine[known[mine]]] for mine in _by_group(group_of_pick, len(keys))]
     ids = table["id"].to_pylist() if "id" in table.column_names else None
-    return _record_from(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids)
+    return _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids)
 
 
 def _group_keys(labels: list[Label]) -> tuple[list[Any], str]:
@@ -370,21 +301,3 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-_Encoder = Callable[[SelectionRecord, Path], "dict[Path, bytes]"]
-_Decoder = Callable[[bytes, Path], SelectionRecord]
-_FORMATS: dict[str, tuple[_Encoder, _Decoder]] = {
-    ".parquet": (_encode_parquet, _decode_parquet),
-    ".json": (_encode_json, _decode_json),
-    ".npy": (_encode_npy, _decode_npy),
-}
-
-
-def _format_of(path: Path) -> tuple[_Encoder, _Decoder]:
-    try:
-        return _FORMATS[path.suffix.lower()]
-    except KeyError:
-        raise InvalidInputError(
-            f"path={str(path)!r} has the suffix {path.suffix!r}: use .parquet, .json or .npy."
-        ) from None

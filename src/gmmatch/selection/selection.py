@@ -16,7 +16,7 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.rows.taking import count_rows, take_rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, resolve_count
-from gmmatch.selection.files import SelectionRecord, damaged, read_record, write_record
+from gmmatch.selection.files import read_selection, write_selection
 from gmmatch.selection.groups import (
     SelectedGroup,
     frozen,
@@ -58,6 +58,8 @@ class Selection:
     ----------
     order, n_rows, groups, provenance, screening
         As above; arrays are read-only.
+    group_of_pick
+        The position in ``groups`` of each pick's group, in pick order.
     order_ids
         The ids in pick order, or None; :attr:`ids` has them in the order of :attr:`indices`.
 
@@ -78,7 +80,7 @@ class Selection:
     order_ids: NDArray[Any] | None
     provenance: dict[str, Any]
     screening: Screening | None
-    _group_of_pick: Indices
+    group_of_pick: Indices
 
     def __init__(
         self,
@@ -103,7 +105,7 @@ class Selection:
             "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
             "provenance": _json_copy(provenance or {}),
             "screening": screening,
-            "_group_of_pick": match_groups(picks, parts),
+            "group_of_pick": match_groups(picks, parts),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -135,7 +137,7 @@ class Selection:
         array[:] = of_groups
         if {type(label) for label in of_groups} in ({int}, {float}, {bool}):
             array = np.array(of_groups)
-        return array[self._group_of_pick[self._by_row]]
+        return array[self.group_of_pick[self._by_row]]
 
     @property
     def mask(self) -> Mask:
@@ -238,7 +240,7 @@ class Selection:
         if not self.k:
             raise InvalidInputError("An empty selection has no prefix.")
         count = resolve_count(k, self.k, unit="picks")
-        sizes = np.bincount(self._group_of_pick[:count], minlength=len(self.groups))
+        sizes = np.bincount(self.group_of_pick[:count], minlength=len(self.groups))
         return Selection(
             order=self.order[:count],
             n_rows=self.n_rows,
@@ -321,34 +323,12 @@ class Selection:
         ...     Selection.load(f"{folder}/picks.parquet") == selection
         True
         """
-        write_record(
-            SelectionRecord(
-                n_rows=self.n_rows,
-                order=self.order,
-                group_of_pick=self._group_of_pick,
-                labels=[group.label for group in self.groups],
-                group_sizes=[group.n_rows for group in self.groups],
-                residuals=[group.residuals for group in self.groups],
-                ids=self.order_ids,
-                provenance=self.provenance,
-                screening=self.screening,
-            ),
-            path,
-        )
+        write_selection(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
         """Read a selection that :meth:`save` wrote; see there for an example."""
-        record = read_record(path)
-        by_group = np.argsort(record.group_of_pick, kind="stable")
-        ends = np.cumsum(np.bincount(record.group_of_pick, minlength=len(record.labels)))
-        orders = np.split(record.order[by_group], ends[:-1])
-        parts = zip(record.labels, orders, record.group_sizes, record.residuals, strict=True)
-        try:
-            groups = [SelectedGroup(*part) for part in parts]
-            return cls(record.order, record.n_rows, groups, record.ids, record.provenance, record.screening)
-        except (InvalidInputError, InvalidTypeError) as error:
-            raise damaged(path, error) from None
+        return read_selection(cls, path)
 
 
 def _json_copy(value: Any, name: str = "provenance") -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks, Walk, replay
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
-from gmmatch.targets.moments import middle_values
+from gmmatch.targets.moments import middle_values, resolve_target
 from gmmatch.types import Indices, Vector
 
 
@@ -40,9 +40,10 @@ class CenterRanking(Ranking):
 
     def scores(self, task: GroupTask) -> tuple[Vector, Vector]:
         """Return the distance to the centre."""
-        from gmmatch.scores.center_distance import center_distances
-
-        return center_distances(task.rows, task.weights, self.center, task.random, task.threads)
+        moment = resolve_target(self.center, argument="center").of(
+            task.rows, task.weights, task.random, task.threads
+        )
+        return moment.distances_of(task.rows, task.threads), moment.point
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from gmmatch.dynamics.modes import evaluating
+from gmmatch.dynamics.gradients import evaluating
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, row_stream

@@ -1,8 +1,6 @@
-"""Forgetting events: how often a row that was classified right came to be classified wrong."""
+"""What a recorder keeps of each row: its forgetting events, and means that are added to batch by batch."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,26 +74,35 @@ class ForgettingCounter:
         return score
 
 
-def forgetting_events(history: Any) -> Vector:
-    """Return the forgetting score of every row of a whole history.
-
-    Parameters
-    ----------
-    history : boolean array of shape (presentations, n)
-        Whether each row was classified right, at one presentation after another.
-
-    Returns
-    -------
-    float array of shape (n,)
-        The number of events; infinity for a row that was never classified right.
+class RunningMean:
+    """The sum and the number of what was seen of each row.
 
     Examples
     --------
-    >>> forgetting_events([[True, False, True], [False, False, True], [True, False, True]])
-    array([ 1., inf,  0.])
+    >>> mean = RunningMean(3)
+    >>> mean.add(np.array([0, 0, 2]), np.array([1.0, 3.0, 5.0]))
+    >>> mean.values()
+    array([ 2., nan,  5.])
     """
-    seen = np.asarray(history, dtype=bool)
-    counter = ForgettingCounter(seen.shape[1])
-    for epoch, right in enumerate(seen):
-        counter.observe(np.arange(len(right)), right, epoch)
-    return counter.score()
+
+    def __init__(
+        self, n_rows: int, sums: Vector | None = None, counts: NDArray[np.int32] | None = None
+    ) -> None:
+        self.sums: Vector = np.zeros(n_rows) if sums is None else sums
+        self.counts: NDArray[np.int32] = np.zeros(n_rows, dtype=np.int32) if counts is None else counts
+
+    def add(self, rows: Indices, values: NDArray[np.floating]) -> None:
+        """Add one number for each of these rows, which may repeat."""
+        np.add.at(self.sums, rows, values)
+        np.add.at(self.counts, rows, 1)
+
+    def merge(self, other: RunningMean) -> None:
+        """Add all that another one was given."""
+        self.sums += other.sums
+        self.counts += other.counts
+
+    def values(self) -> Vector:
+        """Return the means, NaN for a row that nothing was seen of."""
+        with np.errstate(invalid="ignore"):
+            found: Vector = self.sums / self.counts
+        return found
