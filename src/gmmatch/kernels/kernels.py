@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ __all__ = ["RBF", "Kernel", "KernelSpec", "Laplacian", "Linear", "Polynomial", "
 
 Gram: TypeAlias = NDArray[np.float64]
 """Kernel values, one row per left row and one column per right row."""
+
+Self = TypeVar("Self", bound="_KernelBase")
+Scaled = TypeVar("Scaled", bound="_BandwidthKernel")
 
 Bandwidth: TypeAlias = "float | Literal['median']"
 """A length in the units of the data, or the median distance between its rows."""
@@ -81,6 +84,10 @@ class _KernelBase:
         """Whether k(x, y) = ⟨x, y⟩."""
         return False
 
+    def fit(self: Self, X: Any, random_state: RandomState = 0) -> Self:
+        """Return a kernel whose parameters are numbers: itself, where nothing depends on the data."""
+        return self
+
 
 @dataclass(frozen=True)
 class Linear(_KernelBase):
@@ -99,10 +106,6 @@ class Linear(_KernelBase):
     def is_linear(self) -> bool:
         """Always true."""
         return True
-
-    def fit(self, X: Any, random_state: RandomState = 0) -> Linear:
-        """Return itself: nothing depends on the data."""
-        return self
 
     def diagonal(self, A: Matrix) -> Vector:
         """Return ‖x‖² for every row."""
@@ -158,10 +161,6 @@ class Polynomial(_KernelBase):
         """Whether it is the inner product in disguise."""
         return self.degree == 1 and self.c == 0.0
 
-    def fit(self, X: Any, random_state: RandomState = 0) -> Polynomial:
-        """Return itself: nothing depends on the data."""
-        return self
-
     def diagonal(self, A: Matrix) -> Vector:
         """Return (‖x‖² + c)^degree for every row."""
         products = Linear().diagonal(A)
@@ -208,10 +207,11 @@ class _BandwidthKernel(_KernelBase):
         """Return 1 for every row."""
         return np.ones(len(_wide(A, "A")))
 
-    def _fitted_bandwidth(self, X: Any, random_state: RandomState) -> float:
+    def fit(self: Scaled, X: Any, random_state: RandomState = 0) -> Scaled:
+        """Return the kernel with a number for its bandwidth."""
         if not isinstance(self.bandwidth, str):
-            return self.bandwidth
-        return median_distance(X, self._metric, random_state)
+            return self
+        return replace(self, bandwidth=median_distance(X, self._metric, random_state))
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,6 @@ class RBF(_BandwidthKernel):
             raise InvalidInputError(f"gamma={gamma!r}: expected a finite number above 0.")
         return cls(bandwidth=float(np.sqrt(0.5 / gamma)))
 
-    def fit(self, X: Any, random_state: RandomState = 0) -> RBF:
-        """Return the kernel with a number for its bandwidth."""
-        return RBF(self._fitted_bandwidth(X, random_state))
-
     def __call__(self, A: Matrix, B: Matrix, out: Gram | None = None) -> Gram:
         """Return the matrix of exp(−‖aᵢ − bⱼ‖² / (2h²))."""
         scale = self.scale
@@ -283,10 +279,6 @@ class Laplacian(_BandwidthKernel):
 
     name: ClassVar[str] = "laplacian"
     _metric: ClassVar[str] = "cityblock"
-
-    def fit(self, X: Any, random_state: RandomState = 0) -> Laplacian:
-        """Return the kernel with a number for its bandwidth."""
-        return Laplacian(self._fitted_bandwidth(X, random_state))
 
     def __call__(self, A: Matrix, B: Matrix, out: Gram | None = None) -> Gram:
         """Return the matrix of exp(−‖aᵢ − bⱼ‖₁ / h)."""

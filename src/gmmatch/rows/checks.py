@@ -35,7 +35,7 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
     """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
         return
-    from gmmatch.rows.finite import has_unusable  # compiled: loaded where it is needed
+    from gmmatch.rows.compiled import has_unusable  # compiled: loaded where it is needed
 
     def bad_rows(number: int) -> NDArray[np.int64]:
         start, stop = rows.bounds(number)

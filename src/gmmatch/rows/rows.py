@@ -148,7 +148,7 @@ class Rows:
     def _convert(self, index: Indices, dtype: np.dtype[Any]) -> NDArray[Any]:
         picked = self._raw(index)
         if picked.dtype == np.float16 and picked.dtype.isnative and picked.flags.c_contiguous:
-            from gmmatch.rows.half_floats import widened  # compiled: loaded where it is needed
+            from gmmatch.rows.compiled import widened  # compiled: loaded where it is needed
 
             return widened(picked).astype(dtype, copy=False)
         if self.bfloat16:

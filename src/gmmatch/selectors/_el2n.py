@@ -11,7 +11,7 @@ from gmmatch.types import Vector
 
 if TYPE_CHECKING:
     from gmmatch.dynamics.recorder import Dynamics
-    from gmmatch.dynamics.small_model import SmallTask
+    from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -47,10 +47,8 @@ class EL2N(ModelRanking):
         """Return the mean over the epochs that the recorder averages."""
         return recording.el2n()
 
-    def of_training(self, task: SmallTask, seed: int) -> Vector:
-        """Return the score at the end of a training."""
+    def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
+        """Return ‖p − y‖."""
         from gmmatch.dynamics.gradients import el2n_scores
-        from gmmatch.dynamics.small_model import train_small_model
 
-        model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
         return el2n_scores(model, task.in_order())

@@ -56,13 +56,9 @@ class Forgetting(ModelRanking):
 
         recorder = Dynamics(len(task.rows))
         train_small_model(
-            task,
-            hidden=self.hidden,
-            epochs=self.epochs,
-            seed=seed,
-            observe=recorder.update,
+            task, hidden=self.hidden, epochs=self.epochs, seed=seed, observe=recorder.update,
             end_epoch=recorder.end_epoch,
-        )
+        )  # fmt: skip
         return recorder
 
     def of_runs(self, trainings: list[Dynamics]) -> Vector:

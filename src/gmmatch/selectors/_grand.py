@@ -12,7 +12,7 @@ from gmmatch.types import Vector
 
 if TYPE_CHECKING:
     from gmmatch.dynamics.recorder import Dynamics
-    from gmmatch.dynamics.small_model import SmallTask
+    from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -50,14 +50,12 @@ class GraNd(ModelRanking):
         """Return the mean over the epochs that the recorder averages."""
         return recording.grand()
 
-    def of_training(self, task: SmallTask, seed: int) -> Vector:
-        """Return the score at the end of a training."""
+    def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
+        """Return the length of the gradient."""
         import torch
 
         from gmmatch.dynamics.gradients import grand_scores
-        from gmmatch.dynamics.small_model import train_small_model
 
-        model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
         if self.parameters == "last-layer":
             return grand_scores(model, task.in_order())
         with torch.no_grad():

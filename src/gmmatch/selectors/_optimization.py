@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
-from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
-from gmmatch.selectors.ranking import residuals_along
+from gmmatch.selectors.ranking import measured
 from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
 
 # Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.
@@ -171,9 +170,7 @@ class Optimization(Selector):
 def _result(task: GroupTask, group: SwapGroup) -> GroupResult:
     if task.k == 0:
         return GroupResult(Picks.join([]), {})
-    order = np.searchsorted(task.row_numbers, group.picked)
-    center = weighted_mean(task.rows, task.weights, task.threads)
-    return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+    return measured(task, np.searchsorted(task.row_numbers, group.picked))
 
 
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.walk import Picks
-from gmmatch.median.passes import weighted_mean
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
-from gmmatch.selectors.ranking import residuals_along
+from gmmatch.selectors.ranking import measured
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -47,8 +45,5 @@ class Random(Selector):
                 f"k={task.k} rows were asked for, but only {drawable} that may be picked have a positive "
                 "sample_weight."
             )
-        order = task.random.choice(
-            positions, size=task.k, replace=self.replacement, p=weights / weights.sum()
-        )
-        center = weighted_mean(task.rows, task.weights, task.threads)
-        return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+        shares = weights / weights.sum()
+        return measured(task, task.random.choice(positions, size=task.k, replace=self.replacement, p=shares))

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
-from gmmatch.matching.walk import Picks
-from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint, recorded_parameters
-from gmmatch.selectors.ranking import rank, residuals_along
+from gmmatch.selectors.ranking import best_rows, measured
 from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
     from gmmatch.dynamics.recorder import Dynamics
-    from gmmatch.dynamics.small_model import SmallTask
+    from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,7 @@ class ScoreRanking(Selector):
                 f"{self.method} score, because they have no label or were never recorded: leave them out "
                 "(exclude=[...], unlabeled='drop')."
             )
-        ranked = rank(scores, self.ranked_by.keep, task.weights)
-        order = ranked[task.available[ranked]][: task.k]
-        center = weighted_mean(task.rows, task.weights, task.threads)
-        return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+        return measured(task, best_rows(task, scores, self.ranked_by.keep))
 
     def _prepare(self, request: Request) -> Prepared:
         n = len(request.rows)
@@ -107,9 +102,16 @@ class ModelRanking(ScoreRanking):
         """Return the score that a recording of a training gives each row."""
         raise TypeError(f"{type(self).__name__} does not define of_recording.")
 
+    def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
+        """Return the score that a trained proxy gives each row."""
+        raise TypeError(f"{type(self).__name__} does not define of_model.")
+
     def of_training(self, task: SmallTask, seed: int) -> Any:
-        """Train the proxy once and return the score of every row."""
-        raise TypeError(f"{type(self).__name__} does not define of_training.")
+        """Train the proxy once and return the score of every row at the end."""
+        from gmmatch.dynamics.small_model import train_small_model
+
+        model = train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed)
+        return self.of_model(model, task)
 
     def of_runs(self, trainings: list[Any]) -> Vector:
         """Return the scores of several trainings as one."""
@@ -139,7 +141,15 @@ class ModelRanking(ScoreRanking):
         return scores, {**details, "proxy": proxy, "epochs": self.epochs, "runs": self.runs}
 
     def _train(self, request: Request, labels: Labels, known: Indices) -> Vector:
-        small_model = import_small_model(self.method)
+        try:
+            from gmmatch.dynamics import small_model
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingDependencyError(
+                f"method={self.method!r} trains a small model, which needs torch, which is not installed: "
+                'pip install "gmmatch[torch]", or pass scores= or dynamics= of a training of your own.'
+            ) from error
         threads = resolve_jobs(self.n_jobs)
         rows = request.preprocessed
         rows = rows if len(known) == len(rows) else rows.subset(known)
@@ -234,17 +244,3 @@ def read_dynamics(dynamics: Any, n: int) -> Dynamics:
             f"dynamics is of {whole.n_rows:,} rows, but X has {n:,}: record the training on the same rows."
         )
     return whole
-
-
-def import_small_model(method: str) -> Any:
-    """Return the module that trains the proxy; it needs torch."""
-    try:
-        from gmmatch.dynamics import small_model
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingDependencyError(
-            f"method={method!r} trains a small model, which needs torch, which is not installed: "
-            'pip install "gmmatch[torch]", or pass scores= or dynamics= of a training of your own.'
-        ) from error
-    return small_model

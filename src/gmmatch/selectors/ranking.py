@@ -9,6 +9,7 @@ import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks, Walk, replay
+from gmmatch.median.passes import weighted_mean
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.targets.moments import middle_values, resolve_target
 from gmmatch.types import Indices, Vector
@@ -27,9 +28,7 @@ class Ranking(Selector):
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Keep the best-ranked rows."""
         scores, center = self.scores(task)
-        ranked = rank(scores, self.keep, task.weights)
-        order = ranked[task.available[ranked]][: task.k]
-        return GroupResult(Picks(order, residuals_along(task, order, center)), {})
+        return measured(task, best_rows(task, scores, self.keep), center)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,6 +73,18 @@ def rank(scores: Vector, keep: str, weights: Vector) -> Indices:
     return np.argsort(wanted, kind="stable")
 
 
-def residuals_along(task: GroupTask, order: Indices, center: Vector) -> Vector:
-    """Return ‖centre − mean of picks‖ after each pick, the rows included beforehand counted in."""
-    return replay(task.rows, Walk.begin(center, "zero", task.rows.gather(task.already)), order)
+def best_rows(task: GroupTask, scores: Vector, keep: str) -> Indices:
+    """Return the best-ranked rows that may be picked, as many as are asked for."""
+    ranked = rank(scores, keep, task.weights)
+    return ranked[task.available[ranked]][: task.k]
+
+
+def measured(task: GroupTask, order: Indices, center: Vector | None = None) -> GroupResult:
+    """Return picks with ‖centre − mean of picks‖ after each, the rows included beforehand counted in.
+
+    The centre is the mean of the group by default.
+    """
+    if center is None:
+        center = weighted_mean(task.rows, task.weights, task.threads)
+    walk = Walk.begin(center, "zero", task.rows.gather(task.already))
+    return GroupResult(Picks(order, replay(task.rows, walk, order)), {})

@@ -21,12 +21,12 @@ from gmmatch.backends.cluster.requests import (
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 from gmmatch.errors import ConvergenceWarning, FarRowWarning, NotFiniteError
 from gmmatch.matching.walk import Picks
+from gmmatch.median.result import FAR
 from gmmatch.selection.groups import SelectedGroup, interleave
 from gmmatch.selection.labels import Group, Label
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import check_ids
 from gmmatch.selectors.base import GroupResult, _warn_of
-from gmmatch.median.result import FAR
 from gmmatch.selectors.moment_matching import MomentMatching
 from gmmatch.selectors.provenance import label_fingerprint, recorded_parameters
 from gmmatch.types import Indices, Vector

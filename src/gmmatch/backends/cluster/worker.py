@@ -19,7 +19,7 @@ from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import Piece, WorkerSpec, open_pieces, prepared, unreadable_files
 from gmmatch.matching.batches import batch_of_rows
 from gmmatch.rows.checks import LARGEST
-from gmmatch.rows.finite import has_unusable
+from gmmatch.rows.compiled import has_unusable
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Vector
 

@@ -1,4 +1,4 @@
-"""float16 to float32 at the speed of memory: NumPy's own conversion goes number by number."""
+"""Compiled loops over blocks: float16 to float32, and whether a block holds anything that is not finite."""
 
 from __future__ import annotations
 
@@ -10,6 +10,36 @@ from numpy.typing import NDArray
 
 # What is between the exponents' offsets of the two formats (127 − 15), as a factor.
 _OFFSET = np.float32(2.0**112)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def largest_bits(bits: NDArray[Any], sign: Any) -> Any:
+    """Return the largest of the numbers' bits without their sign.
+
+    Bits of floats order like their magnitudes, with infinity and NaN on top; and whole numbers have a
+    maximum that vector instructions know, which floats with their NaN do not.
+    """
+    largest = bits.dtype.type(0)
+    for i in range(bits.shape[0]):
+        for j in range(bits.shape[1]):
+            largest = max(largest, bits[i, j] & sign)
+    return largest
+
+
+def has_unusable(block: NDArray[Any], limit: float) -> bool:
+    """Return whether any number's magnitude exceeds ``limit`` or is not finite.
+
+    Examples
+    --------
+    >>> has_unusable(np.array([[1.0, np.nan]]), 1e150), has_unusable(np.ones((1, 2), dtype=np.float32), 1e150)
+    (True, False)
+    """
+    whole = np.uint32 if block.dtype == np.float32 else np.uint64
+    everything = np.iinfo(whole).max >> 1
+    most = np.array(min(limit, float(np.finfo(block.dtype).max)), dtype=block.dtype).view(whole)
+    view = np.ascontiguousarray(block).view(whole)
+    view.flags.writeable = False
+    return bool(largest_bits(view, whole(everything)) > most)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -27,7 +57,7 @@ def spread_bits(halves: NDArray[np.uint16], out: NDArray[np.uint32]) -> None:
 
 
 def widened(halves: NDArray[Any]) -> NDArray[np.float32]:
-    """Return a C-ordered float16 matrix as float32, exactly.
+    """Return a C-ordered float16 matrix as float32, exactly, at the speed of memory; NumPy goes number by number.
 
     Examples
     --------
