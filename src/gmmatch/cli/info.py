@@ -146,7 +146,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
     manifest = store.manifest
     labels = None
     if manifest.has_labels:
-        counts = Counter(label for _, table in store.tables() for label in table.labels or [])
+        counts = Counter(store.labels.tolist() if store.labels is not None else [])
         labels = [{"label": label, "n_rows": count} for label, count in counts.most_common()]
     facts: dict[str, Any] = {
         "what": "store",

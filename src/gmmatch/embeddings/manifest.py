@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import write_file
 
 FORMAT_VERSION = 1
@@ -134,8 +134,17 @@ def load_manifest(folder: Path) -> Manifest:
     if not path.exists():
         raise InvalidInputError(f"{folder} is not an embedding store: it has no {MANIFEST_NAME}.")
     try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return parse_manifest(data, path)
+
+
+def parse_manifest(data: bytes, path: Path | str) -> Manifest:
+    """Check the contents of a manifest, which lies at ``path``."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
         raise _unreadable(path, error) from None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise InvalidInputError(f"{path} is not the manifest of an embedding store.")
@@ -164,7 +173,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
                 raise damaged_file(path, f"it has {path.stat().st_size:,} bytes instead of {size:,}")
 
 
-def damaged_file(path: Path, reason: object) -> InvalidInputError:
+def damaged_file(path: Path | str, reason: object) -> InvalidInputError:
     """Make the error for a file of a store whose contents are not what was written."""
     return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
 
@@ -215,7 +224,6 @@ def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:
             raise ValueError(f"its shard {number} is not full")
 
 
-def _unreadable(path: Path, error: Exception) -> InvalidInputError:
-    reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-    first_line = next(iter(reason.splitlines()), "").rstrip(".") or type(error).__name__
-    return InvalidInputError(f"{path} cannot be read, so the store cannot be used: {first_line}.")
+def _unreadable(path: Path | str, error: Exception) -> InvalidInputError:
+    reason = f"{error} is missing" if isinstance(error, KeyError) else first_line(error)
+    return InvalidInputError(f"{path} cannot be read, so the store cannot be used: {reason}.")

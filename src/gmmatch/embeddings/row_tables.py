@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.manifest import damaged_file
+from gmmatch.embeddings.manifest import ShardEntry, damaged_file
 from gmmatch.errors import InvalidTypeError
 from gmmatch.selection.labels import Label, plain_label
+from gmmatch.types import Indices
 
 _AS_JSON = b"json"
 
@@ -36,6 +37,10 @@ class RowTable:
         for values in (self.source_rows, self.ids, self.labels):
             if values is not None:
                 del values[n:]
+
+
+ReadTable: TypeAlias = Callable[[ShardEntry], RowTable]
+"""Reads the table of a shard, wherever the store lies."""
 
 
 def encode_table(table: RowTable) -> bytes:
@@ -117,20 +122,48 @@ def as_array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def read_table(path: Path, sha256: str, n_rows: int) -> RowTable:
-    """Read a table from its file, after comparing its checksum and its number of rows."""
-    import pyarrow as pa
-
+def read_table(folder: Path, shard: ShardEntry) -> RowTable:
+    """Read the table of a shard from its file."""
+    path = folder / shard.table_file
     try:
         data = path.read_bytes()
     except OSError as error:
         raise damaged_file(path, error.strerror or error) from None
-    if hashlib.sha256(data).hexdigest() != sha256:
+    return parse_table(data, path, shard)
+
+
+def parse_table(data: bytes, path: Path | str, shard: ShardEntry) -> RowTable:
+    """Decode the table of a shard, after comparing its checksum and its number of rows."""
+    import pyarrow as pa
+
+    if hashlib.sha256(data).hexdigest() != shard.table_sha256:
         raise damaged_file(path, "its checksum is wrong")
     try:
         table = decode_table(data)
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise damaged_file(path, error) from None
-    if len(table) != n_rows:
-        raise damaged_file(path, f"it has {len(table)} rows instead of {n_rows}")
+    if len(table) != shard.n_rows:
+        raise damaged_file(path, f"it has {len(table)} rows instead of {shard.n_rows}")
     return table
+
+
+def ids_of(shards: Iterable[ShardEntry], read: ReadTable, rows: Indices) -> NDArray[Any]:
+    """Return the ids of these rows, in their order; only tables with such a row are read, one at a time."""
+    wanted = np.unique(rows)
+    names: dict[int, Any] = {}
+    for shard in shards:
+        first, last = np.searchsorted(wanted, [shard.start, shard.stop])
+        if first < last:
+            ids = read(shard).ids
+            names.update((row, ids[row - shard.start]) for row in wanted[first:last].tolist())
+    return as_array([names[row] for row in rows.tolist()])
+
+
+def labels_of(shards: Iterable[ShardEntry], read: ReadTable) -> NDArray[Any]:
+    """Return the labels of all rows, with one object per class instead of one per row."""
+    known: dict[tuple[type, Any], Any] = {}
+    labels: list[Any] = []
+    for shard in shards:
+        values = read(shard).labels or [None] * shard.n_rows
+        labels.extend(known.setdefault((type(label), label), label) for label in values)
+    return as_array(labels)

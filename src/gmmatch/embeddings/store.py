@@ -21,7 +21,7 @@ from gmmatch.embeddings.manifest import (
     is_shard_file,
     load_manifest,
 )
-from gmmatch.embeddings.row_tables import RowTable, as_array, read_table
+from gmmatch.embeddings.row_tables import RowTable, as_array, ids_of, labels_of, read_table
 from gmmatch.embeddings.sharded_array import ShardedArray
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_leftover, sha256_of
@@ -83,43 +83,29 @@ class Store:
         state = "" if self.complete else ", incomplete"
         return f"<Store {str(self.path)!r}: {len(self):,} rows of {self.n_features} by {self.encoder}{state}>"
 
-    def tables(self) -> Iterator[tuple[ShardEntry, RowTable]]:
-        """Yield the ids, labels and source rows of each shard, so that not all need to be in memory."""
-        for shard in self.manifest.shards:
-            yield shard, read_table(self.path / shard.table_file, shard.table_sha256, shard.n_rows)
+    def table(self, shard: ShardEntry) -> RowTable:
+        """Read the ids, labels and source rows of one shard."""
+        return read_table(self.path, shard)
 
     @cached_property
     def ids(self) -> NDArray[Any]:
         """The names of the rows, shape (n,): int64, or an array of Python objects."""
-        return as_array([name for _, table in self.tables() for name in table.ids])
+        return as_array([name for shard in self.manifest.shards for name in self.table(shard).ids])
 
     def ids_of(self, rows: Indices) -> NDArray[Any]:
         """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
-        wanted = np.unique(rows)
-        names: dict[int, Any] = {}
-        for shard, table in self.tables():
-            first, last = np.searchsorted(wanted, [shard.start, shard.stop])
-            names.update((row, table.ids[row - shard.start]) for row in wanted[first:last].tolist())
-        return as_array([names[row] for row in rows.tolist()])
+        return ids_of(self.manifest.shards, self.table, rows)
 
     @cached_property
     def labels(self) -> NDArray[Any] | None:
         """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
-        if not self.manifest.has_labels:
-            return None
-        # One object per class instead of one per row.
-        known: dict[tuple[type, Any], Any] = {}
-        labels: list[Any] = []
-        for shard, table in self.tables():
-            values = table.labels or [None] * shard.n_rows
-            labels.extend(known.setdefault((type(label), label), label) for label in values)
-        return as_array(labels)
+        return labels_of(self.manifest.shards, self.table) if self.manifest.has_labels else None
 
     @cached_property
     def source_rows(self) -> Indices:
         """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
-        parts = [np.array(table.source_rows, dtype=np.int64) for _, table in self.tables()]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        tables = (self.table(shard) for shard in self.manifest.shards)
+        return np.array([row for table in tables for row in table.source_rows], dtype=np.int64)
 
     @cached_property
     def _array(self) -> ShardedArray:

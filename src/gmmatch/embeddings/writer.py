@@ -226,7 +226,7 @@ class StoreWriter:
         self._whole = shards[:-1] if partial else shards
         self._next_row = 0
         if last is not None:
-            table = read_table(self.path / last.table_file, last.table_sha256, last.n_rows)
+            table = read_table(self.path, last)
             self._next_row = table.source_rows[-1] + 1
         if last is not None and partial:  # its rows go back into memory, to fill it up
             array = self.path / last.array_file

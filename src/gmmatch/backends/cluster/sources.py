@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.manifest import MANIFEST_NAME, load_manifest
-from gmmatch.embeddings.row_tables import as_array, read_table
+from gmmatch.embeddings.manifest import MANIFEST_NAME, ShardEntry, load_manifest, parse_manifest
+from gmmatch.embeddings.row_tables import RowTable, ids_of, labels_of, parse_table, read_table
 from gmmatch.embeddings.store import Store
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
 from gmmatch.rows.npy_files import HEADERS, mapped
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
-    from gmmatch.embeddings.row_tables import RowTable
     from gmmatch.types import Indices
 
 
@@ -81,32 +79,35 @@ class Shards:
         """
         if self.manifest is None or not self.manifest.has_labels:
             return None
-        values: list[Any] = []
-        for shard, file in zip(self.manifest.shards, self.files, strict=True):
+
+        def read(shard: ShardEntry) -> RowTable:
             try:
-                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
-                values.extend(table.labels or [None] * shard.n_rows)
+                return self._table(shard)
             except InvalidInputError:
                 if not skip_unreadable:
                     raise
-                values.extend([None] * shard.n_rows)
-        return as_array(values)
+                return RowTable()
+
+        return labels_of(self.manifest.shards, read)
 
     def ids_of(self, rows: Indices) -> NDArray[Any] | None:
         """Return the ids that a store has for these rows, in their order; None if the source is no store.
 
         Of the tables only those of shards with such a row are read.
         """
-        if self.manifest is None:
-            return None
-        found: dict[int, Any] = {}
-        wanted = np.unique(rows)
-        for shard, file in zip(self.manifest.shards, self.files, strict=True):
-            first, last = np.searchsorted(wanted, [shard.start, shard.stop])
-            if first < last:
-                table = _read_table(file.location, shard.table_sha256, shard.n_rows)
-                found.update((row, table.ids[row - shard.start]) for row in wanted[first:last].tolist())
-        return as_array([found[row] for row in rows.tolist()])
+        return None if self.manifest is None else ids_of(self.manifest.shards, self._table, rows)
+
+    def _table(self, shard: ShardEntry) -> RowTable:
+        """Read what a store knows of a shard's rows, which lies beside them."""
+        folder = self.files[0].location.rpartition("/")[0]
+        if not is_remote(folder):
+            return read_table(Path(folder), shard)
+        location = f"{folder}/{shard.table_file}"
+        try:
+            with _opened(location) as file:
+                return parse_table(file.read(), location, shard)
+        except (OSError, InvalidInputError) as error:
+            raise unreadable(location, error) from None
 
 
 def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
@@ -126,6 +127,7 @@ def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.save(f"{folder}/a.npy", np.zeros((3, 2)))
     ...     shards = open_shards([f"{folder}/a.npy", f"{folder}/a.npy"])
@@ -249,17 +251,15 @@ def _opened(location: str) -> Any:
 def _manifest(location: str) -> Manifest:
     if not is_remote(location):
         return load_manifest(Path(location))
-    # Through a copy, so that there is one function that reads and checks it.
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with _opened(f"{location.rstrip('/')}/{MANIFEST_NAME}") as file:
-                Path(folder, MANIFEST_NAME).write_bytes(file.read())
-        except OSError as error:
-            raise DataFileNotFoundError(
-                f"{location} is no store that can be read ({unreadable(MANIFEST_NAME, error)}) "
-                "A single array needs a name that ends in .npy."
-            ) from None
-        return load_manifest(Path(folder))
+    path = f"{location.rstrip('/')}/{MANIFEST_NAME}"
+    try:
+        with _opened(path) as file:
+            return parse_manifest(file.read(), path)
+    except OSError as error:
+        raise DataFileNotFoundError(
+            f"{location} is no store that can be read ({unreadable(MANIFEST_NAME, error)}) "
+            "A single array needs a name that ends in .npy."
+        ) from None
 
 
 def _of_store(location: str, manifest: Manifest) -> Shards:
@@ -274,14 +274,9 @@ def _of_store(location: str, manifest: Manifest) -> Shards:
         ShardFile(f"{location.rstrip('/')}/{shard.array_file}", shard.start, shard.stop)
         for shard in manifest.shards
     )
-    origin = {
-        "store": location,
-        "encoder": manifest.encoder,
-        "encoder_fingerprint": manifest.encoder_fingerprint,
-        "source": manifest.source,
-        "source_fingerprint": manifest.source_fingerprint,
-    }
-    return Shards(files, manifest.n_features or 0, manifest.dtype, origin, manifest=manifest)
+    return Shards(
+        files, manifest.n_features or 0, manifest.dtype, manifest.origin(location), manifest=manifest
+    )
 
 
 def _of_files(locations: list[str], skip_unreadable: bool) -> Shards:
@@ -311,19 +306,3 @@ def _of_files(locations: list[str], skip_unreadable: bool) -> Shards:
             else f"{locations[0]} has no rows."
         )
     return Shards(tuple(files), common[0], str(common[1]), {"files": locations}, tuple(left_out))
-
-
-def _read_table(array_location: str, sha256: str, n_rows: int) -> RowTable:
-    """Read what a store knows of a shard's rows, which lies beside them."""
-    location = array_location.removesuffix(".npy") + ".parquet"
-    if not is_remote(location):
-        return read_table(Path(location), sha256, n_rows)
-    # Through a copy, so that there is one function that reads and checks it.
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "table.parquet")
-        try:
-            with _opened(location) as file:
-                copy.write_bytes(file.read())
-            return read_table(copy, sha256, n_rows)
-        except (OSError, InvalidInputError) as error:
-            raise unreadable(location, error) from None
