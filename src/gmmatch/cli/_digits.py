@@ -264,7 +264,7 @@ def _headline(figure: Any, count: int, wrong: int) -> None:
     height = figure.get_size_inches()[1]
     figure.text(
         MARGIN / WIDTH, 1 - 0.14 / height,
-        f"What each method keeps of {count} images labelled “{DIGIT}”, {wrong} of them wrongly",
+        f"What each method keeps of {count} images labeled “{DIGIT}”, {wrong} of them mislabeled",
         fontsize=18.5, fontweight="bold", color=INK, va="top",
     )  # fmt: skip
     axes = figure.add_axes((MARGIN / WIDTH, 1 - 1.0 / height, 1 - 2 * MARGIN / WIDTH, 0.42 / height))
@@ -277,7 +277,7 @@ def _headline(figure: Any, count: int, wrong: int) -> None:
         "kept, label right": mark("o", RIGHT, "white", 12),
         "kept, label wrong": mark("X", WRONG, "white", 13),
         "left out": (mark("o", FAINT_RIGHT, FAINT_RIGHT, 8), mark("X", FAINT_WRONG, FAINT_WRONG, 8)),
-        "mean of the rightly labelled": mark("*", "white", INK, 17),
+        "mean of the correctly labeled": mark("*", "white", INK, 17),
         "mean of the kept": mark("D", INK, "white", 10),
     }
     axes.legend(

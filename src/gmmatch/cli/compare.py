@@ -150,7 +150,7 @@ def _print_table(result: dict[str, Any]) -> None:
 def _caption(result: dict[str, Any]) -> str:
     said = []
     if result["wrong_labels"] is not None:
-        said.append(f"Of all rows, {result['wrong_labels']:.1%} are labelled wrongly.")
+        said.append(f"Of all rows, {result['wrong_labels']:.1%} are mislabeled.")
     if result["sampled_rows"] < result["n_rows"]:
         said.append(f"MMD and coverage are of a sample of {result['sampled_rows']:,} rows.")
     if result["classes"]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import console, new_table, note, print_json, progress
 from gmmatch.errors import InvalidInputError, MissingDependencyError
@@ -23,9 +24,9 @@ def demo(
         Path | None, typer.Option("--output", "-o", show_default="demo.png", help="Where the picture goes.")
     ] = None,
     picture: Annotated[bool, typer.Option("--picture/--no-picture", help="Whether to draw it.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Compare the methods on digits of which 35% are labelled wrongly.
+    """Compare the methods on digits of which 35% are mislabeled.
 
     The digits come with scikit-learn. Each method keeps 10% of the training rows, seeing only the noisy
     labels; the table says what it kept, and how well a logistic regression trained on that does.
@@ -64,7 +65,7 @@ def _print_table(result: dict[str, Any]) -> None:
     data = result["data"]
     seeds = len(data["seeds"])
     table = new_table(
-        f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} labelled wrongly",
+        f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} mislabeled",
         caption=f"Mean ± deviation over {seeds} seeds." if seeds > 1 else "One seed.",
     )
     table.add_column("kept by", overflow="fold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,7 +92,7 @@ def embed(
 ) -> None:
     """Turn images, texts or vectors into a store of embeddings.
 
-    A run that was stopped, however that happened, goes on where it was when the same command is given again.
+    A run that was interrupted, however that happened, resumes when the same command is given again.
 
     \b
     Examples:
@@ -154,19 +155,13 @@ def _check_places(source: str, output: Path) -> None:
 
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
     """Return what an embedding run did, in what JSON can hold."""
+    facts = asdict(report)
     return {
-        "store": str(report.path),
+        "store": str(facts.pop("path")),
         "kind": kind,
-        "n_rows": report.n_rows,
-        "n_features": report.n_features,
-        "dtype": report.dtype,
-        "n_encoded": report.n_encoded,
-        "n_before": report.n_before,
+        **facts,
         "seconds": round(report.seconds, 3),
         "rows_per_second": round(report.rows_per_second, 2),
-        "batch_size": report.batch_size,
-        "rows_at_once": report.rows_at_once,
-        "skipped": [{"row": row.row, "id": row.id, "reason": row.reason} for row in report.skipped],
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.output import console, print_json
 from gmmatch.errors import InvalidInputError
 
@@ -32,7 +33,7 @@ def info(
     verify: Annotated[
         bool, typer.Option("--verify", help="Read everything and compare it with its checksums.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what a store, a selection or a source is, and which columns a table has.
 

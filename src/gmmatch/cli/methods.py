@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.output import console, print_json
 
 
 def methods(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the selection methods, one line each."""
     found = describe_methods()

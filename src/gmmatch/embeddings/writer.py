@@ -1,4 +1,4 @@
-"""Writing a store, so that it can be killed at any moment and goes on where it stopped."""
+"""Writing a store: it can be killed at any moment, and the next writer resumes."""
 
 from __future__ import annotations
 

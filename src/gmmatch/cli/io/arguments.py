@@ -54,7 +54,7 @@ LabelsOption: TypeAlias = Annotated[
 PerClassOption: TypeAlias = Annotated[
     PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
 ]
-SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
+SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
 MemoryOption: TypeAlias = Annotated[
     str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
 ]
