@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -132,75 +131,52 @@ def check_options(workers: int | None, on_error: str) -> int:
     return threads
 
 
+_Task: TypeAlias = "tuple[Batch, Future[tuple[Items, list[SkippedRow]]]]"
+
+
 class _Preparation:
     """The threads beside the model's; iterating gives batches in order, and when they will be ready."""
 
     def __init__(self, batches: Iterable[Batch], encoder: Encoder, threads: int, *, skip: bool) -> None:
-        self.batches = batches
+        self.batches = iter(batches)
         self.encoder = encoder
         self.threads = threads
         self.skip = skip
+        self.reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
         self.joiner = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-join")
         self.remote = getattr(encoder, "preparation", None)
         self.workers: list[Worker] = []
         self.of_thread = threading.local()
-        self.ready: deque[Any] = deque()
-        self.changed = threading.Condition()
-        self.stopped = False
-        self.reader = threading.Thread(target=self._read, name="gmmatch-read", daemon=True)
 
     def __enter__(self) -> _Preparation:
-        self.reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self.changed:
-            self.stopped = True
-            self.changed.notify_all()
-        self.pool.shutdown(cancel_futures=True)
-        self.joiner.shutdown(cancel_futures=True)
-        self.reader.join()
+        for threads in (self.reader, self.pool, self.joiner):
+            threads.shutdown(cancel_futures=True)
         for worker in self.workers:
             worker.close()
 
-    def __iter__(self) -> Iterator[tuple[Batch, Future[tuple[Items, list[SkippedRow]]]]]:
-        while True:
-            with self.changed:
-                self.changed.wait_for(lambda: self.ready)
-                item = self.ready.popleft()
-                self.changed.notify_all()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
+    def __iter__(self) -> Iterator[_Task]:
+        ahead: deque[Future[_Task | None]] = deque([self.reader.submit(self._read)])
+        while (task := ahead.popleft().result()) is not None:
+            # One batch for the model to go on with, and work for every thread twice over.
+            most = 1 + -(-2 * self.threads * _ROWS_PER_TASK // len(task[0]))
+            while len(ahead) < most:
+                ahead.append(self.reader.submit(self._read))
+            yield task
 
-    def _has_room(self, most: int) -> bool:
-        return self.stopped or len(self.ready) < most
-
-    def _read(self) -> None:
-        """Hand every batch to the preparing threads, as long as not too much lies ready."""
-        end: BaseException | None = None
-        try:
-            for batch in self.batches:
-                # An array needs no preparation worth a task; cutting it would only mean joining it again.
-                size = len(batch) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
-                # One batch for the model to go on with, and work for every thread twice over.
-                most = 1 + -(-2 * self.threads * _ROWS_PER_TASK // len(batch))
-                with self.changed:
-                    self.changed.wait_for(partial(self._has_room, most))
-                    if self.stopped:
-                        return
-                    pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-                    tasks = [self.pool.submit(self._prepared, piece) for piece in pieces]
-                    self.ready.append((batch, self.joiner.submit(_joined, self.encoder, tasks)))
-                    self.changed.notify_all()
-        except BaseException as error:  # for the caller's thread to raise
-            end = error
-        with self.changed:
-            self.ready.append(end)
-            self.changed.notify_all()
+    def _read(self) -> _Task | None:
+        """Read a batch and hand it to the preparing threads; None at the end of the source."""
+        batch = next(self.batches, None)
+        if batch is None:
+            return None
+        # An array needs no preparation worth a task; cutting it would only mean joining it again.
+        size = len(batch) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
+        pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
+        tasks = [self.pool.submit(self._prepared, piece) for piece in pieces]
+        return batch, self.joiner.submit(_joined, self.encoder, tasks)
 
     def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
         """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
