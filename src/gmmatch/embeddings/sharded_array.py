@@ -208,7 +208,7 @@ class ShardedArray:
         return out
 
     def row_blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield all rows in order, a block at a time.
+        """Yield ``(start, block)`` for all rows in order: blocks of ``n_rows`` rows, by default of about 32 MiB.
 
         Examples
         --------
