@@ -1,14 +1,15 @@
-"""From what a user names to rows, labels and ids: a store, or a file of embeddings."""
+"""From what a user names to rows, labels and ids: a store or a file of embeddings, and labels beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.output import note
 from gmmatch.data.files import is_store
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gmmatch.types import Indices
 
 _PLURALS = {"image": "images", "text": "texts"}
+_SUFFIXES = (".npy", ".npz", ".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +27,12 @@ class Embeddings:
     """Rows to select from; nothing but the labels is in memory, if the format allows it."""
 
     path: str
-    rows: Any
+    rows: Any  # what gmmatch.select takes
     shape: tuple[int, int]
-    labels: Any
-    origin: dict[str, Any]
+    labels: Any  # one per row, or None
+    origin: dict[str, Any]  # for the provenance
     store: Store | None = None
-    source_ids: Sequence[Any] | None = None
+    source_ids: Sequence[Any] | None = None  # of a source with ids of its own
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -82,17 +84,20 @@ def refuse_columns(path: str, embedding_column: str | None, id_column: str | Non
 
 def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -> Any:
     """Return the labels of some embeddings that a file or a column of their source holds."""
-    from gmmatch.cli.io.labels import is_label_file, read_labels
-
+    if not text:
+        raise InvalidInputError(f"{option} '': give a file or the name of a column, or 'none' for no labels.")
     store = embeddings.store
-    if is_label_file(text):
-
-        def positions(n_labels: int) -> Indices | None:
-            # The source of a store may have more rows than could be encoded.
-            same = store is not None and store.source.get("n_rows") == n_labels
-            return store.source_rows if store is not None and same else None
-
-        return read_labels(text, len(embeddings), option=option, positions=positions)
+    file, column = text.rpartition("::")[::2] if "::" in text else (text, None)
+    if Path(file).suffix.lower() in _SUFFIXES or Path(file).exists():
+        labels = _read_labels(Path(file), column, f"{option} {text}")
+        if len(labels) == len(embeddings):
+            return labels
+        # The source of a store may have more rows than could be encoded.
+        if store is not None and store.source.get("n_rows") == len(labels):
+            return [labels[row] for row in store.source_rows.tolist()]
+        raise InvalidInputError(
+            f"{option} {text} holds {len(labels):,} labels, but there are {len(embeddings):,} rows: give one per row."
+        )
     if store is not None or embeddings.path.lower().endswith(".npy"):
         raise InvalidInputError(
             f"{option} {text}: there is no such file, and {embeddings.path} has no columns; "
@@ -207,3 +212,68 @@ class MappedBfloat16:
     def row_source(self) -> MappedBfloat16:
         """Return itself."""
         return self
+
+
+def _read_labels(file: Path, column: str | None, typed: str) -> Any:
+    """Read one label per row from a file; ``typed`` is the option with its value."""
+    if file.is_dir():
+        raise InvalidInputError(f"{typed} is a folder: give a file with one label per row.")
+    if not file.is_file():
+        raise DataFileNotFoundError(f"{typed}: there is no such file.")
+    try:
+        labels = _read(file, column)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{typed}: {error}") from None
+    except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
+        raise InvalidInputError(f"{typed} cannot be read: {first_line(error)}.") from None
+    if len(getattr(labels, "shape", (0,))) != 1:
+        raise InvalidInputError(f"{typed} has shape {labels.shape}, where one label per row is expected.")
+    odd = next((label for label in labels if isinstance(label, (list, dict, bytes))), None)
+    if odd is not None:
+        raise InvalidInputError(f"{typed} holds {str(odd)[:60]} where one label is expected.")
+    return labels
+
+
+def _read(file: Path, column: str | None) -> Any:
+    import numpy as np
+
+    from gmmatch.data.text_tables import csv_records, json_lines, parsed_json
+
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        return np.load(file, allow_pickle=False)
+    if suffix == ".npz":
+        with np.load(file, allow_pickle=False) as members:
+            return members[_column(members.files, column)]
+    if suffix in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(file) as table:
+            name = _column(table.schema_arrow.names, column)
+            return table.read(columns=[name]).column(name).to_pylist()
+    if suffix in (".csv", ".tsv"):
+        lines = csv_records(file)
+        _, names, _ = next(lines, (0, [], ""))
+        place = names.index(_column(names, column))
+        return [(cells[place] or None) if place < len(cells) else None for _, cells, _ in lines]
+    if suffix in (".jsonl", ".ndjson"):
+        records = [parsed_json(file, number, line) for number, line in json_lines(file)]
+        name = _column(list(dict.fromkeys(key for record in records for key in record)), column)
+        return [record.get(name) for record in records]
+    if suffix == ".txt":
+        return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    raise InvalidInputError(f"give a file that ends in {', '.join(_SUFFIXES)}.")
+
+
+def _column(names: list[str], wanted: str | None) -> str:
+    listed = ", ".join(repr(name) for name in names) or "none"
+    if wanted is not None:
+        if wanted not in names:
+            raise InvalidInputError(f"there is no column {wanted!r}; its columns are {listed}.")
+        return wanted
+    for name in ("label", "labels"):
+        if name in names:
+            return name
+    if len(names) != 1:
+        raise InvalidInputError(f"say which column, as file::column; its columns are {listed}.")
+    return names[0]
