@@ -26,11 +26,13 @@ CONTRADICTIONS = {
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.grid
 @parametrize_with_checks(SELECTORS)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(SAMPLER_CHECKS.args[0], list(SAMPLER_CHECKS.args[1]), **SAMPLER_CHECKS.kwargs)
 def test_imbalanced_learn(estimator, check):
     name = getattr(check, "func", check).__name__

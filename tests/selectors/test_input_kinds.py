@@ -64,6 +64,7 @@ def select(method, X, **options):
     return gm.select(X, y=Y, method=method, k=45, random_state=0, **options)
 
 
+@pytest.mark.grid
 @every_method
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_the_picks_of_float64_and_is_not_modified(method, kind):
@@ -77,6 +78,7 @@ def test_every_kind_gives_the_picks_of_float64_and_is_not_modified(method, kind)
         assert ours.residual[label] == pytest.approx(residual, abs=1e-6)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("strategy", ["direct", "coded", "gram"])
 @pytest.mark.parametrize("kind", ["float32", "float16", "big-endian", "Fortran order", "torch bfloat16"])
 @pytest.mark.parametrize("k", [20, 150])
@@ -105,6 +107,7 @@ def test_and_every_kind_of_matching(kind, options):
     assert np.array_equal(ours.order, theirs.order)
 
 
+@pytest.mark.grid
 @every_method
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.bool_])
 def test_integers(method, dtype):
