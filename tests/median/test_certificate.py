@@ -43,6 +43,7 @@ def stopped_early(rows, weights, passes, **options):
         return geometric_median(rows, sample_weight=weights, eps=0.0, max_iter=passes, **options)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("n", "s"), [(1, 2), (2, 3), (7, 2), (40, 2), (41, 3), (60, 20), (60, 200), (300, 5)]

@@ -105,6 +105,7 @@ def test_self_supervised_keeps_what_is_like_nothing_else(noisy_digits):
     assert kept.provenance["model"]["prototypes"] == 10
 
 
+@pytest.mark.slow
 @model_based
 def test_pictures_of_28_by_28_pixels(method, pictures):
     X, y = pictures

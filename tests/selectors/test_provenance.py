@@ -22,6 +22,7 @@ def again(selection, X, y=None, **arguments):
     return selector.select(X, y, **arguments)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("method", RUNNABLE)
 @pytest.mark.parametrize("labels", [None, Y, np.array(["a", "b", "c"])[Y]], ids=["none", "numbers", "text"])
 def test_every_method_can_be_run_again(method, labels):

@@ -45,7 +45,9 @@ class MortalEngine(LocalEngine):
         return self.placement
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))]
+)
 def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
     labels = np.arange(len(clouds)) % 2
     arguments = {"y": labels, "k": 200, "batches": 3, "random_state": 0}
