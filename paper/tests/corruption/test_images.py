@@ -56,6 +56,7 @@ def distances(images: np.ndarray, spoilt: np.ndarray) -> np.ndarray:
     return np.sqrt((difference.reshape(len(images), -1) ** 2).mean(axis=1))
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("kind", [name for name in SINGLE if name != "random-image"])
 @pytest.mark.parametrize("name", image_sets())
 def test_the_distance_grows_with_the_severity(kind, name):

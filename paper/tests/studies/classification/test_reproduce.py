@@ -94,7 +94,7 @@ def test_options_choose_the_cells(tmp_path: Path) -> None:
         (["robust-mean", "--dry-run"], "--dry-run"),
         (["embedding-maps", "--ratios", "0.2"], "--ratios is not an option of the study 'embedding-maps'"),
         (["label-nose"], "'label-noise'"),
-        (["label-noise", "--recipe", "slow"], "--recipe slow"),
+        (["label-noise", "--recipe", "slow"], "--recipe 'slow'"),
         (["label-noise", "--downstream", "both"], "--downstream both"),
         (["label-noise", "--methods", "esy"], "'easy'"),
         (["label-noise", "--networks", "resnet19"], "resnet19"),

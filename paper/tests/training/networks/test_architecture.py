@@ -107,6 +107,7 @@ def test_a_64_pixel_image_costs_about_what_a_32_pixel_one_does(name):
     assert totals[1] == totals[0]
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", ["resnet18", "resnet50", "senet18", "shufflenetv2", "efficientnet-b0"])
 @pytest.mark.parametrize(
     ("size", "options", "last"),
@@ -140,6 +141,7 @@ def test_the_tokens_of_a_transformer(size, tokens):
     assert build_network("vit-s", 10, size).positions.shape == (1, 1 + tokens, 384)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("name", networks())
 @pytest.mark.parametrize(("size", "channels"), [(32, 3), (64, 3), (28, 1), (224, 3), (32, 7)])
 def test_features_and_logits_are_flat(name, size, channels):
