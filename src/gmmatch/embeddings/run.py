@@ -135,13 +135,7 @@ def embed(
     """
     began = time.perf_counter()
     path = Path(store_path)
-    if source.kind != encoder.kind:
-        names = {"image": "images", "text": "texts", "embedding": "vectors"}
-        advice = "use encoder='identity'" if source.kind == "embedding" else "choose another encoder"
-        raise InvalidInputError(
-            f"encoder={encoder.name!r} takes {names[encoder.kind]}, but the source holds {names[source.kind]}: "
-            f"{advice}."
-        )
+    _check_kinds(source, encoder)
     check_options(workers, on_error)
     begun = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
     if begun is not None and not resume:
@@ -150,8 +144,7 @@ def embed(
         )
     size = _batch_size(batch_size, encoder, begun)
     kept_as = _dtype(dtype, encoder, source, begun)
-    skipped: list[SkippedRow] = []
-    rows_at_once, n_source_rows = size, source.n_rows
+    rows_at_once, n_source_rows, skipped = size, source.n_rows, list[SkippedRow]()
     with StoreWriter(
         path,
         encoder=encoder.name,
@@ -166,23 +159,20 @@ def embed(
     ) as writer:
         n_before = writer.n_rows
         if not writer.complete:
-            done = writer.resume_at(size)
-            batches = source.batches(size, start=done)
+            n_source_rows = writer.resume_at(size)
+            batches = source.batches(size, start=n_source_rows)
             results = encode_batches(batches, encoder, workers=workers, dtype=kept_as, on_error=on_error)
+            report_progress = progress or (lambda done, total: None)
             with closing(results):
                 for result in results:
-                    if progress is not None:
-                        progress(done, source.n_rows)
+                    report_progress(n_source_rows, source.n_rows)
                     skipped.extend(result.skipped)
                     if len(result.vectors):
                         writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
-                    rows_at_once = result.rows_at_once or size
-                    done = result.stop
-            if progress is not None:
-                progress(done, source.n_rows)
-            n_source_rows = done
+                    rows_at_once, n_source_rows = result.rows_at_once or size, result.stop
+            report_progress(n_source_rows, source.n_rows)
             if not writer.n_rows:
-                raise _nothing_encoded(done, skipped)
+                raise _nothing_encoded(n_source_rows, skipped)
             writer.finish()
     store = open_store(path)
     return EmbedReport(
@@ -197,6 +187,16 @@ def embed(
         rows_at_once=rows_at_once,
         seconds=time.perf_counter() - began,
     )
+
+
+def _check_kinds(source: Source, encoder: Encoder) -> None:
+    if source.kind != encoder.kind:
+        names = {"image": "images", "text": "texts", "embedding": "vectors"}
+        advice = "use encoder='identity'" if source.kind == "embedding" else "choose another encoder"
+        raise InvalidInputError(
+            f"encoder={encoder.name!r} takes {names[encoder.kind]}, but the source holds {names[source.kind]}: "
+            f"{advice}."
+        )
 
 
 def _batch_size(asked: int | None, encoder: Encoder, begun: Manifest | None) -> int:
