@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_LISTED_AT_MOST = 20
-
 
 class GMMatchError(Exception):
     """Base class of every exception that gmmatch raises on purpose."""
@@ -85,9 +83,20 @@ def unknown_name(
     text_column='txt': a.csv has no such column; it has 'text', 'id'. Did you mean 'text'?
     """
     names = list(known)
-    more = len(names) - _LISTED_AT_MOST
-    listed = ", ".join(map(repr, names[:_LISTED_AT_MOST])) + (f" and {more} more" if more > 0 else "")
-    return error(f"{argument}={name!r}: {explanation} {listed or 'none'}.{did_you_mean(name, names)}")
+    return error(f"{argument}={name!r}: {explanation} {listed(names)}.{did_you_mean(name, names)}")
+
+
+def listed(values: Iterable[object], at_most: int = 20) -> str:
+    """Return values as a message lists them, the first few if there are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], at_most=2)
+    "'a', 'b' and 1 more"
+    """
+    names = [repr(value) for value in values]
+    more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
+    return (", ".join(names[:at_most]) or "none") + more
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -75,7 +75,7 @@ def test_wrong_types_are_refused(k):
 def test_messages_name_the_argument_and_the_remedy():
     with pytest.raises(InvalidInputError, match=r"k=500\.0: write k=500 for a count or a fraction between"):
         resolve_count(500.0, 1000)
-    with pytest.raises(InvalidInputError, match=r"batch=20 is more than .* 1 to 10"):
+    with pytest.raises(InvalidInputError, match=r"batch=20 exceeds .* 1 to 10"):
         resolve_count(20, 10, name="batch")
     with pytest.raises(InvalidInputError, match="X has no rows"):
         resolve_count(5, 0)
@@ -174,7 +174,7 @@ def test_classes_that_a_mapping_leaves_out_get_nothing():
         (5, "even", "per_class='even'.*'proportional', 'balanced'"),
         (90, "balanced", "class 'eel' has 20 rows.*quota is 30.*lower k.*proportional.*replacement=True"),
         (None, {"dog": 31}, "class 'dog' has 30 rows to pick from but its quota is 31"),
-        (101, "proportional", "more than there are rows"),
+        (101, "proportional", "exceeds the number of rows"),
     ],
 )
 def test_unusable_budgets_say_why(k, per_class, message):

@@ -268,7 +268,7 @@ def test_a_prefix_is_the_first_picks(selection, data):
 def test_prefix_takes_any_budget(pets):
     assert pets.prefix("60%").order.tolist() == pets.prefix(0.6).order.tolist() == [7, 8, 1]
     assert pets.prefix(2).residual == {"cat": 0.9, "dog": 0.7}
-    with pytest.raises(InvalidInputError, match=r"k=6 is more than there are picks \(5\)"):
+    with pytest.raises(InvalidInputError, match=r"k=6 exceeds the number of picks \(5\)"):
         pets.prefix(6)
     with pytest.raises(InvalidInputError, match="empty"):
         Selection([], n_rows=3).prefix(1)

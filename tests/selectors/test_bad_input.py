@@ -34,7 +34,7 @@ def with_value(value, *places):
             r"X contains NaN.* 2 of 20 rows \(first: 3, 7\)",
         ),
         (with_value(-np.inf, (5, 2)), {}, ValueError, r"infinity.* 1 of 20 rows \(first: 5\).*Drop"),
-        (X, {"k": 21}, ValueError, r"k=21 is more than there are rows \(20\): give a count from 1 to 20"),
+        (X, {"k": 21}, ValueError, r"k=21 exceeds the number of rows \(20\): give a count from 1 to 20"),
         (
             X,
             {"k": 10, "y": Y, "per_class": "balanced"},

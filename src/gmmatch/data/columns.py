@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from gmmatch.data.source import Id, Kind
-from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
+from gmmatch.errors import InvalidInputError, InvalidTypeError, listed, unknown_name
 from gmmatch.selection.labels import Label, plain_label
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
@@ -164,11 +164,11 @@ def _data_column(
     if not present and prefer == "embedding":
         raise undecided(
             f"{where} has no column of embeddings, which are lists of numbers: put the numbers of each row into "
-            f"one such column; its columns are {_listed(available)}."
+            f"one such column; its columns are {listed(available)}."
         )
     if not present:
         raise undecided(
-            f"{where} has no column of images, text or embeddings; its columns are {_listed(available)}."
+            f"{where} has no column of images, text or embeddings; its columns are {listed(available)}."
         )
     # A picture with texts beside it (a caption, a file name) is a picture.
     kind = present[0]
@@ -179,7 +179,7 @@ def _data_column(
     usual = [name for name in _USUAL_NAMES[kind] if name in names]
     if len(names) > 1 and not usual:
         raise undecided(
-            f"{where} has several columns of {_PLURALS[kind]} ({_listed(names)}): "
+            f"{where} has several columns of {_PLURALS[kind]} ({listed(names)}): "
             f"say which, as {kind}_column={names[0]!r}."
         )
     return kind, usual[0] if usual else names[0]
@@ -195,14 +195,8 @@ def _require(
         wanted = " or ".join(_PLURALS[one] for one in types)
         raise InvalidInputError(
             f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
-            f"its columns are {_listed(available)}."
+            f"its columns are {listed(available)}."
         )
-
-
-def _listed(names: Iterable[str], at_most: int = 20) -> str:
-    quoted = [repr(name) for name in names]
-    more = f" and {len(quoted) - at_most} more" if len(quoted) > at_most else ""
-    return (", ".join(quoted[:at_most]) or "none") + more
 
 
 def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:

@@ -14,21 +14,8 @@ class ForgettingCounter:
     """Counts the forgetting events of n rows as they are presented (Toneva et al., 2019).
 
     An event is a presentation at which a row is classified wrong, when it was classified right at the
-    one before. Three numbers per row are kept, however long the training is.
-
-    Parameters
-    ----------
-    n_rows
-        How many rows there are.
-
-    Attributes
-    ----------
-    events : int32 array of shape (n,)
-        Forgetting events so far.
-    first_learnt : int32 array of shape (n,)
-        The epoch in which a row was first classified right; -1 if in none.
-    last : int8 array of shape (n,)
-        Whether a row was classified right when it was last presented; -1 if it never was.
+    one before. Three numbers per row are kept, however long the training: its ``events`` so far, the epoch in which
+    it was ``first_learnt`` and whether it was right when ``last`` presented, both -1 if never.
 
     Examples
     --------

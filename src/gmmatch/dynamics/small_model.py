@@ -32,14 +32,9 @@ _RUN = 64
 
 
 class SmallClassifier(nn.Module):
-    """Rows to logits through one hidden layer, or none.
+    """Rows to logits through one hidden layer, or none: ``hidden=0`` is softmax regression.
 
-    Parameters
-    ----------
-    n_features, n_classes, hidden
-        Sizes; ``hidden=0`` is softmax regression.
-    random
-        Draws the weights, uniformly within ±1/√inputs; torch's own generator is not touched.
+    ``random`` draws the weights, uniformly within ±1/√inputs; torch's own generator is not touched.
 
     Examples
     --------
@@ -150,22 +145,8 @@ def train_small_model(
 ) -> SmallClassifier:
     """Train a small classifier by stochastic gradient descent, on the CPU.
 
-    Parameters
-    ----------
-    task
-        What to learn.
-    hidden
-        Units of the hidden layer, 0 for none.
-    epochs
-        Passes over the rows.
-    seed
-        Of the weights and of the order of rows. The same seed gives the same model.
-    observe, end_epoch
-        Called at every step and after every epoch: a recorder's ``update`` and ``end_epoch``.
-
-    Returns
-    -------
-    SmallClassifier
+    ``seed`` is that of the weights and of the order of rows. ``observe`` and ``end_epoch`` are called at every step
+    and after every epoch: a recorder's ``update`` and ``end_epoch``.
 
     Examples
     --------

@@ -30,13 +30,6 @@ def negative_half_squared_distances(A: Block, B: Block, scale: float, out: Block
     and the pairs that still cancel (a tight cluster far from all else) are computed directly. Values
     below −50 may be off by their rounding; the others by less than about 1e-10.
 
-    Parameters
-    ----------
-    A, B : float64 arrays of shape (n, s) and (m, s)
-    scale : float
-        Length to measure in, above 0.
-    out : float64 array of shape (n, m), optional
-
     Examples
     --------
     >>> negative_half_squared_distances(np.array([[1e8]]), np.array([[1e8], [1e8 + 2.0]]), 1.0)
@@ -71,18 +64,10 @@ def typical_row(rows: NDArray[np.floating]) -> Block:
 
 
 def median_distance(X: Matrix, metric: str, random_state: RandomState = 0) -> float:
-    """Return the median distance between at most 1,000 rows drawn from ``X``.
+    """Return the median distance ("euclidean" or "cityblock") between at most 1,000 rows drawn from ``X``.
 
     When more than half the pairs are duplicates their distance of 0 is no length at all, and the mean
     of the other distances stands in; when all rows are equal, 1.
-
-    Parameters
-    ----------
-    X : array of shape (n, s)
-    metric : str
-        "euclidean" or "cityblock".
-    random_state : int, Generator, RandomState or None
-        Draws the rows when there are more than 1,000.
 
     Examples
     --------

@@ -33,17 +33,7 @@ Project = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float6
 
 @dataclass(frozen=True)
 class Influence:
-    """Influence vectors, one per row.
-
-    Attributes
-    ----------
-    vectors : float32 array of shape (n, m)
-        H⁻¹ gᵢ · n, projected to m numbers where it has more; their weighted sum over the rows is zero.
-    hessian : "exact" or "kronecker"
-        How H was inverted.
-    projected : bool
-        Whether the vectors are a random projection.
-    """
+    """Influence vectors H⁻¹ gᵢ · n (n, m), whose weighted sum over the rows is zero, and how they were made."""
 
     vectors: NDArray[np.float32]
     hessian: Literal["exact", "kronecker"]
@@ -58,24 +48,11 @@ def influence_vectors(
     random: np.random.Generator,
     hessian: Literal["auto", "exact", "kronecker"] = "auto",
 ) -> Influence:
-    """Return how leaving each row out would move the parameters, times n.
+    """Return how leaving each row out would move the parameters from their optimum, times n.
 
-    Parameters
-    ----------
-    problem
-        The regression.
-    parameters
-        Its optimum.
-    dimensions
-        The most numbers to keep of a vector. Beyond, vectors are projected at random, which keeps inner
-        products ⟨u, v⟩ within about ‖u‖‖v‖ · √(2/dimensions), for Kronecker products √(8/dimensions).
-    random
-        Draws the projection.
-    hessian
-        "auto" takes the exact one up to 1,024 parameters.
+    At most ``dimensions`` numbers are kept of a vector. Beyond, vectors are projected at random, which keeps inner
+    products ⟨u, v⟩ within about ‖u‖‖v‖ · √(2/dimensions), for Kronecker products √(8/dimensions).
 
-    Notes
-    -----
     The regularisation is shared out evenly: the mean of the vectors is taken off each. At the optimum
     the gradients sum to −λθ, so that the vectors of all rows sum to zero, and those of the rows that
     are kept to minus those of the rows that are removed.
@@ -136,14 +113,7 @@ def _exact_projection(
 
 
 def exact_hessian(problem: SoftmaxRegression, parameters: Parameters) -> NDArray[np.float64]:
-    """Return the Hessian at these parameters, of shape (p, p), class by class.
-
-    Examples
-    --------
-    >>> problem = SoftmaxRegression.of([[-1.0], [1.0]], np.array([0, 1]), strength=1.0)
-    >>> exact_hessian(problem, np.zeros((2, 2)))[0]
-    array([ 1.25,  0.  , -0.25,  0.  ])
-    """
+    """Return the Hessian at these parameters, of shape (p, p), class by class."""
     classes, columns = problem.shape
 
     total: NDArray[np.float64] = problem.strength * np.eye(classes * columns)

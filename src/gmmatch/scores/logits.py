@@ -32,11 +32,6 @@ def as_logits(logits: Any, labels: Any) -> tuple[Any, Any]:
     """Return logits (m, classes) in at least float32 and labels (m,) beside them, both without a gradient.
 
     Class numbers are checked where that is free: not on a GPU, which would have to stop for it.
-
-    Examples
-    --------
-    >>> as_logits([[0, 2]], [1])
-    (array([[0., 2.]]), array([1]))
     """
     if is_tensor(logits):
         import torch
@@ -107,13 +102,7 @@ def margins(logits: Any, labels: Any) -> Any:
 
 
 def is_right(logits: Any, labels: Any) -> Any:
-    """Whether the largest logit is that of the row's own class.
-
-    Examples
-    --------
-    >>> is_right(np.array([[3.0, 1.0], [3.0, 1.0]]), np.array([0, 1]))
-    array([ True, False])
-    """
+    """Whether the largest logit is that of the row's own class."""
     return namespace(logits).argmax(logits, axis=1) == labels
 
 
@@ -124,18 +113,9 @@ def lengths(values: Any) -> Any:
 
 
 def el2n(logits: Any, labels: Any) -> Any:
-    """Return ‖softmax(logits) − one-hot label‖ for each row (Paul et al., 2021).
+    """Return ‖softmax(logits) − one-hot label‖ for each row: from 0 (sure and right) to √2 (sure and wrong).
 
-    Parameters
-    ----------
-    logits : array or tensor of shape (m, classes)
-    labels : array or tensor of shape (m,)
-        Class numbers.
-
-    Returns
-    -------
-    array or tensor of shape (m,)
-        Of the kind of ``logits``, on its device; from 0 (sure and right) to √2 (sure and wrong).
+    Paul et al., 2021. Arrays give arrays, tensors give tensors on their device.
 
     Examples
     --------
@@ -149,21 +129,7 @@ def last_layer_grand(logits: Any, labels: Any, features: Any, *, bias: bool = Tr
     """Return the length of the gradient of each row's cross-entropy by the last layer's parameters.
 
     For logits = W h + b the gradient by W is (p − y) hᵀ and the one by b is p − y, so its length is
-    ‖p − y‖ · ‖(h, 1)‖: EL2N times the length of the features.
-
-    Parameters
-    ----------
-    logits : array or tensor of shape (m, classes)
-    labels : array or tensor of shape (m,)
-        Class numbers.
-    features : array or tensor of shape (m, s)
-        What goes into the last layer, h.
-    bias : bool
-        Whether the last layer has a bias b.
-
-    Returns
-    -------
-    array or tensor of shape (m,)
+    ‖p − y‖ · ‖(h, 1)‖: EL2N times the length of the features h, of shape (m, s).
 
     Examples
     --------

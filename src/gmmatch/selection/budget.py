@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError, listed
 from gmmatch.types import Indices
 
 Budget: TypeAlias = "int | float | str"
@@ -20,33 +20,15 @@ Budget: TypeAlias = "int | float | str"
 PerClass: TypeAlias = "Literal['proportional', 'balanced'] | Mapping[Any, Budget] | None"
 """How a budget is shared among the classes; None ignores the labels."""
 
-_LISTED_AT_MOST = 10
-
 
 def resolve_count(
     k: Budget | None, n: int, *, name: str = "k", unit: str = "rows", replacement: bool = False
 ) -> int:
-    """Turn a budget into a number of rows.
+    """Turn a budget into a number of rows, at least 1.
 
-    Parameters
-    ----------
-    k
-        A count (``500``), a fraction in (0, 1] (``0.1``), or either as text (``"500"``, ``"0.1"``,
-        ``"10%"``). An integer is always a count and a float always a fraction, so ``1`` is one row
-        and ``1.0`` all of them.
-    n
-        How many rows there are.
-    name
-        The argument's name in error messages.
-    unit
-        What is counted, for error messages.
-    replacement
-        Whether a row may be picked more than once, which allows a count above ``n``.
-
-    Returns
-    -------
-    int
-        At least 1. Fractions are read as the decimal number that was written and rounded half up.
+    An integer is always a count and a float always a fraction, so ``1`` is one row and ``1.0`` all of them. Fractions
+    are read as the decimal number that was written and rounded half up. ``name`` and ``unit`` are what messages call
+    the argument and what is counted; ``replacement`` allows a count above ``n``.
 
     Examples
     --------
@@ -64,7 +46,7 @@ def resolve_count(
         return max(1, math.floor(amount * n + Fraction(1, 2)))
     if amount > n and not replacement:
         raise InvalidInputError(
-            f"{name}={k} is more than there are {unit} ({n:,}): give a count from 1 to {n} "
+            f"{name}={k} exceeds the number of {unit} ({n:,}): give a count from 1 to {n} "
             f"or a fraction such as {name}=0.1."
         )
     return amount
@@ -110,23 +92,11 @@ def _above_one(k: Budget | None, amount: Fraction, name: str) -> str:
 
 
 def largest_remainder(k: int, shares: ArrayLike) -> Indices:
-    """Split k into whole quotas proportional to the shares.
+    """Split k into whole quotas proportional to the shares, each within 1 of its exact part.
 
     Each share gets its exact part rounded down; what is left over goes to the largest remainders, and
-    among equal ones to the lowest position. The arithmetic is exact, so ties are real ties.
-
-    Parameters
-    ----------
-    k
-        What to split, at least 0.
-    shares
-        Non-negative numbers, shape (g,). A share of zero gets nothing, unless all are zero: then k is
-        split evenly.
-
-    Returns
-    -------
-    array of int64, shape (g,)
-        Quotas that sum to ``k``, each within 1 of its exact part.
+    among equal ones to the lowest position. The arithmetic is exact, so ties are real ties. A share of zero gets
+    nothing, unless all are zero: then k is split evenly.
 
     Examples
     --------
@@ -170,30 +140,12 @@ def quotas(
     unit: str = "rows",
     replacement: bool = False,
 ) -> Indices:
-    """Share a budget among the groups.
+    """Share a budget among the groups, of which ``sizes`` rows each may be picked.
 
-    Parameters
-    ----------
-    k
-        The whole budget, as in :func:`resolve_count`. May be None when ``per_class`` is a mapping; if
-        it is given too, it must agree with the mapping's sum.
-    labels_of_groups
-        The groups' labels, one per group.
-    sizes
-        How many rows of each group may be picked, shape (g,).
-    per_class
-        ``"proportional"``: in proportion to ``sizes``, by largest remainder. ``"balanced"``: equal
-        shares, the remainder to the first groups. A mapping: class to count, or to fraction of that
-        class (``0.1``, ``"10%"``); classes it does not name get nothing. None: as ``"proportional"``.
-    unit
-        What is counted, for error messages.
-    replacement
-        Whether a row may be picked more than once, so that a quota may exceed its group's size.
-
-    Returns
-    -------
-    array of int64, shape (g,)
-        Quotas that sum to the budget.
+    ``per_class="proportional"`` or None: in proportion to the sizes, by largest remainder. ``"balanced"``: equal
+    shares, the remainder to the first groups. A mapping: class to count, or to fraction of that class (``0.1``,
+    ``"10%"``); classes it does not name get nothing, and ``k`` may be None or must agree with the sum. ``unit`` and
+    ``replacement`` are as in :func:`resolve_count`.
 
     Examples
     --------
@@ -228,7 +180,7 @@ def _mapped_quotas(labels: Sequence[Hashable], sizes: Indices, wanted: Mapping[A
     unknown = [label for label in wanted if label not in position]
     if unknown:
         raise InvalidInputError(
-            f"per_class names {_listed(unknown)}, which is no class of y: the classes are {_listed(labels)}."
+            f"per_class names {listed(unknown, 10)}, not found in y: the classes are {listed(labels, 10)}."
         )
     result = np.zeros(len(labels), dtype=np.int64)
     for label, budget in wanted.items():
@@ -264,9 +216,3 @@ def _require_enough_rows(
         f"{group} has {sizes[i]} rows to pick from but its quota is {wanted[i]}{also}: "
         f"lower k, use per_class='proportional'{remedy}."
     )
-
-
-def _listed(values: Iterable[Hashable]) -> str:
-    names = [repr(value) for value in values]
-    more = len(names) - _LISTED_AT_MOST
-    return ", ".join(names[:_LISTED_AT_MOST]) + (f" and {more} more" if more > 0 else "")

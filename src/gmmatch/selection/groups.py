@@ -82,23 +82,10 @@ class SelectedGroup:
 def interleave(groups: Sequence[SelectedGroup]) -> Indices:
     """Merge the groups' picks into one order of which every prefix is close to proportional.
 
-    Pick j = 0, 1, ... of a group with q picks is placed at (j + 1/2) / q; ties go to the first group.
-
-    Parameters
-    ----------
-    groups
-        G groups with picks, q₁, ..., q_G of them, K in all; groups without picks do not count.
-
-    Returns
-    -------
-    array of int64, shape (K,)
-
-    Notes
-    -----
-    Among the first t picks, group i has its proportional share t·qᵢ/K up to an error of at most
-    1/2 + (G − 2)·qᵢ/(2K) (for G ≥ 2; none for G = 1). With groups of equal size that is below 1; with
-    two groups it is 1/2. With one large group among many small ones it can exceed 1, because all
-    groups of one pick are placed at 1/2.
+    Pick j = 0, 1, ... of a group with q picks is placed at (j + 1/2) / q; ties go to the first group. Among the first
+    t of K picks, group i of G ≥ 2 has its proportional share t·qᵢ/K up to an error of at most 1/2 + (G − 2)·qᵢ/(2K):
+    below 1 with groups of equal size, 1/2 with two groups. With one large group among many small ones it can exceed
+    1, because all groups of one pick are placed at 1/2.
 
     Examples
     --------

@@ -26,20 +26,7 @@ _LISTED_AT_MOST = 10
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Rows that are selected from together.
-
-    Attributes
-    ----------
-    label
-        The class as a plain Python scalar; None for rows without a label, or for all rows.
-    rows
-        Row numbers, ascending.
-
-    Examples
-    --------
-    >>> Group("cat", np.array([0, 2]))
-    Group(label='cat', rows=array([0, 2]))
-    """
+    """Rows that are selected from together, ascending; the label is None for rows without one, or for all rows."""
 
     label: Label
     rows: Indices
@@ -48,29 +35,12 @@ class Group:
 def group_rows(
     y: Any, *, n: int, per_class: PerClass = "proportional", unlabeled: Unlabeled = "drop"
 ) -> list[Group]:
-    """Split the rows by their labels.
+    """Split ``n`` rows by their labels: in a list, an array, a Series, a Categorical or a tensor.
 
-    Parameters
-    ----------
-    y
-        One label per row: a list, a NumPy array, a pandas Series or Categorical, a torch tensor, or
-        None. Labels are numbers, booleans or strings.
-    n
-        How many rows there are.
-    per_class
-        Only whether it is None matters here: then labels are ignored.
-    unlabeled
-        What becomes of rows without a label: ``"drop"`` leaves them out with a warning, ``"group"``
-        makes them a group of their own, with label None, placed last.
+    Groups come in the order of the labels: numbers numerically, strings alphabetically, a mixture as text. Without
+    labels, or with ``per_class=None``, one group holds all rows. ``unlabeled="drop"`` leaves rows without a label out
+    with a warning, ``"group"`` makes them a group of their own, placed last.
 
-    Returns
-    -------
-    list of Group
-        In the order of the labels: numbers numerically, strings alphabetically, a mixture as text.
-        Without labels, one group with label None that holds all rows.
-
-    Notes
-    -----
     A row has no label if its label is None, NaN, ``pd.NA``, or the integer -1, scikit-learn's mark of
     an unlabeled row. One exception: if the integers in ``y`` are exactly -1 and 1, they are the two
     classes of the binary convention.

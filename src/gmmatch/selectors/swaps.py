@@ -21,11 +21,7 @@ _LEAST_GAIN = 0.01
 
 @dataclass
 class SwapGroup:
-    """The rows of one group: which are picked, and which could be.
-
-    ``picked`` and ``others`` hold row numbers into the vectors; a swap exchanges an entry of one for an
-    entry of the other, so that picks keep their place in the order.
-    """
+    """The rows of one group, as row numbers into the vectors; picks keep their place in the order when swapped."""
 
     picked: Indices
     others: Indices
@@ -39,25 +35,10 @@ def swap_towards_zero(
     *,
     sweeps: int,
 ) -> tuple[float, float]:
-    """Swap rows until the sum of all picks is about as short as swaps can make it.
+    """Swap rows, in place, until the sum of all picks is about as short as swaps can make it.
 
-    Parameters
-    ----------
-    vectors : float32 array of shape (n, m)
-        What is summed.
-    groups
-        Changed in place; the number of picks of a group stays.
-    fixed : array of shape (m,)
-        The sum of what is picked for good.
-    random
-        Draws candidates where there are many.
-    sweeps
-        How often to go over all groups at most.
-
-    Returns
-    -------
-    (before, after)
-        The length of the sum of all picks.
+    ``fixed`` is the sum of what is picked for good; ``sweeps`` is how often to go over all groups at most. Return the
+    length of the sum of all picks before and after.
 
     Examples
     --------

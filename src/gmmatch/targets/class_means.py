@@ -18,14 +18,6 @@ def narrow_features(
 ) -> NDArray[np.float32]:
     """Return the Fourier features of the rows, computed in float32: enough for a mean, in a third of the time.
 
-    Parameters
-    ----------
-    features : FourierFeatures
-        Fitted.
-    rows : Rows
-        n rows.
-    out : float32 array of shape (n, D), optional
-
     Examples
     --------
     >>> from gmmatch.kernels.kernels import RBF
@@ -64,23 +56,12 @@ def narrow_features(
 def shared_means(
     features: FourierFeatures, rows: Rows, shares: NDArray[Any], out: NDArray[np.float32] | None = None
 ) -> NDArray[np.float64]:
-    """Return Σ shareᵢ φ(xᵢ) / Σ shareᵢ for each column of shares, reading the rows once.
+    """Return Σ shareᵢ φ(xᵢ) / Σ shareᵢ for each column of shares (n, G), reading the rows once.
 
     With ``shares`` the probabilities of each class for each row, this is the mean that a class would have
     if every label were right: rows that were given another label by mistake count, rows that have its
     label by mistake do not, and rows that are hard to tell count in part, so that the easy ones do not
-    outweigh them.
-
-    Parameters
-    ----------
-    features : FourierFeatures
-        φ, fitted.
-    rows : Rows
-        n rows.
-    shares : array of shape (n, G)
-        How much each row counts for each of G groups.
-    out : float32 array of shape (n, D), optional
-        Where to keep the features.
+    outweigh them. ``out`` keeps the features.
 
     Examples
     --------

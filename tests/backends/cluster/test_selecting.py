@@ -186,7 +186,7 @@ def test_a_far_row_and_an_early_stop_are_warned_about(clouds, tmp_path):
         ({"carry": True}, "batches on an engine are independent"),
         ({"normalise": True}, "Did you mean 'normalize'"),
         ({"preprocess": ["pca:2"]}, 'an engine knows "unit" only'),
-        ({"k": 4000}, "k=4000 is more than there are rows"),
+        ({"k": 4000}, "k=4000 exceeds the number of rows"),
     ],
 )
 def test_what_an_engine_cannot_do_is_refused(rows_file, options, message):

@@ -190,7 +190,7 @@ class PairFlip(_RatedNoise):
                 if name not in position:
                     listed = ", ".join(repr(known) for known in names[:10])
                     raise InvalidInputError(
-                        f"pairs names {name!r}, which is no class of y: they are {listed}."
+                        f"pairs names {name!r}, not found in y: the classes are {listed}."
                     )
             if before == after:
                 raise InvalidInputError(f"pairs turns {before!r} into itself: leave it out.")
