@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest, check_files, is_shard_file, load_manifest
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 from gmmatch.files import is_leftover
@@ -44,6 +42,8 @@ class WriterLock:
     """The right to write to a folder, held until :meth:`release` or the end of the process, however it dies."""
 
     def __init__(self, folder: Path) -> None:
+        from filelock import FileLock, Timeout  # it loads asyncio, which readers do not need
+
         self.path = folder / LOCK_NAME
         self._process = os.getpid()
         self._lock = FileLock(self.path, thread_local=False)
