@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.rows.npy_files import mapped
 from gmmatch.types import Indices
 
@@ -155,8 +155,7 @@ class ShardedArray:
         try:
             array = mapped(shard)
         except (OSError, ValueError, EOFError) as error:
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise InvalidInputError(f"{shard} cannot be read: {reason}") from None
+            raise InvalidInputError(f"{shard} cannot be read: {first_line(error)}.") from None
         self._check(array, number)
         plain: NDArray[Any] = np.asarray(array)  # without the memmap class, whose slices are slow
         with self._guard:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 from gmmatch.files import replacing
 from gmmatch.screening.result import screening_from_json, screening_to_json
 from gmmatch.selection.groups import SelectedGroup
@@ -111,8 +111,9 @@ def _damaged(path: Path, reason: object) -> InvalidInputError:
     """The error for a file that is no selection or not a whole one, in one sentence."""
     if isinstance(reason, KeyError):
         reason = f"{reason} is missing"
-    first_line = next(iter(str(reason).splitlines()), "").rstrip(".") or type(reason).__name__
-    return InvalidInputError(f"path={str(path)!r} is not a gmmatch selection, or is damaged: {first_line}.")
+    return InvalidInputError(
+        f"path={str(path)!r} is not a gmmatch selection, or is damaged: {first_line(reason)}."
+    )
 
 
 # ------------------------------------------------------------------------------- header, JSON and npy

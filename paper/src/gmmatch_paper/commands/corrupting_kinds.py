@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.cli.io.arguments import check_settings
-from gmmatch.errors import InvalidInputError, unknown_name
+from gmmatch.errors import InvalidInputError, first_line, unknown_name
 
 LABEL_KINDS = ("symmetric", "pair-flip", "transition")
 DEFAULT_RATE, DEFAULT_SEVERITY, DEFAULT_DISTANCE = 0.2, 3, 10.0
@@ -134,6 +134,5 @@ def read_matrix(path: Path) -> Any:
         if path.suffix.lower() == ".csv":
             return np.loadtxt(path, delimiter=",", ndmin=2)
     except (ValueError, TypeError, OSError) as error:
-        reason = next(iter(str(error).splitlines()), "").rstrip(".") or type(error).__name__
-        raise InvalidInputError(f"--matrix {path} cannot be read: {reason}.") from None
+        raise InvalidInputError(f"--matrix {path} cannot be read: {first_line(error)}.") from None
     raise InvalidInputError(f"--matrix {path}: expected a file that ends in .npy, .csv or .json.")

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from gmmatch.embeddings.manifest import MANIFEST_NAME, ShardEntry, load_manifest, parse_manifest
 from gmmatch.embeddings.row_tables import RowTable, ids_of, labels_of, parse_table, read_table
 from gmmatch.embeddings.store import Store
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
+from gmmatch.errors import (
+    DataFileNotFoundError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    first_line,
+)
 from gmmatch.rows.npy_files import HEADERS, mapped
 
 if TYPE_CHECKING:
@@ -229,8 +235,9 @@ def unreadable(location: str, error: BaseException) -> UnreadableShardError:
     >>> unreadable("a.npy", OSError(5, "Input/output error"))
     UnreadableShardError('a.npy cannot be read: Input/output error.')
     """
-    text = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
-    return UnreadableShardError(f"{location} cannot be read: {str(text).rstrip('.')}.")
+    return UnreadableShardError(
+        f"{location} cannot be read: {first_line(getattr(error, 'strerror', None) or error)}."
+    )
 
 
 def _opened(location: str) -> Any:
