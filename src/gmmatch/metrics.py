@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows.checks import check_rows
+from gmmatch.rows.checks import check_rows, check_whole_number
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
 from gmmatch.types import Indices, Mask, Matrix, Vector
@@ -203,8 +203,7 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     >>> coverage([[0.0], [1.0], [4.0]], picks=[0])
     Coverage(largest=4.0, mean=1.6666666666666667)
     """
-    if isinstance(block_rows, bool) or not isinstance(block_rows, (int, np.integer)) or block_rows < 1:
-        raise InvalidInputError(f"block_rows={block_rows!r}: expected a number of rows, 1 or more.")
+    check_whole_number(block_rows, "block_rows")
     rows = check_rows(X)
     chosen = np.unique(_pick_indices(picks, len(rows)))
     covered = np.arange(len(rows)) if of is None else of

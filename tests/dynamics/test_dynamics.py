@@ -178,9 +178,9 @@ def test_wrong_batches_are_refused_and_leave_no_trace(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_rows": 0}, "n_rows=0: expected how many rows"),
+        ({"n_rows": 0}, "n_rows=0: expected a whole number"),
         ({"n_rows": 2.5}, "n_rows=2.5"),
-        ({"n_rows": 3, "first_epochs": 0}, "first_epochs=0: expected a number of epochs"),
+        ({"n_rows": 3, "first_epochs": 0}, "first_epochs=0: expected a whole number"),
     ],
 )
 def test_wrong_sizes(arguments, message):

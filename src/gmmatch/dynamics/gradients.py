@@ -13,6 +13,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.scores.logits import el2n, last_layer_grand
 from gmmatch.types import Vector
 
@@ -113,8 +114,8 @@ def grand_scores(
     """
     if parameters not in ("last-layer", "all"):
         raise InvalidInputError(f'parameters={parameters!r}: expected "last-layer" or "all".')
-    if chunk_size is not None and chunk_size < 1:
-        raise InvalidInputError(f"chunk_size={chunk_size!r}: expected a number of rows, at least 1.")
+    if chunk_size is not None:
+        check_whole_number(chunk_size, "chunk_size")
     with evaluating(model):
         if parameters == "last-layer":
             return _collect(_last_layer(model, batches))

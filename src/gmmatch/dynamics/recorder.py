@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gmmatch.dynamics.per_row import ForgettingCounter, RunningMean
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import write_file
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.scores.logits import as_logits, errors, is_right, is_tensor, last_layer_grand, lengths, margins
 from gmmatch.types import Indices, Vector
 
@@ -78,14 +79,9 @@ class Dynamics:
     """
 
     def __init__(self, n_rows: int, *, first_epochs: int | None = None, history: bool = False) -> None:
-        if isinstance(n_rows, bool) or not hasattr(n_rows, "__index__") or n_rows < 1:
-            raise InvalidInputError(f"n_rows={n_rows!r}: expected how many rows there are, at least 1.")
-        if first_epochs is not None and (
-            isinstance(first_epochs, bool) or not hasattr(first_epochs, "__index__") or first_epochs < 1
-        ):
-            raise InvalidInputError(
-                f"first_epochs={first_epochs!r}: expected a number of epochs, at least 1, or None."
-            )
+        check_whole_number(n_rows, "n_rows")
+        if first_epochs is not None:
+            check_whole_number(first_epochs, "first_epochs")
         self.n_rows = int(n_rows)
         self.first_epochs = None if first_epochs is None else int(first_epochs)
         self.epoch = 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import RBF, Kernel, KernelSpec, Laplacian, resolve_kernel
-from gmmatch.rows.checks import as_generator, check_rows
+from gmmatch.rows.checks import as_generator, check_rows, check_whole_number
 from gmmatch.rows.rows import as_rows
 from gmmatch.types import RandomState
 
@@ -53,9 +53,7 @@ class _FeatureMap(ABC):
         ----------
         X : array of shape (n, s)
         """
-        count = self.n_components
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise InvalidInputError(f"n_components={count!r}: expected a whole number of 1 or more.")
+        check_whole_number(self.n_components, "n_components")
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise InvalidInputError(f"dtype={self.dtype!r}: features come as float32 or float64.")
         rows = check_rows(X)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
 from gmmatch.kernels.distances import median_distance, negative_half_squared_distances
 from gmmatch.kernels.means import row_means
+from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.types import Matrix, RandomState, Vector
 
 __all__ = ["RBF", "Kernel", "KernelSpec", "Laplacian", "Linear", "Polynomial", "resolve_kernel", "row_means"]
@@ -146,12 +147,8 @@ class Polynomial(_KernelBase):
     is_translation_invariant: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)) or self.degree < 1:
-            raise InvalidInputError(
-                f"degree={self.degree!r}: a polynomial kernel needs a whole number of 1 or more."
-            )
-        if not _is_number(self.c) or not 0.0 <= self.c < np.inf:
-            raise InvalidInputError(f"c={self.c!r}: expected a finite number of at least 0.")
+        check_whole_number(self.degree, "degree")
+        check_number(self.c, "c")
         # Plain numbers, so that the parameters can be written as JSON.
         object.__setattr__(self, "degree", int(self.degree))
         object.__setattr__(self, "c", float(self.c))
@@ -186,11 +183,11 @@ class _BandwidthKernel(_KernelBase):
     def __post_init__(self) -> None:
         if isinstance(self.bandwidth, str) and self.bandwidth == "median":
             return
-        if not _is_number(self.bandwidth) or not 0.0 < float(self.bandwidth) < np.inf:
+        if isinstance(self.bandwidth, str):
             raise InvalidInputError(
-                f"bandwidth={self.bandwidth!r}: expected a finite number above 0, or 'median' for the median "
-                "distance between rows."
+                f"bandwidth={self.bandwidth!r}: expected a number, or 'median' for the median distance of rows."
             )
+        check_number(self.bandwidth, "bandwidth", above_zero=True)
         object.__setattr__(self, "bandwidth", float(self.bandwidth))
 
     @property
@@ -247,8 +244,7 @@ class RBF(_BandwidthKernel):
         >>> RBF.from_gamma(0.5)
         RBF(bandwidth=1.0)
         """
-        if not _is_number(gamma) or not 0.0 < gamma < np.inf:
-            raise InvalidInputError(f"gamma={gamma!r}: expected a finite number above 0.")
+        check_number(gamma, "gamma", above_zero=True)
         return cls(bandwidth=float(np.sqrt(0.5 / gamma)))
 
     def __call__(self, A: Matrix, B: Matrix, out: Gram | None = None) -> Gram:
@@ -356,10 +352,6 @@ def _pair(A: Matrix, B: Matrix) -> tuple[Gram, Gram]:
             f"A has {left.shape[1]} columns and B has {right.shape[1]}; both must hold the same features."
         )
     return left, right
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _power_in_place(values: NDArray[np.float64], exponent: int) -> NDArray[np.float64]:

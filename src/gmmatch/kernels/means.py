@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_rows, check_sample_weight
+from gmmatch.rows.checks import check_rows, check_sample_weight, check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
@@ -68,8 +68,7 @@ def row_means(
     >>> row_means(RBF(bandwidth=1.0), [[0.0], [1.0]]).round(4)
     array([0.8033, 0.8033])
     """
-    if isinstance(block, bool) or not isinstance(block, (int, np.integer)) or block < 1:
-        raise InvalidInputError(f"block={block!r}: expected a number of rows, 1 or more.")
+    check_whole_number(block, "block")
     threads = resolve_jobs(n_jobs)
     left = check_rows(A, name="A", threads=threads)
     right = left if B is None else check_rows(B, name="B", threads=threads)

@@ -89,6 +89,28 @@ def check_fraction(fraction: float, name: str) -> None:
         raise InvalidInputError(f"{name}={fraction!r}: expected a number above 0 and at most 1.")
 
 
+def check_whole_number(value: Any, name: str, least: int = 1) -> None:
+    """Raise unless a value is a whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> check_whole_number(0, "epochs", 1)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise InvalidInputError(f"{name}={value!r}: expected a whole number of at least {least}.")
+
+
+def check_number(value: Any, name: str, *, above_zero: bool = False) -> None:
+    """Raise unless a value is a finite number of at least 0, or above 0."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0.0 <= value < np.inf or (above_zero and value == 0.0):
+        raise InvalidInputError(
+            f"{name}={value!r}: expected a finite number {'above' if above_zero else 'of at least'} 0."
+        )
+
+
 def as_generator(random_state: RandomState) -> np.random.Generator:
     """Return a NumPy generator from anything scikit-learn accepts as ``random_state``.
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
+from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
-from gmmatch.selectors.model_scores import Labels, check_some_weight, check_whole_number
+from gmmatch.selectors.model_scores import Labels, check_some_weight
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
 from gmmatch.selectors.ranking import measured
 from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
@@ -156,8 +157,7 @@ class Optimization(Selector):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_whole_number(self.sweeps, "sweeps", 0)
-        if not isinstance(self.strength, (int, float, np.number)) or not 0.0 < self.strength < np.inf:
-            raise InvalidInputError(f"strength={self.strength!r}: expected a finite number above 0.")
+        check_number(self.strength, "strength", above_zero=True)
         if self.memory_limit is not None:
             check_whole_number(self.memory_limit, "memory_limit", 0)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.scores.score import PROTOTYPE_DISTANCE
 from gmmatch.selectors.base import Request
-from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight, check_whole_number
+from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight
 from gmmatch.types import Vector
 
 _CLUSTERS_WITHOUT_LABELS = 10

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
@@ -186,19 +187,6 @@ def check_some_weight(weights: Vector) -> None:
     """Raise where no row that a model could learn from counts."""
     if weights.sum() == 0.0:
         raise InvalidInputError("sample_weight is zero for every row with a label.")
-
-
-def check_whole_number(value: Any, name: str, least: int) -> None:
-    """Raise unless a value is a whole number of at least ``least``.
-
-    Examples
-    --------
-    >>> check_whole_number(0, "epochs", 1)
-    Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
-    """
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        raise InvalidInputError(f"{name}={value!r}: expected a whole number of at least {least}.")
 
 
 def read_scores(scores: Any, n: int) -> Vector:

@@ -10,7 +10,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.median.passes import distances_to, weighted_mean
 from gmmatch.median.weiszfeld import solve
-from gmmatch.rows.checks import check_fraction
+from gmmatch.rows.checks import check_fraction, check_number, check_whole_number
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
@@ -66,11 +66,8 @@ class GeometricMedianTarget:
     def __post_init__(self) -> None:
         check_fraction(self.fraction, "median_fraction")
         for name in ("eps", "delta"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < np.inf:
-                raise InvalidInputError(f"{name}={value!r}: expected a finite number of at least 0.")
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise InvalidInputError(f"max_iter={self.max_iter!r}: expected a whole number of at least 1.")
+            check_number(getattr(self, name), name)
+        check_whole_number(self.max_iter, "max_iter")
 
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows, of a random sample of them where ``fraction`` is below 1."""
