@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows.checks import check_rows, check_whole_number
+from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
 from gmmatch.types import Indices, Mask, Matrix, Vector
@@ -57,7 +57,7 @@ def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
     >>> moment_error([[3.0, 4.0]], [[1.0, 0.0], [-1.0, 0.0]])
     5.0
     """
-    picked, reference = _pair(picked_rows, reference_rows, "picked_rows", "reference_rows")
+    picked, reference = check_pair(picked_rows, reference_rows, ("picked_rows", "reference_rows"))
     origin = reference.row(0)
     return float(np.linalg.norm(mean_offset(picked, origin) - mean_offset(reference, origin)))
 
@@ -107,7 +107,7 @@ def mmd(
     >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0, squared=True), 4)  # 2 - 2 exp(-1/2)
     0.7869
     """
-    left, right = _pair(A, B, "A", "B")
+    left, right = check_pair(A, B)
     if not biased and min(len(left), len(right)) < 2:
         raise InvalidInputError(
             f"biased=False compares different rows of each set, so both need 2 or more; A has {len(left)} "
@@ -137,7 +137,14 @@ def contamination(picks: Any, corrupt: Any) -> float:
     >>> contamination([0, 3], [True, False, False, False])
     0.5
     """
-    flags = _mask(corrupt, "corrupt")
+    flags = np.asarray(corrupt)
+    if flags.dtype != np.bool_ or flags.ndim != 1:
+        raise InvalidTypeError(
+            f"corrupt must be a boolean mask with one entry per row; got dtype {flags.dtype} and shape "
+            f"{flags.shape}."
+        )
+    if len(flags) == 0:
+        raise InvalidInputError("corrupt is empty; it needs one entry per row.")
     return float(flags[_pick_indices(picks, len(flags))].mean())
 
 
@@ -348,16 +355,6 @@ def mean_square_distance(rows: Rows, point: Vector) -> float:
     return total / len(rows)
 
 
-def _pair(A: Matrix | Rows, B: Matrix | Rows, name_a: str, name_b: str) -> tuple[Rows, Rows]:
-    left, right = check_rows(A, name=name_a), check_rows(B, name=name_b)
-    if left.n_features != right.n_features:
-        raise InvalidInputError(
-            f"{name_a} has {left.n_features} columns and {name_b} has {right.n_features}; both must hold the "
-            "same features."
-        )
-    return left, right
-
-
 def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Rows) -> Kernel:
     kernel = resolve_kernel(spec)
     named = isinstance(spec, str)
@@ -394,18 +391,6 @@ def _linear_mmd(left: Rows, right: Rows, biased: bool) -> float:
         for rows, offset in zip((left, right), offsets, strict=True):
             value -= mean_square_distance(rows, origin + offset) / (len(rows) - 1)
     return value
-
-
-def _mask(value: Any, name: str) -> Mask:
-    flags = np.asarray(value)
-    if flags.dtype != np.bool_ or flags.ndim != 1:
-        raise InvalidTypeError(
-            f"{name} must be a boolean mask with one entry per row; got dtype {flags.dtype} and shape "
-            f"{flags.shape}."
-        )
-    if len(flags) == 0:
-        raise InvalidInputError(f"{name} is empty; it needs one entry per row.")
-    return flags
 
 
 def _pick_indices(picks: Any, n: int) -> Indices:

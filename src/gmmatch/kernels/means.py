@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_rows, check_sample_weight, check_whole_number
+from gmmatch.rows.checks import check_pair, check_rows, check_sample_weight, check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
@@ -71,11 +71,7 @@ def row_means(
     check_whole_number(block, "block")
     threads = resolve_jobs(n_jobs)
     left = check_rows(A, name="A", threads=threads)
-    right = left if B is None else check_rows(B, name="B", threads=threads)
-    if left.n_features != right.n_features:
-        raise InvalidInputError(
-            f"A has {left.n_features} columns and B has {right.n_features}; both must hold the same features."
-        )
+    _, right = check_pair(left, left if B is None else B, threads=threads)
     shares = check_sample_weight(weights, len(right), name="weights")
     shares = shares / shares.sum()
     means = np.zeros(len(left))

@@ -31,6 +31,19 @@ def check_rows(X: Any, *, name: str = "X", finite: bool = True, threads: int | N
     return rows
 
 
+def check_pair(
+    A: Any, B: Any, names: tuple[str, str] = ("A", "B"), threads: int | None = None
+) -> tuple[Rows, Rows]:
+    """Return two sets of rows of the same columns, checked as by :func:`check_rows`."""
+    left, right = (check_rows(X, name=name, threads=threads) for X, name in zip((A, B), names, strict=True))
+    if left.n_features != right.n_features:
+        raise InvalidInputError(
+            f"{names[0]} has {left.n_features} columns and {names[1]} has {right.n_features}; both must hold the "
+            "same features."
+        )
+    return left, right
+
+
 def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> None:
     """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
