@@ -140,7 +140,7 @@ def ray_nodes(count: int) -> Iterator[None]:
 
 def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, dict[str, Any]]:
     """Select once, and return the selection with its timings, bytes and memory."""
-    from gmmatch.backends.cluster import select_on
+    import gmmatch as gm
 
     watch: list[Watch] = []
     ends: dict[int, float] = {}
@@ -168,7 +168,8 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
     starts = core_seconds_of_children() if engine.name == "ray" else {}
     clock = Clock()
     try:
-        found = select_on(engine, paths, k=k, y=labels, random_state=0, progress=clock)
+        engine.progress = clock
+        found = gm.select(paths, engine=engine, k=k, y=labels, random_state=0)
     finally:
         engine.place = place
         for one in watch:
@@ -229,7 +230,8 @@ def in_turn(paths: list[Path], labels: Any, k: Any, workers: int, repeats: int) 
 
 def seconds_per_call(paths: list[Path], workers: int) -> float:
     """Return the median time that it takes to ask all workers for next to nothing, through Ray."""
-    from gmmatch.backends.cluster import RayEngine, select_on
+    import gmmatch as gm
+    from gmmatch.backends.cluster import RayEngine
 
     times: list[float] = []
     with ray_nodes(workers):
@@ -245,7 +247,7 @@ def seconds_per_call(paths: list[Path], workers: int) -> float:
             return placement
 
         engine.place = placed
-        select_on(engine, paths, k=64, random_state=0)
+        gm.select(paths, engine=engine, k=64, random_state=0)
     return float(np.median(times[20:]))
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gmmatch.backends.cluster import LocalEngine, open_shards, select_on
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine, open_shards
 
 folder = tempfile.TemporaryDirectory()
 random = np.random.default_rng(0)
@@ -27,7 +28,9 @@ print(f"{len(shards):,} rows of {shards.n_features} numbers in {len(files)} file
 
 # %%
 # The picks depend on the rows and the seed, not on the number of workers.
-selections = [select_on(LocalEngine(workers=count), shards, k=400, random_state=0) for count in (1, 2, 3)]
+selections = [
+    gm.select(shards, engine=LocalEngine(workers=count), k=400, random_state=0) for count in (1, 2, 3)
+]
 print("the same picks with 1, 2 and 3 workers:", len({tuple(one.order) for one in selections}) == 1)
 
 # %%

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import gmmatch as gm
-from gmmatch.backends.cluster import LocalEngine, select_on
+from gmmatch.backends.cluster import LocalEngine
 from gmmatch.cli import build_app
 from gmmatch.report.summary import python_to_run_again
 
@@ -86,7 +86,7 @@ def sorted_rows(tmp_path):
 def test_picks_of_an_engine_are_made_by_an_engine_again(sorted_rows, labelled, options):
     rows, files, labels = sorted_rows
     y = labels if labelled else None
-    selection = select_on(LocalEngine(workers=2), files, y=y, random_state=4, **options)
+    selection = gm.select(files, engine=LocalEngine(workers=2), y=y, random_state=4, **options)
     assert "engine" in selection.provenance
     names = {"X": rows, "y": y}
     code = python_to_run_again(selection)
@@ -94,18 +94,21 @@ def test_picks_of_an_engine_are_made_by_an_engine_again(sorted_rows, labelled, o
     assert names["selection"].order.tolist() == selection.order.tolist()
 
 
-def test_with_several_batches_the_method_in_memory_picks_other_rows(sorted_rows):
-    """Why a selection of an engine must not be told as one of the method in memory."""
+def test_with_several_batches_the_method_in_memory_picks_the_same_rows_if_batches_are_independent(
+    sorted_rows,
+):
     rows, files, _ = sorted_rows
-    found = select_on(LocalEngine(), files, k=200, batches=4, random_state=4)
-    in_memory = gm.GMMatching(k=200, batches=4, random_state=4).select(rows)
-    assert found.order.tolist() != in_memory.order.tolist()
+    found = gm.select(files, engine=LocalEngine(), k=200, batches=4, random_state=4)
+    carried = gm.GMMatching(k=200, batches=4, random_state=4).select(rows)
+    independent = gm.GMMatching(k=200, batches=4, carry=False, random_state=4).select(rows)
+    assert found.order.tolist() != carried.order.tolist()
+    assert found.order.tolist() == independent.order.tolist()
 
 
 def test_files_that_could_not_be_read_are_left_out_again(sorted_rows):
     _, files, _ = sorted_rows
     Path(files[0]).write_bytes(b"")
-    selection = select_on(LocalEngine(), files, k=20, random_state=0, skip_unreadable=True).prefix(5)
+    selection = gm.select(files, engine=LocalEngine(skip_unreadable=True), k=20, random_state=0).prefix(5)
     code = python_to_run_again(selection)
     names: dict = {}
     exec(compile(code, "page", "exec"), names)
@@ -115,24 +118,21 @@ def test_files_that_could_not_be_read_are_left_out_again(sorted_rows):
 
 def test_picks_of_a_cluster_name_ray(sorted_rows):
     _, files, _ = sorted_rows
-    found = select_on(LocalEngine(), files[1], k=5, random_state=2)
+    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2)
     facts = {**found.provenance, "engine": {**found.provenance["engine"], "name": "ray"}}
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
-    assert (
-        code is not None
-        and code.splitlines()[0] == "from gmmatch.backends.cluster import RayEngine, select_on"
-    )
-    assert f"    selection = select_on(engine, {files[1]!r}, k=5, random_state=2)" in code.splitlines()
+    assert code is not None and code.splitlines()[0] == "import gmmatch as gm"
+    assert f"    selection = gm.select({files[1]!r}, engine=engine, k=5, random_state=2)" in code.splitlines()
     assert 'with RayEngine(device="cpu") as engine:' in code
     compile(code, "page", "exec")
 
 
 def test_picks_that_were_made_on_a_gpu_ask_for_one(sorted_rows):
     _, files, _ = sorted_rows
-    found = select_on(LocalEngine(), files[1], k=5, random_state=2)
+    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2)
     facts = {**found.provenance, "engine": {**found.provenance["engine"], "devices": ["cuda:0", "cuda:1"]}}
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
-    assert code is not None and code.splitlines()[2] == 'engine = LocalEngine(device="cuda")'
+    assert code is not None and code.splitlines()[3] == 'engine = LocalEngine(device="cuda")'
 
 
 def test_the_command_on_the_page_of_an_engine_makes_the_same_picks(sorted_rows, tmp_path, monkeypatch):

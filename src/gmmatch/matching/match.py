@@ -242,6 +242,7 @@ class _IndependentRun:
         self.thetas = np.tile(pool.walk.theta / pool.batches, (pool.batches, 1))
         self.orders: list[Indices] = []
         self.count = 0
+        self.alone: Picks | None = None
 
     def next_parts(self) -> list[Part]:
         """Return the parts of the next stage; merged groups go on from what their members are off by in sum."""
@@ -256,7 +257,7 @@ class _IndependentRun:
         target, width = self.pool.walk.target, 1 << self.level
         quota = np.where(stage.quota < 0, self.pool.k - self.count, stage.quota)
         if self.pool.batches == 1:
-            return [Part(self.number, Walk(target, self.thetas[0], np.zeros_like(target)), int(quota[0]))]
+            return [Part(self.number, self.pool.walk, self.pool.k)]
         return [
             Part(
                 self.number,
@@ -271,6 +272,9 @@ class _IndependentRun:
         """Record the picks of a stage round by round: the first of every group, then the second, ..."""
         if not parts:
             return
+        if self.pool.batches == 1:
+            self.alone = found[0]
+            return
         self.thetas = np.stack([part.walk.theta for part in parts])
         rounds = np.concatenate([np.arange(len(picks.order)) for picks in found])
         order = np.concatenate([picks.order for picks in found])
@@ -279,6 +283,8 @@ class _IndependentRun:
 
     def picks(self) -> Picks:
         """Return all picks, with the residuals of their joined order."""
+        if self.alone is not None:
+            return self.alone
         order = np.concatenate([np.empty(0, dtype=np.int64), *self.orders])
         return Picks(order, replay(self.pool.rows, self.pool.walk, order))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LONGEST_FACT = 160
 _OWN_LINES = {"k", "per_class", "n_jobs"}
-# What has no effect on the picks, and what select_on sets by itself.
+# What has no effect on the picks, and what an engine sets by itself.
 _WITHOUT_EFFECT = {"n_jobs"}
 _ENGINE_SETS = {"carry"}
 
@@ -215,19 +215,18 @@ def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> s
         arguments.insert(0, f"method={facts['method']!r}")
     if "labels" in facts.get("input", {}):
         arguments.insert(0, "y=y")
-    if engine.get("unreadable"):
-        arguments.append("skip_unreadable=True")
-    call = f"select_on(engine, {source!r}, {', '.join(arguments)}){prefix}"
+    call = f"gm.select({source!r}, engine=engine, {', '.join(arguments)}){prefix}"
     # Sums are added in another order on a GPU, so that the last digits of the target may differ from a CPU's.
     on_gpu = any(str(device).startswith("cuda") for device in engine.get("devices", []))
     device = f'device="{"cuda" if on_gpu else "cpu"}"'
+    skip = ["skip_unreadable=True"] if engine.get("unreadable") else []
     if engine.get("name") == "ray":
-        header = "from gmmatch.backends.cluster import RayEngine, select_on\n\n"
-        return (
-            f"{header}with RayEngine({device}) as engine:  # address=... of a cluster\n    selection = {call}"
-        )
-    header = "from gmmatch.backends.cluster import LocalEngine, select_on\n\n"
-    return f"{header}engine = LocalEngine({device if on_gpu else ''})\nselection = {call}"
+        header = "import gmmatch as gm\nfrom gmmatch.backends.cluster import RayEngine\n\n"
+        made = f"RayEngine({', '.join([device, *skip])})"
+        return f"{header}with {made} as engine:  # address=... of a cluster\n    selection = {call}"
+    header = "import gmmatch as gm\nfrom gmmatch.backends.cluster import LocalEngine\n\n"
+    made = f"LocalEngine({', '.join([device, *skip] if on_gpu else skip)})"
+    return f"{header}engine = {made}\nselection = {call}"
 
 
 def _arguments(changed: dict[str, Any], facts: dict[str, Any]) -> str:

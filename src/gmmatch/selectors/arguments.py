@@ -104,6 +104,15 @@ def class_budgets(per_class: Any, y: Any) -> PerClass:
     return checked
 
 
+def readable_groups(groups: list[Group], absent: Mask) -> list[Group]:
+    """Return the groups without rows that cannot be read, and without those that have no others."""
+    found = [Group(group.label, group.rows[~absent[group.rows]]) for group in groups]
+    found = [group for group in found if len(group.rows)]
+    if not found:
+        raise InvalidInputError("No row with a label is left: the files of all others could not be read.")
+    return found
+
+
 def check_included(inside: Mask, groups: list[Group]) -> None:
     """Raise for rows that are picked already but belong to no group."""
     lost = inside.copy()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from gmmatch.errors import InvalidInputError
@@ -28,6 +27,7 @@ from gmmatch.selectors.arguments import (
     check_switches,
     class_budgets,
     group_name,
+    readable_groups,
     row_masks,
 )
 from gmmatch.selectors.estimator import EstimatorConventions
@@ -58,7 +58,7 @@ class Request:
     weights: Vector
     inside: Mask
     outside: Mask
-    names: NDArray[Any] | None
+    names: Any
     seed: int
     steps: list[tuple[str, int]]
     y: Any = None
@@ -148,13 +148,15 @@ class Selector(EstimatorConventions, BaseEstimator):
         include: Any = None,
         exclude: Any = None,
         ids: Any = None,
+        engine: Any = None,
     ) -> Selection:
         """Pick rows.
 
         Parameters
         ----------
         X : array of shape (n, s)
-            The rows (embeddings). Never modified.
+            The rows (embeddings). Never modified. With an engine also a store, its path or address, a ``.npy``
+            file or a list of such files whose rows follow one another.
         y : array of shape (n,), optional
             Labels; selection is then per class, by ``per_class``.
         sample_weight : array of shape (n,), optional
@@ -165,8 +167,12 @@ class Selector(EstimatorConventions, BaseEstimator):
         exclude : row numbers or boolean mask, optional
             Rows that must not be picked. They still count in the target; ``k`` as a share is one of
             the others.
-        ids : array of shape (n,), optional
-            Your own names of the rows, integers or strings, carried along.
+        ids : array of shape (n,) or callable, optional
+            Your own names of the rows, integers or strings, carried along; or a function that returns those of
+            given row numbers.
+        engine : "local", "ray", LocalEngine or RayEngine, optional
+            Where the work runs: this process without one; else workers that hold the rows, threads of this
+            machine or the machines of a Ray cluster (:mod:`gmmatch.backends.cluster`).
 
         Returns
         -------
@@ -180,19 +186,35 @@ class Selector(EstimatorConventions, BaseEstimator):
         {'a': 2, 'b': 2}
         """
         self._check_parameters()
-        rows = check_rows(X, threads=resolve_jobs(self.n_jobs))
+        asked = (y, sample_weight, include, exclude, ids)
+        if engine is None:
+            return self._select(check_rows(X, threads=resolve_jobs(self.n_jobs)), *asked)
+        self.check_engine(sample_weight)
+        from gmmatch.backends.cluster.rows import rows_on
+
+        with rows_on(engine, X) as rows:
+            return self._select(rows, *asked)
+
+    def _select(
+        self, rows: Rows, y: Any, sample_weight: Any, include: Any, exclude: Any, ids: Any
+    ) -> Selection:
         weights = check_sample_weight(sample_weight, len(rows))
         inside, outside = row_masks(include, exclude, len(rows))
-        names = check_ids(ids, len(rows))
+        names = ids if callable(ids) else check_ids(ids, len(rows))
         steps = parse_steps(self.preprocess) + self._own_steps()
         per_class = class_budgets(self.per_class, y)
         groups = group_rows(y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled)
+        absent: Mask | None = getattr(rows.source, "absent", None)
+        if absent is not None:
+            groups = readable_groups(groups, absent)
         check_included(inside, groups)
-        shares = self._shares(groups, per_class, outside)
+        shares = self._shares(groups, per_class, outside, absent)
+        # Rows that lie with workers are prepared there.
+        by_workers = getattr(rows.source, "prepared", None)
+        seen = preprocess_rows(rows, steps) if by_workers is None else by_workers(steps)
         request = Request(
-            rows, preprocess_rows(rows, steps), groups, shares, weights, inside, outside, names,
-            self._draw_seed(), steps, y,
-        )  # fmt: skip
+            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y
+        )
         prepared = self._prepare(request)
         tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)
@@ -216,6 +238,12 @@ class Selector(EstimatorConventions, BaseEstimator):
         resolve_jobs(self.n_jobs)
         check_switches(self)
 
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise for what an engine cannot do, before any work is done."""
+        raise InvalidInputError(
+            f"method={self.method!r} does not run on an engine: gm-matching, herding and moment-matching do."
+        )
+
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.
         if isinstance(self.random_state, (int, np.integer)) and not isinstance(self.random_state, bool):
@@ -223,7 +251,9 @@ class Selector(EstimatorConventions, BaseEstimator):
             return int(self.random_state)
         return int(as_generator(self.random_state).integers(0, 2**31 - 1))
 
-    def _shares(self, groups: list[Group], per_class: PerClass, outside: Mask) -> Indices:
+    def _shares(
+        self, groups: list[Group], per_class: PerClass, outside: Mask, absent: Mask | None
+    ) -> Indices:
         k = self.k
         if k is None and not isinstance(per_class, Mapping):
             k = DEFAULT_SHARE
@@ -231,6 +261,8 @@ class Selector(EstimatorConventions, BaseEstimator):
         unit = "rows"
         if outside.any():
             unit = "rows that exclude leaves"
+        elif absent is not None:
+            unit = "rows that can be read"
         elif sum(sizes) < len(outside):
             unit = "rows with a label"
         labels = [group.label for group in groups]
@@ -315,12 +347,16 @@ class Selector(EstimatorConventions, BaseEstimator):
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": [result.details for result in results],
             **prepared.details,
+            **(rows.source.provenance() if hasattr(rows.source, "provenance") else {}),
         }
+        names = request.names
+        if names is not None:
+            names = names(order) if callable(names) else names[order]
         return Selection(
             order=order,
             n_rows=len(rows),
             groups=tuple(chosen),
-            ids=None if request.names is None else request.names[order],
+            ids=names,
             provenance=provenance,
             screening=prepared.screening,
         )

@@ -69,6 +69,7 @@ class EstimatorConventions:
             include: Any = None,
             exclude: Any = None,
             ids: Any = None,
+            engine: Any = None,
         ) -> Selection:
             """Provided by the selector."""
             ...

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Picks, Walk
 from gmmatch.median.result import FAR, Spread
+from gmmatch.rows.preprocessing import parse_steps
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import (
     Approximation,
@@ -23,6 +24,9 @@ from gmmatch.selectors.kernel_groups import (
 )
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
+
+# Parameters that say how one process works.
+_WITHOUT_ENGINE = ("median_fraction", "strategy", "approximation", "n_components", "memory_limit")
 
 TargetName = Literal["mean", "geometric-median", "coordinate-median"]
 
@@ -166,15 +170,42 @@ class MomentMatching(Selector):
         return results
 
     def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
-        if not hasattr(tasks[0].rows.source, "tensor"):
+        source, wanted = tasks[0].rows.source, [task for task in tasks if task.k]
+        if not wanted:
             return super()._run(tasks)
-        from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
+        if hasattr(source, "cluster"):
+            from gmmatch.backends.cluster.selecting import run_on_engine as run
+        elif hasattr(source, "tensor"):
+            from gmmatch.backends.cuda.selecting import run_on_device as run
+            from gmmatch.backends.cuda.selecting import runs_on_device
 
-        wanted = [task for task in tasks if task.k]
-        if not wanted or not runs_on_device(self, wanted):
+            if not runs_on_device(self, wanted):
+                return super()._run(tasks)
+        else:
             return super()._run(tasks)
-        found = iter(run_on_device(self, wanted))
+        found = iter(run(self, wanted))
         return [next(found) if task.k else GroupResult(Picks.join([]), {}) for task in tasks]
+
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise for what an engine cannot do."""
+        self._check_parameters()
+        for field in fields(self):
+            if field.name in _WITHOUT_ENGINE and getattr(self, field.name) != field.default:
+                raise InvalidInputError(f"{field.name}= has no meaning on an engine: leave it out.")
+        if sample_weight is not None:
+            raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
+        if self.carry and self.batches != 1:
+            raise InvalidInputError(
+                "carry=True: batches on an engine are independent; pass carry=False, or batches=1."
+            )
+        if not resolve_kernel(self.kernel).is_linear:
+            raise InvalidInputError(f"kernel={self.kernel!r}: an engine matches in the linear kernel only.")
+        if self.target == "coordinate-median":
+            raise InvalidInputError(
+                'target="coordinate-median" does not run on an engine: use "geometric-median".'
+            )
+        if any(name != "unit" for name, _ in parse_steps(self.preprocess)):
+            raise InvalidInputError(f'preprocess={self.preprocess!r}: an engine knows "unit" only.')
 
     def moment_target(self) -> Target:
         """Return the target as an object."""

@@ -29,7 +29,7 @@ _METHODS = {
     "self-supervised": "_self_supervised:SelfSupervised",
 }
 
-_SELECT_ARGUMENTS = ("sample_weight", "include", "exclude", "ids")
+_SELECT_ARGUMENTS = ("sample_weight", "include", "exclude", "ids", "engine")
 
 
 def methods() -> tuple[str, ...]:
@@ -65,7 +65,7 @@ def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching",
     Parameters
     ----------
     X : array of shape (n, s)
-        The rows (embeddings).
+        The rows (embeddings); with ``engine`` also a store or ``.npy`` files.
     y : array of shape (n,), optional
         Labels; selection is then per class.
     k : int, float or str, optional
@@ -74,18 +74,28 @@ def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching",
     method : str
         One of :func:`methods`.
     **options
-        Any parameter of the method's class, and ``sample_weight``, ``include``, ``exclude``, ``ids``.
+        Any parameter of the method's class, and ``sample_weight``, ``include``, ``exclude``, ``ids`` and
+        ``engine``, as for :meth:`GMMatching.select <gmmatch.GMMatching.select>`. With an engine, batches are
+        independent (``carry=False``) unless you say otherwise.
 
     Examples
     --------
     >>> select([[0.0], [1.0], [1.2], [3.0]], k=2, method="easy").indices
     array([1, 2])
     """
-    cls = method_class(method)
     arguments = {name: options.pop(name) for name in _SELECT_ARGUMENTS if name in options}
+    selector = make_selector(method, k, options, on_engine=arguments.get("engine") is not None)
+    return selector.select(X, y, **arguments)
+
+
+def make_selector(method: str, k: Any, options: dict[str, Any], *, on_engine: bool = False) -> Selector:
+    """Return a method as an object, after checking the names of its parameters."""
+    cls = method_class(method)
     known = {field.name for field in fields(cls)}
     for name in options:
         if name not in known:
             hint = did_you_mean(name, [*known, *_SELECT_ARGUMENTS])
             raise InvalidInputError(f"{name}= is not a parameter of method {method!r}.{hint}")
-    return cls(k=k, **options).select(X, y, **arguments)
+    # Batches on an engine that hand θ on to each other would have to wait for each other.
+    independent = {"carry": False} if on_engine and "carry" in known else {}
+    return cls(**{"k": k, **independent, **options})

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gmmatch.backends.cluster import LocalEngine, select_on
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine
 from gmmatch.backends.cluster.compute import Compiled, compute_for
 from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.backends.cluster.placement import Died, LocalPlacement
@@ -69,8 +70,8 @@ def test_the_picks_are_those_of_the_compiled_loops(clouds, tmp_path, device, dty
     """Whether all rows stay on the device, none, or some."""
     np.save(tmp_path / "rows.npy", np.round(clouds[::5] * 64).astype(dtype))
     asked = {"k": 120, "random_state": 0, "method": "moment-matching", **options}
-    here = select_on(LocalEngine(2), tmp_path / "rows.npy", **asked)
-    there = select_on(torch_engine(2, device=device, room=room), tmp_path / "rows.npy", **asked)
+    here = gm.select(tmp_path / "rows.npy", engine=LocalEngine(2), **asked)
+    there = gm.select(tmp_path / "rows.npy", engine=torch_engine(2, device=device, room=room), **asked)
     assert there.order.tolist() == here.order.tolist()
     for one, other in zip(there.groups, here.groups, strict=True):
         assert one.residuals == pytest.approx(other.residuals, rel=1e-6, abs=1e-9)
@@ -80,7 +81,7 @@ def test_the_picks_are_those_of_the_compiled_loops(clouds, tmp_path, device, dty
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
     found = [
-        select_on(torch_engine(workers, device=device), few_rows, y=LABELS, k=120, random_state=0)
+        gm.select(few_rows, engine=torch_engine(workers, device=device), y=LABELS, k=120, random_state=0)
         for workers in (1, 3, 4)
     ]
     for other in found[1:]:
@@ -91,9 +92,9 @@ def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_worker_that_forgets_its_picks_is_told_again(few_rows, device):
     asked = {"k": 70, "batches": 2, "random_state": 0}
-    found = select_on(torch_engine(2, device=device, mortal=1), few_rows, **asked)
+    found = gm.select(few_rows, engine=torch_engine(2, device=device, mortal=1), **asked)
     assert found.provenance["engine"]["replaced_workers"] == 1
-    assert found.order.tolist() == select_on(LocalEngine(1), few_rows, **asked).order.tolist()
+    assert found.order.tolist() == gm.select(few_rows, engine=LocalEngine(1), **asked).order.tolist()
 
 
 def piece_of(rows, labels=None, n_classes=1):
@@ -174,17 +175,17 @@ def test_scores_that_differ_by_rounding_alone_are_decided_as_on_the_processor(de
 
 def test_a_gpu_is_used_if_there_is_one_and_missed_if_it_is_asked_for(few_rows):
     count, _ = usable_gpus()
-    found = select_on(LocalEngine(2, device="auto"), few_rows, k=20)
+    found = gm.select(few_rows, engine=LocalEngine(2, device="auto"), k=20)
     assert found.provenance["engine"]["devices"] == (
         sorted({f"cuda:{number % count}" for number in range(2)}) if count else ["cpu"]
     )
-    assert found.order.tolist() == select_on(LocalEngine(1), few_rows, k=20).order.tolist()
+    assert found.order.tolist() == gm.select(few_rows, engine=LocalEngine(1), k=20).order.tolist()
     if count:
         assert LocalEngine(device="cuda").workers == count
         assert compute_for("cuda", count + 1).name == f"cuda:{(count + 1) % count}"
     else:
         with pytest.raises(InvalidInputError, match='device="cuda": torch finds no CUDA device here'):
-            select_on(LocalEngine(1, device="cuda"), few_rows, k=20)
+            gm.select(few_rows, engine=LocalEngine(1, device="cuda"), k=20)
 
 
 def test_an_unknown_device_is_refused():

@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
+import gmmatch as gm
 from gmmatch.backends.cluster import (
     LocalEngine,
     UnreadableShardError,
     WorkerLostError,
     open_shards,
-    select_on,
 )
 from gmmatch.backends.cluster.placement import Died, LocalPlacement
 
@@ -51,9 +51,9 @@ class MortalEngine(LocalEngine):
 def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
     labels = np.arange(len(clouds)) % 2
     arguments = {"y": labels, "k": 200, "batches": 3, "random_state": 0}
-    expected = select_on(LocalEngine(1), rows_file, **arguments)
+    expected = gm.select(rows_file, engine=LocalEngine(1), **arguments)
     engine = MortalEngine(3, lambda traffic, number: 0.1, seed)
-    found = select_on(engine, rows_file, **arguments)
+    found = gm.select(rows_file, engine=engine, **arguments)
     assert engine.placement.deaths and found.provenance["engine"]["replaced_workers"] >= 5
     assert found.order.tolist() == expected.order.tolist()
     assert found.groups == expected.groups
@@ -62,7 +62,7 @@ def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
 def test_a_worker_that_keeps_dying_ends_the_job(rows_file):
     engine = MortalEngine(2, lambda traffic, number: float(number == 1 and "evaluate" in traffic.methods))
     with pytest.raises(WorkerLostError, match="Worker 1 died 6 times in the same step"):
-        select_on(engine, rows_file, k=20)
+        gm.select(rows_file, engine=engine, k=20)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_named(files, damage):
     with pytest.raises(
         UnreadableShardError, match=r"part-3\.npy cannot be (read|used).*Nothing was selected"
     ):
-        select_on(LocalEngine(2), shards, k=50)
+        gm.select(shards, engine=LocalEngine(2), k=50)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -97,7 +97,9 @@ def test_the_job_goes_on_without_unreadable_files_if_asked_to(files, clouds, wor
     shards = open_shards(files)
     truncate(files[3])
     files[0].unlink()
-    found = select_on(LocalEngine(workers), shards, y=labels, k=60, skip_unreadable=True, random_state=0)
+    found = gm.select(
+        shards, engine=LocalEngine(workers, skip_unreadable=True), y=labels, k=60, random_state=0
+    )
     gone = np.r_[0:100, 901:2000]
     assert not set(found.indices.tolist()) & set(gone.tolist())
     assert [group.n_rows for group in found.groups] == [
@@ -109,15 +111,15 @@ def test_the_job_goes_on_without_unreadable_files_if_asked_to(files, clouds, wor
     # The same as if these rows had never been there, but for the batches, of which there is one here.
     left = tmp_path / "left.npy"
     np.save(left, np.delete(clouds, gone, axis=0))
-    alone = select_on(LocalEngine(1), left, y=np.delete(labels, gone), k=60, random_state=0)
+    alone = gm.select(left, engine=LocalEngine(1), y=np.delete(labels, gone), k=60, random_state=0)
     assert np.delete(np.arange(3000), gone)[alone.order].tolist() == found.order.tolist()
 
 
 def test_a_header_that_cannot_be_read_takes_its_file_out_of_the_count(files):
     files[1].write_bytes(b"not an array")
     with pytest.raises(UnreadableShardError, match=r"part-1\.npy cannot be read"):
-        select_on(LocalEngine(1), files, k=20)
-    found = select_on(LocalEngine(1), files, k=20, skip_unreadable=True)
+        gm.select(files, engine=LocalEngine(1), k=20)
+    found = gm.select(files, engine=LocalEngine(1, skip_unreadable=True), k=20)
     assert found.n_rows == 2200
     assert [location for location, _ in found.provenance["engine"]["unreadable"]] == [str(files[1])]
 
@@ -126,10 +128,10 @@ def test_nothing_left_is_an_error(files):
     shards = open_shards(files[:1])
     files[0].unlink()
     with pytest.raises(UnreadableShardError, match="No row is left"):
-        select_on(LocalEngine(1), shards, k=5, skip_unreadable=True)
+        gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k=5)
 
 
 def test_a_share_is_one_of_the_rows_that_can_be_read(files):
     shards = open_shards(files)
     files[4].unlink()
-    assert select_on(LocalEngine(1), shards, k="10%", skip_unreadable=True).k == 200
+    assert gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k="10%").k == 200

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmmatch.backends.cluster.batching import batch_counts
 from gmmatch.backends.cluster.layout import (
     assign_pieces,
     fold,
@@ -19,7 +18,7 @@ from gmmatch.backends.cluster.layout import (
     subtrees,
 )
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.batches import batch_of_rows, stages
+from gmmatch.matching.batches import batch_of_rows, independent_batches, stages
 
 
 @given(st.integers(0, 10), st.data())
@@ -98,6 +97,6 @@ def test_stages_make_exactly_k_picks(extra, sizes):
 
 
 def test_automatic_batches_keep_every_theta_within_bounds():
-    counts = batch_counts([10_000_000], [1_000_000_000], 512, None)
-    assert counts[0] * 512 <= 1 << 23
-    assert batch_counts([31], [10**6], 8, 100).tolist() == [1]
+    count = independent_batches(10_000_000, 1_000_000_000, 512, None, 1_000_000_000)
+    assert count * 512 <= 1 << 23
+    assert independent_batches(31, 10**6, 8, 100, 10**6) == 1

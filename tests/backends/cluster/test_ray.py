@@ -14,7 +14,8 @@ import numpy as np
 import psutil
 import pytest
 
-from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, open_shards, select_on
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError
 
 ray = pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
@@ -60,7 +61,7 @@ def nodes():
 @pytest.fixture
 def task(rows_file, clouds):
     return {
-        "source": rows_file,
+        "X": rows_file,
         "y": np.arange(len(clouds)) % 2,
         "k": 300,
         "batches": 4,
@@ -70,7 +71,7 @@ def task(rows_file, clouds):
 
 @pytest.fixture
 def expected(task):
-    return select_on(LocalEngine(1), **task)
+    return gm.select(**task, engine=LocalEngine(1))
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,12 @@ def test_where_no_cluster_answers_is_said_at_once(address, reason):
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_the_picks_are_those_of_the_local_engine(nodes, task, expected, workers):
-    found = select_on(RayEngine(workers=workers), **task)
+    found = gm.select(**task, engine=RayEngine(workers=workers))
     assert found.order.tolist() == expected.order.tolist()
     assert found.groups == expected.groups
     assert found.provenance["engine"]["workers"] == workers
     if workers in (1, 2, 4):
-        local = select_on(LocalEngine(workers), **task)
+        local = gm.select(**task, engine=LocalEngine(workers))
         assert found.provenance["engine"]["bytes"] == local.provenance["engine"]["bytes"]
 
 
@@ -140,7 +141,8 @@ class Assassin:
 def test_killed_workers_are_replaced_and_nothing_changes(nodes, task, expected, seed):
     engine = WatchedEngine(workers=2)
     assassin = Assassin(engine, seed)
-    found = select_on(engine, **task, progress=assassin)
+    engine.progress = assassin
+    found = gm.select(**task, engine=engine)
     assert not any(thread.is_alive() for thread in assassin.threads.values())
     assert found.provenance["engine"]["replaced_workers"] >= 2
     assert found.order.tolist() == expected.order.tolist()
@@ -154,10 +156,10 @@ def test_a_shard_that_cannot_be_read_is_named_across_the_cluster(nodes, clouds, 
     shards = open_shards(paths)
     paths[2].write_bytes(b"")
     with pytest.raises(UnreadableShardError, match=r"2\.npy cannot be read"):
-        select_on(RayEngine(workers=2), shards, k=10)
+        gm.select(shards, engine=RayEngine(workers=2), k=10)
     there, here = (
-        select_on(engine, shards, k=10, skip_unreadable=True, random_state=0)
-        for engine in (RayEngine(workers=2), LocalEngine(1))
+        gm.select(shards, engine=engine, k=10, random_state=0)
+        for engine in (RayEngine(workers=2, skip_unreadable=True), LocalEngine(1, skip_unreadable=True))
     )
     assert there.order.tolist() == here.order.tolist()
 
@@ -166,7 +168,7 @@ def test_workers_leave_nothing_behind(nodes, task):
     """Their CPUs are free again, so that the next selection finds a place."""
     for _ in range(2):
         engine = WatchedEngine(workers=4, start_timeout=120.0)
-        assert len(select_on(engine, **task)) == 300
+        assert len(gm.select(**task, engine=engine)) == 300
         assert engine.placement.actors == []
 
 
@@ -190,7 +192,8 @@ def test_a_machine_that_is_gone_is_replaced_by_another(nodes, task, expected, mo
             # The worker there lives until it misses its machine, which may be longer than this job takes.
             wait_until(lambda: not all(map(psutil.pid_exists, engine.processes)))
 
-    found = select_on(engine, **task, progress=remove_a_machine)
+    engine.progress = remove_a_machine
+    found = gm.select(**task, engine=engine)
     assert found.provenance["engine"]["replaced_workers"] >= 1
     assert found.order.tolist() == expected.order.tolist()
 
@@ -214,13 +217,14 @@ def test_workers_are_given_gpus_where_the_cluster_has_some(nodes, task, expected
             if not given:
                 given.extend(ray.get([actor.gpus.remote() for actor in engine.placement.actors]))
 
-        found = select_on(engine, **task, progress=look)
+        engine.progress = look
+        found = gm.select(**task, engine=engine)
         assert sorted(given) == [["0"], ["1"]]
         assert found.order.tolist() == expected.order.tolist()
         assert found.provenance["engine"]["devices"] == ["cpu"]
         assert RayEngine(workers=3).gpus_per_worker == 0.5
         assert RayEngine(device="cpu").workers == 6
         with pytest.raises(InvalidInputError, match="torch finds no CUDA device here"):
-            select_on(RayEngine(device="cuda"), **task)
+            gm.select(**task, engine=RayEngine(device="cuda"))
     finally:
         nodes.remove_node(node)

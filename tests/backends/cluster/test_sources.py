@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.backends.cluster import LocalEngine, UnreadableShardError, open_shards, select_on
+from gmmatch.backends.cluster import LocalEngine, UnreadableShardError, open_shards
 from gmmatch.embeddings import StoreWriter, open_store
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
@@ -27,12 +27,12 @@ def test_a_store_is_read_where_it_lies(store):
     assert (len(shards), shards.n_features, shards.dtype, len(shards.files)) == (3000, 6, "float16", 6)
     labels = shards.labels()
     assert labels.tolist() == opened.labels.tolist()
-    found = select_on(LocalEngine(4), store, y=labels, k=60, random_state=0)
+    found = gm.select(store, engine=LocalEngine(4), y=labels, k=60, random_state=0)
     here = gm.GMMatching(k=60, random_state=0).select(opened.as_array(), opened.labels)
     assert found.order.tolist() == here.order.tolist()
     assert found.provenance["embeddings"]["encoder"] == "mine"
     assert (
-        select_on(LocalEngine(2), opened, y=labels, k=60, random_state=0).order.tolist()
+        gm.select(opened, engine=LocalEngine(2), y=labels, k=60, random_state=0).order.tolist()
         == found.order.tolist()
     )
 
@@ -42,7 +42,7 @@ def test_files_follow_one_another(clouds, rows_file, tmp_path):
     for path, rows in zip(parts, np.split(clouds, [1, 1700]), strict=True):
         np.save(path, rows)
     one, many = (
-        select_on(LocalEngine(3), source, k=80, batches=2, random_state=0).order.tolist()
+        gm.select(source, engine=LocalEngine(3), k=80, batches=2, random_state=0).order.tolist()
         for source in (rows_file, parts)
     )
     assert one == many
@@ -61,7 +61,7 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
             ("memory://bucket/rows.npy", rows_file, None),
         ):
             there, here = (
-                select_on(LocalEngine(3), source, y=y, k=90, batches=2, random_state=0)
+                gm.select(source, engine=LocalEngine(3), y=y, k=90, batches=2, random_state=0)
                 for source in (address, path)
             )
             assert there.order.tolist() == here.order.tolist()
@@ -69,8 +69,8 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
         with pytest.raises(
             UnreadableShardError, match=r"shard-000000000512-000000001024\.npy cannot be read"
         ):
-            select_on(LocalEngine(2), "memory://bucket/rows.emb", k=9)
-        found = select_on(LocalEngine(2), "memory://bucket/rows.emb", k=9, skip_unreadable=True)
+            gm.select("memory://bucket/rows.emb", engine=LocalEngine(2), k=9)
+        found = gm.select("memory://bucket/rows.emb", engine=LocalEngine(2, skip_unreadable=True), k=9)
         assert len(found.provenance["engine"]["unreadable"]) == 1
     finally:
         memory.rm("/bucket", recursive=True)
@@ -82,10 +82,10 @@ def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):
     try:
         memory.pipe("/short/rows.npy", rows_file.read_bytes()[:-100])
         with pytest.raises(UnreadableShardError, match=r"rows\.npy cannot be read: it ends too early"):
-            select_on(LocalEngine(2), "memory://short/rows.npy", k=9)
+            gm.select("memory://short/rows.npy", engine=LocalEngine(2), k=9)
         memory.pipe("/short/whole.npy", rows_file.read_bytes())
         files = ["memory://short/rows.npy", "memory://short/whole.npy"]
-        found = select_on(LocalEngine(3), files, k=9, skip_unreadable=True)
+        found = gm.select(files, engine=LocalEngine(3, skip_unreadable=True), k=9)
         assert found.k == 9 and found.indices.min() >= 3000
     finally:
         memory.rm("/short", recursive=True)

@@ -1,7 +1,8 @@
 """Where the work runs: threads of this machine, or the machines of a Ray cluster.
 
 Rows lie in files that every worker can reach; workers keep their share of them at hand, and only sums, picks and
-picked rows travel. :func:`select_on` gives the same picks on every engine, whatever the number of workers.
+picked rows travel. ``gmmatch.select(..., engine=...)`` makes the same picks on every engine, whatever the number of
+workers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ _WHERE = {
     "UnreadableShardError": "sources",
     "WorkerLostError": "placement",
     "open_shards": "sources",
-    "select_on": "selecting",
 }
 
 __all__ = [
@@ -31,13 +31,11 @@ __all__ = [
     "UnreadableShardError",
     "WorkerLostError",
     "open_shards",
-    "select_on",
 ]
 
 if TYPE_CHECKING:
     from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, WorkerLostError
     from gmmatch.backends.cluster.ray_engine import RayEngine
-    from gmmatch.backends.cluster.selecting import select_on
     from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.loops import exact_score
+from gmmatch.matching.loops import TINY, exact_score, rounding_of_scores
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Matrix, Vector
@@ -57,10 +57,11 @@ def scan_batches(
             continue
         theta = thetas[group]
         row = block[i]
-        if best_row[group] < 0 or quick_score(row, theta) + slack[group] >= best_score[group]:
+        # A row is left out only if it is known to be below the best; NaN leaves it in, and never wins.
+        if best_row[group] < 0 or not quick_score(row, theta) + slack[group] < best_score[group]:
             score = exact_score(row, theta)
             if best_row[group] < 0 or score > best_score[group]:
-                best_score[group] = score
+                best_score[group] = score if score == score else -np.inf
                 best_row[group] = first_row + i
 
 
@@ -77,7 +78,6 @@ def largest_norm(block: NDArray[Any]) -> float:
 
 
 DEVICES = ("cpu", "cuda", "auto")
-_DOUBLE_ROUNDOFF = 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,8 @@ def score_slack(thetas: NDArray[np.float64], longest: float) -> Vector:
     True
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", thetas, thetas))
-    slack: Vector = (4.0 * thetas.shape[1] * _DOUBLE_ROUNDOFF * longest) * lengths
+    relative, least = rounding_of_scores(thetas.shape[1], lengths)
+    slack: Vector = 2.0 * (relative * (longest + TINY) + least)
     return slack
 
 
@@ -230,14 +231,13 @@ class Compiled:
     ) -> tuple[NDArray[np.float64], Indices]:
         """Go through the pieces one after another."""
         score, row = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
-        unit_slack = score_slack(thetas, 1.0)
         for piece in pieces:
             if len(piece) == 0:
                 continue
             block = piece.block()
             if piece.longest < 0.0:
                 piece.longest = largest_norm(block)
-            slack = piece.longest * unit_slack
+            slack = score_slack(thetas, piece.longest)
             scan_batches(
                 block, piece.first_row, piece.available, piece.batch, table, thetas, slack, score, row
             )

@@ -1,83 +1,27 @@
 """Geometric medians of several classes at once, of rows that are spread over workers.
 
-Every class has a search of its own (:func:`~gmmatch.median.weiszfeld.search_median`); all of them share each pass
+Every class has a search of its own (:func:`~gmmatch.median.search.search_median`); all of them share each pass
 over the rows. To a worker goes one point per class, and from it come the sums of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch.backends.cluster import worker as parts
-from gmmatch.backends.cluster.layout import fold_parts, subtrees
-from gmmatch.backends.cluster.placement import Placement
+from gmmatch.backends.cluster.rows import Cluster
 from gmmatch.median.passes import ROUNDOFF, Evaluation, rounding_of_pull
+from gmmatch.median.result import Spread
 from gmmatch.median.search import FoundMedian, Question, search_median
-from gmmatch.types import Indices, Vector
+from gmmatch.median.weiszfeld import SAMPLE_START_FROM
+from gmmatch.types import Vector
 
-# From so many rows on, the search starts at the median of a 32nd of the rows.
-_SAMPLE_START_FROM = 8192
 # A nearest row with less than this share of Σ 1/d is not fetched to be treated exactly.
 _LEAST_SHARE = 0.01
 # Within so many typical distances of the origin, Σ x/d − z Σ 1/d loses no digits that matter.
 _NEAR = 1e3
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with what is being done, how far it is, and how far it has to go, if that is known."""
-
-
-@dataclass
-class Cluster:
-    """Workers with rows in their hands, and what the one who asks them has to know.
-
-    Attributes
-    ----------
-    placement
-        The workers.
-    n_pieces, n_features
-        Of the whole.
-    owners
-        The first row of each worker, and the row after the last.
-    progress
-        Told how far things are.
-    """
-
-    placement: Placement
-    n_pieces: int
-    n_features: int
-    progress: Progress = lambda phase, done, total: None
-    owners: Indices = field(init=False)
-
-    def __post_init__(self) -> None:
-        specs = self.placement.specs
-        self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
-
-    def combined(
-        self, method: str, combine: Callable[[Any, Any], Any], *arguments: Any
-    ) -> NDArray[np.float64]:
-        """Ask all workers for their subtrees' values and combine these along the tree."""
-        values: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for spec, found in zip(self.placement.specs, self.placement.call(method, *arguments), strict=True):
-            values.update(zip(subtrees(spec.first_piece, spec.last_piece), found, strict=True))
-        return fold_parts(self.n_pieces, values, combine)
-
-    def rows(self, numbers: Indices, *, picked: bool = False, stored: bool = False) -> NDArray[Any]:
-        """Fetch rows from the workers that own them, in the order of ``numbers``."""
-        owner = np.searchsorted(self.owners, numbers, side="right") - 1
-        wanted = [np.flatnonzero(owner == worker) for worker in range(len(self.placement))]
-        each = [(numbers[places],) if len(places) else None for places in wanted]
-        found = self.placement.call("take", picked, stored, each=each)
-        kind = next(part.dtype for part in found if part is not None)
-        out = np.empty((len(numbers), self.n_features), dtype=kind)
-        for places, part in zip(wanted, found, strict=True):
-            if part is not None:
-                out[places] = part
-        return out
 
 
 def class_means(cluster: Cluster, classes: Sequence[int], *, sample: bool = False) -> dict[int, Vector]:
@@ -111,7 +55,7 @@ def class_medians(
     -------
     dict of class to FoundMedian
     """
-    large = [number for number, size in sizes.items() if size >= _SAMPLE_START_FROM]
+    large = [number for number, size in sizes.items() if size >= SAMPLE_START_FROM]
     small = [number for number in sizes if number not in set(large)]
     starts = class_means(cluster, small)
     begun = _search(
@@ -203,20 +147,14 @@ def _evaluate(
     return out
 
 
-@dataclass(frozen=True)
-class Spread:
-    """How far a class's rows lie from its target: the farthest, its row, and the median, to a tenth or so."""
-
-    farthest: float
-    row: int
-    typical: float
-
-
 def class_spreads(cluster: Cluster, points: dict[int, Vector]) -> dict[int, Spread]:
-    """Return how far each class's rows lie from a point."""
-    if not points:
-        return {}
-    request = np.array([[number, 0.0, 0.0, *point] for number, point in points.items()])
+    """Return how far each class's rows lie from a point; positions are row numbers, the median is good to a tenth."""
+    near = dict.fromkeys(points, False)
+    scales = {
+        number: here.objective / here.total_weight or 1.0
+        for number, here in _evaluate(cluster, points, near, 0.0, sample=False).items()
+    }
+    request = np.array([[number, scales[number], 0.0, *point] for number, point in points.items()])
     answers = cluster.placement.call("distances", request)
     bins = sum(answer[2] for answer in answers)
     out = {}
@@ -225,5 +163,5 @@ def class_spreads(cluster: Cluster, points: dict[int, Vector]) -> dict[int, Spre
         reached = np.cumsum(bins[place])
         middle = int(np.searchsorted(reached, (reached[-1] + 1) // 2))
         typical = 2.0 ** ((middle + 0.5 - parts.N_BINS // 2) / parts.BINS_PER_OCTAVE) if middle else 0.0
-        out[number] = Spread(float(best[0][place]), int(best[1][place]), float(typical))
+        out[number] = Spread(float(best[0][place]), int(best[1][place]), float(typical) * scales[number])
     return out

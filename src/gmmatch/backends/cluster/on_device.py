@@ -121,15 +121,17 @@ class OnDevice:
             asked = state.free[part] & (mine >= 0)
             place = mine.clamp(min=0).long()
             found = (self.rows_of(piece).rows.double() * theta[place]).sum(dim=1)
-            scores[part] = found.masked_fill_(~asked, -torch.inf)
-            group[part] = place.int()
-            best.scatter_reduce_(0, place, scores[part], "amax")
-        # Twice: the best one's score may be too high, and the right one's too low. Where all are -inf, none is near.
+            scores[part] = found
+            group[part] = torch.where(asked, place, -1).int()
+            known = found.masked_fill(~asked | torch.isnan(found), -torch.inf)
+            best.scatter_reduce_(0, place, known, "amax")
+        # Twice: the best one's score may be too high, and the right one's too low.
         least = best - 2.0 * self._sent(score_slack(thetas, state.longest))
-        least = torch.where(torch.isinf(best), torch.inf, least)
         for first in range(0, len(scores), _SPAN):
             span = slice(first, first + _SPAN)
-            near = torch.nonzero(scores[span] >= least[group[span].long()]).squeeze(1)
+            own = group[span].long()
+            # A row is left out only if it is known to be below: NaN leaves it in.
+            near = torch.nonzero((own >= 0) & ~(scores[span] < least[own.clamp(min=0)])).squeeze(1)
             rows = state.first + first + near.cpu().numpy()
             if len(rows):
                 _decide(pieces[0], rows, group[span][near].cpu().numpy(), thetas, score, row)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, is_remote, read_rows
+from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, read_rows
 from gmmatch.embeddings.sharded_array import ShardedArray
 from gmmatch.rows.rows import Rows, read_only
 from gmmatch.types import Indices, Matrix
@@ -48,9 +48,9 @@ class WorkerSpec:
     files: tuple[ShardFile, ...]
     n_features: int
     dtype: str
-    n_classes: int
-    batches: Indices
-    seeds: tuple[int, ...]
+    n_classes: int = 1
+    batches: tuple[int, ...] = (1,)
+    seeds: tuple[int, ...] = (0,)
     absent: frozenset[str] = frozenset()
     codes: NDArray[Any] | None = None
     unit: bool = False
@@ -157,32 +157,31 @@ def prepared(stored: NDArray[Any], unit: bool) -> Matrix:
     return read_only(scaled)
 
 
-def open_pieces(spec: WorkerSpec) -> tuple[Any, int, list[Piece]]:
-    """Open a worker's files, and cut their rows into its pieces.
-
-    Returns
-    -------
-    (rows, offset, pieces)
-        The array, and the number in the whole of its first row.
-    """
+def open_rows(spec: WorkerSpec) -> tuple[Any, int]:
+    """Open a worker's files; return its rows as one array, and the number in the whole of the first of them."""
     start, stop = int(spec.bounds[0]), int(spec.bounds[-1])
     mine = [file for file in spec.files if file.start < stop and file.stop > start]
-    # Local files are mapped whole, as many at a time as may be open; of remote ones, only the rows are read.
-    remote = any(is_remote(file.location) for file in mine)
+    # Local files are mapped whole, as many at a time as may be open; of others, only the rows are read.
+    given = any(not file.mapped for file in mine)
     parts: list[Any] = []
     lengths: list[int] = []
     for file in mine:
-        low, high = (max(start, file.start), min(stop, file.stop)) if remote else (file.start, file.stop)
+        low, high = (max(start, file.start), min(stop, file.stop)) if given else (file.start, file.stop)
         lengths.append(high - low)
         if file.location in spec.absent:
             nothing = np.zeros((1, spec.n_features), dtype=spec.dtype)
             parts.append(np.broadcast_to(nothing, (high - low, spec.n_features)))
             continue
         found = read_rows(file, low, high, spec.n_features, spec.dtype)
-        parts.append(found if remote else Path(file.location))
+        parts.append(found if given else Path(file.location))
     rows = ShardedArray(parts, lengths=lengths, n_features=spec.n_features, dtype=spec.dtype)
-    offset = max(start, mine[0].start) if remote and mine else (mine[0].start if mine else start)
-    return rows, offset, [_piece(spec, rows, offset, number) for number in range(len(spec.bounds) - 1)]
+    offset = max(start, mine[0].start) if given and mine else (mine[0].start if mine else start)
+    return rows, offset
+
+
+def cut_pieces(spec: WorkerSpec, rows: Any, offset: int) -> list[Piece]:
+    """Cut a worker's rows into its pieces."""
+    return [_piece(spec, rows, offset, number) for number in range(len(spec.bounds) - 1)]
 
 
 def _piece(spec: WorkerSpec, rows: Any, offset: int, number: int) -> Piece:
@@ -205,7 +204,7 @@ def unreadable_files(spec: WorkerSpec) -> list[tuple[str, str]]:
             low = max(start, file.start)
             try:
                 # One row of a remote file will do here: all of them are read when they are opened.
-                high = low + 1 if is_remote(file.location) else min(stop, file.stop)
+                high = min(stop, file.stop) if file.mapped else low + 1
                 read_rows(file, low, high, spec.n_features, spec.dtype)
             except UnreadableShardError as error:
                 found.append((file.location, str(error)))

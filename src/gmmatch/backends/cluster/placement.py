@@ -32,6 +32,8 @@ def payload_bytes(value: Any) -> int:
         return sum(payload_bytes(item) for item in value)
     if isinstance(value, str):
         return len(value.encode())
+    if isinstance(value, WorkerSpec):
+        return payload_bytes((value.bounds, value.codes))
     return 0 if value is None else 8
 
 
@@ -93,6 +95,10 @@ class WorkerLostError(GMMatchError, RuntimeError):
     """A worker died and could not be replaced."""
 
 
+Progress = Callable[[str, int, "int | None"], None]
+"""Called with what is being done ("median" or "picks"), how far it is, and how far it has to go, if that is known."""
+
+
 class Engine(Protocol):
     """Where work runs.
 
@@ -102,10 +108,16 @@ class Engine(Protocol):
         Of the kind of engine.
     workers
         How many workers it gives rows to.
+    skip_unreadable
+        Whether to go on without files that cannot be read.
+    progress
+        Told how far things are.
     """
 
     name: str
     workers: int
+    skip_unreadable: bool
+    progress: Progress | None
 
     def place(self, specs: Sequence[WorkerSpec]) -> Placement:
         """Make a worker of each spec."""
@@ -163,6 +175,11 @@ class Placement(ABC):
     def share(self, value: Any) -> Any:
         """Prepare an argument that all workers get."""
         return value
+
+    def assign(self, specs: Sequence[WorkerSpec]) -> None:
+        """Give all workers another spec for the same rows; who is made again is made of it."""
+        self.specs = list(specs)
+        self.call("assign", each=[(spec,) for spec in self.specs])
 
     def close(self) -> None:  # noqa: B027 (not every engine has something to end)
         """End the workers."""
@@ -246,6 +263,10 @@ class LocalEngine:
     device : "cpu", "cuda" or "auto"
         Where they compute: on this machine's cores, on its GPUs (through torch, with as many rows there as fit), or
         on GPUs if there are any.
+    skip_unreadable : bool
+        Whether to go on without files that cannot be read. They are listed in the provenance.
+    progress : callable, optional
+        Called as ``progress(phase, done, total)`` with phase "median" (classes) or "picks" (rows).
 
     Examples
     --------
@@ -255,10 +276,17 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self, workers: int = -1, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        workers: int = -1,
+        device: str = "cpu",
+        *,
+        skip_unreadable: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
         gpus = usable_gpus()[0] if check_device(device) != "cpu" else 0
         self.workers = gpus if gpus and workers == -1 else resolve_jobs(workers)
-        self.device = device
+        self.device, self.skip_unreadable, self.progress = device, skip_unreadable, progress
 
     def place(self, specs: Sequence[WorkerSpec]) -> LocalPlacement:
         """Make a worker of each spec."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from gmmatch.backends.cluster.compute import check_device
 from gmmatch.backends.cluster.pieces import WorkerSpec
-from gmmatch.backends.cluster.placement import Died, Placement, WorkerLostError, payload_bytes
+from gmmatch.backends.cluster.placement import Died, Placement, Progress, WorkerLostError, payload_bytes
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
@@ -37,13 +37,15 @@ class RayEngine:
         worker is given one, or its part of one where there are more workers than GPUs.
     start_timeout : float
         Seconds to wait for a worker to be given a place.
+    skip_unreadable, progress
+        As for :class:`LocalEngine`.
 
     Examples
     --------
     Stopping a cluster that was started here is left to ``with``::
 
         with RayEngine(address="auto") as engine:
-            selection = select_on(engine, "photos.emb", k="1%")
+            selection = gm.select("photos.emb", k="1%", engine=engine)
     """
 
     name = "ray"
@@ -55,8 +57,11 @@ class RayEngine:
         *,
         device: str = "auto",
         start_timeout: float = 300.0,
+        skip_unreadable: bool = False,
+        progress: Progress | None = None,
     ) -> None:
         check_device(device)
+        self.skip_unreadable, self.progress = skip_unreadable, progress
         self._ray = _import_ray()
         self._ours = not self._ray.is_initialized()
         self.start_timeout = start_timeout
@@ -138,6 +143,11 @@ class RayPlacement(Placement):
         except BaseException:
             self.close()
             raise
+
+    def assign(self, specs: Sequence[WorkerSpec]) -> None:
+        """Give all actors another spec."""
+        self._handles = [self._ray.put(spec) for spec in specs]
+        super().assign(specs)
 
     def start(self, number: int) -> None:
         """Make an actor again."""

@@ -22,6 +22,7 @@ from gmmatch.errors import (
     first_line,
 )
 from gmmatch.rows.npy_files import HEADERS, mapped
+from gmmatch.rows.rows import as_rows
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
@@ -42,11 +43,26 @@ class ShardFile:
         A path, or an address such as ``s3://bucket/rows.npy``.
     start, stop
         Its rows' numbers; ``stop`` is the one after the last.
+    array
+        The rows themselves, where they come from memory and not from a file.
     """
 
     location: str
     start: int
     stop: int
+    array: NDArray[Any] | None = None
+
+    @property
+    def mapped(self) -> bool:
+        """Whether a worker maps the file, instead of being given its share of the rows."""
+        return self.array is None and not is_remote(self.location)
+
+    def between(self, start: int, stop: int) -> ShardFile:
+        """Return the file for a worker that owns the rows from ``start`` to ``stop``."""
+        if self.array is None:
+            return self
+        low, high = max(start, self.start), min(stop, self.stop)
+        return ShardFile(self.location, low, high, self.array[low - self.start : high - self.start])
 
 
 @dataclass(frozen=True)
@@ -122,8 +138,8 @@ def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
     Parameters
     ----------
     source
-        A store or its path, a ``.npy`` file, or a list of such files whose rows follow one another. A path
-        must mean the same on every machine of a cluster; addresses (``s3://...``) are read with fsspec.
+        A store or its path, a ``.npy`` file, or a list of such files whose rows follow one another; or an array. A
+        path must mean the same on every machine of a cluster; addresses (``s3://...``) are read with fsspec.
     skip_unreadable
         Whether to go on without a ``.npy`` file whose header cannot be read. Its rows are not counted then.
 
@@ -151,10 +167,14 @@ def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
         return _of_files([location], skip_unreadable)
     if isinstance(source, Sequence) and source and all(isinstance(x, (str, os.PathLike)) for x in source):
         return _of_files([located(os.fspath(item)) for item in source], skip_unreadable)
-    raise InvalidTypeError(
-        f"source has type {type(source).__name__}: give the path or address of a store or a .npy file, or a list "
-        "of .npy files; np.save writes an array to one."
-    )
+    rows = as_rows(source)
+    if not isinstance(rows.source, np.ndarray) or rows.bfloat16:
+        raise InvalidTypeError(
+            f"X has type {type(source).__name__}: an engine takes an array, the path or address of a store or a .npy "
+            "file, or a list of .npy files."
+        )
+    array = np.ascontiguousarray(rows.source)
+    return Shards((ShardFile("X", 0, len(array), array),), rows.n_features, str(array.dtype), {})
 
 
 def is_remote(location: str) -> bool:
@@ -202,6 +222,8 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
 
     Those of a local file are memory-mapped; those at an address are read.
     """
+    if file.array is not None:
+        return file.array[start - file.start : stop - file.start]
     shape, found, offset = read_header(file.location)
     if shape != (file.stop - file.start, n_features) or found != np.dtype(dtype):
         raise UnreadableShardError(

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.compute import Compute, compute_for
 from gmmatch.backends.cluster.layout import fold, subtrees
-from gmmatch.backends.cluster.pieces import Piece, WorkerSpec, open_pieces, prepared, unreadable_files
+from gmmatch.backends.cluster.pieces import (
+    Piece,
+    WorkerSpec,
+    cut_pieces,
+    open_rows,
+    prepared,
+    unreadable_files,
+)
 from gmmatch.matching.batches import batch_of_rows
 from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.compiled import has_unusable
@@ -47,7 +54,12 @@ class ShardWorker:
     def __init__(self, spec: WorkerSpec, compute: Compute | None = None) -> None:
         self.spec = spec
         self._given = compute
-        self._offsets = np.concatenate([[0], np.cumsum(spec.batches)])
+
+    def assign(self, spec: WorkerSpec) -> None:
+        """Take another spec for the same rows: their classes, batches and scale."""
+        self.spec = spec
+        for known in ("_pieces", "_samples"):
+            self.__dict__.pop(known, None)
 
     @cached_property
     def _compute(self) -> Compute:
@@ -55,12 +67,16 @@ class ShardWorker:
         return self._given or compute_for(self.spec.device, self.spec.number, n_rows)
 
     @cached_property
-    def _opened(self) -> tuple[Any, int, list[Piece]]:
-        return open_pieces(self.spec)
+    def _opened(self) -> tuple[Any, int]:
+        return open_rows(self.spec)
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return cut_pieces(self.spec, *self._opened)
 
     @property
-    def _pieces(self) -> list[Piece]:
-        return self._opened[2]
+    def _offsets(self) -> Indices:
+        return np.concatenate([[0], np.cumsum(self.spec.batches)])
 
     @cached_property
     def _samples(self) -> list[Piece]:
@@ -141,7 +157,10 @@ class ShardWorker:
         return out
 
     def distances(self, request: NDArray[np.float64]) -> tuple[Vector, Indices, NDArray[np.int64]]:
-        """Return, per class: the largest distance to its point, that row, and counts of distances by size."""
+        """Return, per class: the largest distance of an available row, that row, and counts of distances by size.
+
+        Distances are counted in units of the request's second number.
+        """
         count = len(request)
         farthest, row = np.full(count, -1.0), np.full(count, -1, dtype=np.int64)
         bins = np.zeros((count, N_BINS), dtype=np.int64)
@@ -152,19 +171,13 @@ class ShardWorker:
                 if piece.size_of_class(number) == 0:
                     continue
                 found = rows.distances(number, points[place])
+                bins[place] += np.bincount(distance_bins(found / request[place, 1]), minlength=N_BINS)
+                positions = piece.of_class(number)
+                found[~self._available(piece)[positions]] = -1.0
                 best = int(np.argmax(found))
                 if found[best] > farthest[place]:
-                    farthest[place] = found[best]
-                    row[place] = piece.row_number(int(piece.of_class(number)[best]))
-                bins[place] += np.bincount(distance_bins(found), minlength=N_BINS)
+                    farthest[place], row[place] = found[best], piece.row_number(int(positions[best]))
         return farthest, row, bins
-
-    def batch_sizes(self) -> Indices:
-        """Return how many of this worker's rows are in each batch of each class."""
-        total = np.zeros(int(self._offsets[-1]) + 1, dtype=np.int64)
-        for piece in self._pieces:
-            total += np.bincount(self._batches(piece), minlength=len(total))
-        return total[:-1]
 
     def scan(
         self, group_of_batch: NDArray[np.int32], thetas: NDArray[np.float64]
@@ -199,7 +212,7 @@ class ShardWorker:
         """
         if picked:
             self.mark(rows)
-        array, offset, _ = self._opened
+        array, offset = self._opened
         found: NDArray[Any] = np.asarray(array[rows - offset])
         return prepared(found, True) if self.spec.unit and not stored else found
 

@@ -101,15 +101,17 @@ class EngineRequest:
 
     @contextmanager
     def running(self) -> Iterator[Engine]:
-        """Yield the engine; what was started for it is ended afterwards."""
+        """Yield the engine, with its progress shown; what was started for it is ended afterwards."""
         from gmmatch.backends.cluster import LocalEngine, RayEngine
 
         workers = self.workers or -1
-        if self.choice is EngineChoice.local:
-            yield LocalEngine(workers)
-        else:
-            with RayEngine(self.address, workers) as engine:
-                yield engine
+        with _shown() as told:
+            more: dict[str, Any] = {"skip_unreadable": self.skip_unreadable, "progress": told}
+            if self.choice is EngineChoice.local:
+                yield LocalEngine(workers, **more)
+            else:
+                with RayEngine(self.address, workers, **more) as engine:
+                    yield engine
 
     def open(self, source: str, labels: str | None) -> tuple[Embeddings, Shards]:
         """Open what is selected from.
@@ -181,31 +183,20 @@ class EngineRequest:
         -------
         (selection, seconds)
         """
-        from gmmatch.backends.cluster import select_on
-        from gmmatch.backends.cluster.requests import engine_selector
         from gmmatch.cli.io.selecting import check_method_settings
-        from gmmatch.selection.selection import Selection
-        from gmmatch.selectors.registry import method_class
+        from gmmatch.selectors.registry import make_selector, method_class
 
         check_method_settings(method_class(method), options)
-        arguments = {**options, "per_class": per_class, "random_state": seed}
-        engine_selector(method, k, arguments)  # what is wrong with it is said before a cluster is started
+        given = {**options, "per_class": per_class, "random_state": seed}
+        selector = make_selector(method, k, given, on_engine=True)
+        selector.check_engine()  # what is wrong with it is said before a cluster is started
         began = time.perf_counter()
-        with self.running() as engine, _shown() as told:
-            found = select_on(
-                engine,
-                shards,
-                k=k,
-                y=labels,
-                method=method,
-                skip_unreadable=self.skip_unreadable,
-                progress=told,
-                **arguments,
-            )
+        with self.running() as engine:
+            ids = None if shards.manifest is None else shards.ids_of
+            found = selector.select(shards, labels, ids=ids, engine=engine)
         seconds = time.perf_counter() - began
         _summarise(found.provenance["engine"])
-        ids = shards.ids_of(found.order)
-        return Selection(found.order, found.n_rows, found.groups, ids, found.provenance), seconds
+        return found, seconds
 
 
 @contextmanager
