@@ -20,9 +20,6 @@ import numpy as np
 
 import gmmatch as gm
 
-INDEPENDENT = (
-    "Independent batches (carry=False) are drawn and corrected differently on an engine and in memory."
-)
 GIVEN_LABELS = ("forgetting", "grand", "el2n", "optimization")
 
 
@@ -287,7 +284,7 @@ def _every_option() -> None:
         "principal axes": {"preprocess": ["pca:4"]},
         "unit rows": {"preprocess": "unit"},
         "batches": {"batches": 4},
-        "independent batches": {"batches": 4, "carry": False, "k": 200, "note": INDEPENDENT},
+        "independent batches": {"batches": 4, "carry": False, "k": 200},
         "batches of few picks": {"batches": 50},
         "include": {"include": [7, 300, 21], "exclude": np.arange(100, 200)},
         "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},
@@ -320,10 +317,9 @@ def _every_option() -> None:
                 k=240,
                 batches=batches,
                 carry=False,
-                note=INDEPENDENT,
             )
     select("independent batches/replacement", many_alone, k=240, batches=4, carry=False, replacement=True,
-           start="zero", note=INDEPENDENT)  # fmt: skip
+           start="zero")  # fmt: skip
 
     def fitted(place: Place) -> Any:
         rows, labels = labelled()
@@ -371,7 +367,7 @@ def _every_kernel() -> None:
             options = {"method": method, "kernel": "rbf", "approximation": approximation, "n_components": 24}
             select(f"{method}/{approximation}", labelled, k=50, **options)
     select("kernel-herding/nystroem independent", many_alone, k=160, method="kernel-herding",
-           approximation="nystroem", n_components=24, batches=4, carry=False, note=INDEPENDENT)  # fmt: skip
+           approximation="nystroem", n_components=24, batches=4, carry=False)  # fmt: skip
 
 
 # --- rows in files ---------------------------------------------------------------------------------------------
@@ -447,7 +443,7 @@ def _rows_in_files() -> None:
     from_store("little memory no labels", k=120, labels=False, memory_limit=10_000)
     from_store("little memory herding", k=120, dtype="float16", method="herding", memory_limit=6_000)
     from_store("batches", k=120, batches=4)
-    from_store("independent batches", k=240, batches=4, carry=False, note=INDEPENDENT)
+    from_store("independent batches", k=240, batches=4, carry=False)
     from_store("preprocess", k=60, preprocess=["center", "pca:3", "unit"])
     from_store("rbf", k=60, kernel="rbf")
     by_command("command/store", "-k", 60)
@@ -468,10 +464,8 @@ def _rows_in_files() -> None:
         )  # fmt: skip
         for batches in (2, 5):
             more = ("-k", 240, *on, "--set", f"batches={batches}")
-            by_command(f"{engine} engine/batches {batches}", *more, needs=needs, note=INDEPENDENT)
-            by_command(
-                f"{engine} engine/batches {batches} file", *more, needs=needs, note=INDEPENDENT, source="file"
-            )
+            by_command(f"{engine} engine/batches {batches}", *more, needs=needs)
+            by_command(f"{engine} engine/batches {batches} file", *more, needs=needs, source="file")
 
 
 # --- on a GPU --------------------------------------------------------------------------------------------------
@@ -496,7 +490,7 @@ def _on_cuda() -> None:
             "unit target": {"normalize": True, "unit_target": True},
             "preprocess": {"preprocess": ["center", "scale", "pca:4"]},
             "batches": {"batches": 4},
-            "independent batches": {"batches": 4, "carry": False, "k": 200, "note": INDEPENDENT},
+            "independent batches": {"batches": 4, "carry": False, "k": 200},
             "include": {"include": [7, 300, 21]},
             "exclude": {"exclude": np.arange(100, 200)},
             "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},

@@ -45,7 +45,6 @@ def run_selection(
     options: dict[str, Any] | None = None,
 ) -> tuple[Selection, float]:
     """Select, and return the selection with its ids and origin, and the seconds it took."""
-    from gmmatch.selection.selection import Selection
     from gmmatch.selectors.registry import method_class, select
 
     options = dict(options or {})
@@ -65,18 +64,12 @@ def run_selection(
         method=method,
         per_class=per_class,
         random_state=seed,
+        ids=embeddings.ids_of,
         **options,
     )
     seconds = time.perf_counter() - began
-    named = Selection(
-        found.order,
-        found.n_rows,
-        found.groups,
-        embeddings.ids_of(found.order),
-        {**found.provenance, "embeddings": embeddings.origin},
-        found.screening,
-    )
-    return named, seconds
+    found.provenance["embeddings"] = embeddings.origin
+    return found, seconds
 
 
 def check_request(
