@@ -1,4 +1,4 @@
-"""Names for the array types that signatures speak of."""
+"""Names for the array types that signatures speak of, and how to tell tensors apart."""
 
 from __future__ import annotations
 
@@ -24,3 +24,8 @@ RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | No
 
 Start: TypeAlias = Literal["target", "zero"]
 """Where the greedy matching starts: the paper's θ₀ = μ, or 0."""
+
+
+def is_tensor(values: object) -> bool:
+    """Whether this is a torch tensor, without importing torch to find out."""
+    return type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach")

@@ -22,7 +22,9 @@ from gmmatch.data.files import canonical, evenly_spaced, files_fingerprint, fing
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.rows.npy_files import mapped
+from gmmatch.rows.rows import from_bfloat16
 from gmmatch.selection.labels import Label
+from gmmatch.types import is_tensor
 
 _SAMPLED_ROWS = 1024
 _SAFETENSORS_TYPES = {
@@ -149,7 +151,7 @@ class ArraySource(VectorSource):
         block = self.array[start:stop]
         if is_tensor(block):
             return tensor_to_numpy(block)
-        return widened(block) if self._bfloat16 else np.asarray(block)
+        return from_bfloat16(block) if self._bfloat16 else np.asarray(block)
 
     def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
         for first in range(start, self.n_rows, size_hint):
@@ -165,17 +167,6 @@ def open_npy(path: Path) -> ArraySource:
             f"{path} is not a .npy file of numbers, or is truncated: {first_line(error)}."
         ) from None
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
-
-
-def widened(bits: NDArray[Any]) -> NDArray[np.float32]:
-    """Turn the bits of bfloat16 numbers into float32."""
-    wide = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32) << np.uint32(16)
-    return wide.view(np.float32)
-
-
-def is_tensor(array: object) -> bool:
-    """Tell whether this is a torch tensor, without importing torch."""
-    return type(array).__module__.partition(".")[0] == "torch" and hasattr(array, "detach")
 
 
 def tensor_to_numpy(tensor: Any) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from gmmatch.data.files import expand, is_store, iter_files, list_files, pick_sp
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageFolder
 from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.types import is_tensor
 
 _KNOWN = (
     "a folder of images, .parquet, .csv, .tsv, .jsonl, .ndjson or .json (text, also with .gz), .tar "
@@ -112,7 +113,7 @@ def open_source(
 
 
 def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSource:
-    from gmmatch.data.arrays import ArraySource, is_tensor
+    from gmmatch.data.arrays import ArraySource
 
     # Of the type, because asking the object itself could make it read its files.
     if all(hasattr(type(spec), name) for name in ("batches", "describe", "fingerprint")):

@@ -16,8 +16,8 @@ from gmmatch.dynamics.per_row import ForgettingCounter, RunningMean
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import write_file
 from gmmatch.rows.checks import check_whole_number
-from gmmatch.scores.logits import as_logits, errors, is_right, is_tensor, last_layer_grand, lengths, margins
-from gmmatch.types import Indices, Vector
+from gmmatch.scores.logits import as_logits, errors, is_right, last_layer_grand, lengths, margins
+from gmmatch.types import Indices, Vector, is_tensor
 
 Over = Literal["all", "last"]
 """Over which epochs a statistic is averaged: all that count, or the last that ended."""

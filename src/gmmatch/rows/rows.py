@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.types import Indices, Matrix, Vector
+from gmmatch.types import Indices, Matrix, Vector, is_tensor
 
 # Large enough that a thread's start does not show, small enough to balance a handful of cores.
 CHUNK_ELEMENTS = 1 << 21
@@ -152,9 +152,7 @@ class Rows:
 
             return widened(picked).astype(dtype, copy=False)
         if self.bfloat16:
-            wide = np.ascontiguousarray(picked).astype(np.uint32)
-            wide <<= 16
-            return wide.view(np.float32).astype(dtype, copy=False)
+            return from_bfloat16(picked).astype(dtype, copy=False)
         return np.ascontiguousarray(picked, dtype=dtype)
 
 
@@ -169,7 +167,7 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     if hasattr(X, "row_source"):
         X = X.row_source()
         return Rows(X, bfloat16=X.bfloat16)
-    if type(X).__module__.split(".")[0] == "torch" and getattr(X, "is_cuda", False) and X.ndim == 2:
+    if is_tensor(X) and X.is_cuda and X.ndim == 2:
         from gmmatch.backends.cuda.blocks import TensorSource
 
         return as_rows(TensorSource(X.detach()), name=name)
@@ -195,6 +193,13 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     return Rows(array, bfloat16=bfloat16)
 
 
+def from_bfloat16(bits: NDArray[Any]) -> NDArray[np.float32]:
+    """Return bfloat16 numbers, given as 16 bits each, as float32."""
+    wide = np.ascontiguousarray(bits).view(np.uint16).astype(np.uint32)
+    wide <<= 16
+    return wide.view(np.float32)
+
+
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a read-only view, so that compiled loops see one array type and never write to input."""
     view = array.view()
@@ -208,7 +213,7 @@ def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
             f"Sparse data was passed as {name}, but dense data is required. "
             f"Use {name}.toarray() if it fits in memory, or reduce it first (TruncatedSVD)."
         )
-    if type(X).__module__.split(".")[0] == "torch" and hasattr(X, "detach"):
+    if is_tensor(X):
         return _from_torch(X.detach().cpu(), name)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise InvalidInputError(

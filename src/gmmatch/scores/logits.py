@@ -11,11 +11,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-
-
-def is_tensor(values: Any) -> bool:
-    """Whether these are a torch tensor, without importing torch to find out."""
-    return type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach")
+from gmmatch.types import is_tensor
 
 
 def namespace(values: Any) -> ModuleType:
