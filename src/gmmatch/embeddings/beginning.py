@@ -47,14 +47,15 @@ class WriterLock:
         self.path = folder / LOCK_NAME
         self._process = os.getpid()
         self._lock = FileLock(self.path, thread_local=False)
+        holder = "another process"
+        # Before the try, as older versions of filelock empty the file that they fail to lock.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            known = json.loads(self.path.read_bytes())
+            holder = f"process {known['pid']} on {known['host']}"
         try:
             # Not a single try: a holder that ends meanwhile deletes the file that was opened.
             self._lock.acquire(timeout=0.1, poll_interval=0.02)
         except Timeout:
-            holder = "another process"
-            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-                known = json.loads(self.path.read_bytes())
-                holder = f"process {known['pid']} on {known['host']}"
             raise StoreLockedError(
                 f"{folder} is being written by {holder}: wait for it to end, or choose another folder."
             ) from None
