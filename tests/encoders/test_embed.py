@@ -171,8 +171,8 @@ def test_rows_that_are_all_bad_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size=0: give an integer of at least 1"),
-        ({"workers": -1}, "workers=-1: give a number of threads"),
+        ({"batch_size": 0}, "batch_size=0: expected a whole number of at least 1"),
+        ({"workers": -1}, "workers=-1: expected a whole number"),
         ({"on_error": "ignore"}, "on_error='ignore': use raise or skip"),
         ({"dtype": "float64"}, "dtype='float64': give 'float16' or 'float32'"),
     ],

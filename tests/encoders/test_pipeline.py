@@ -328,8 +328,8 @@ def test_other_errors_do_not_count_as_memory():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workers": 0}, "workers=0: give a number of threads"),
-        ({"workers": True}, "workers=True: give a number of threads"),
+        ({"workers": 0}, "workers=0: expected a whole number"),
+        ({"workers": True}, "workers=True: expected a whole number"),
         ({"on_error": "ignore"}, "on_error='ignore': use raise or skip"),
     ],
 )

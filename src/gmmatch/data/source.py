@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidTypeError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.selection.labels import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
@@ -155,10 +155,8 @@ class BaseSource(ABC):
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
-        if not _is_integer(batch_size) or batch_size < 1:
-            raise InvalidInputError(f"batch_size={batch_size!r}: give an integer of at least 1.")
-        if not _is_integer(start) or start < 0:
-            raise InvalidInputError(f"start={start!r}: give an integer of at least 0.")
+        check_whole_number(batch_size, "batch_size")
+        check_whole_number(start, "start", least=0)
         return regroup(self._pieces(int(start), int(batch_size)), int(batch_size))
 
     def describe(self) -> dict[str, Any]:
@@ -204,7 +202,3 @@ def _joined(parts: list[Batch]) -> Batch:
     if parts[0].labels is not None:
         labels = [label for part in parts for label in part.labels or []]
     return Batch(rows, ids, labels, parts[0].start)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -19,6 +19,7 @@ from gmmatch.embeddings.writer import StoreWriter
 from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.types import Indices
 
 Progress: TypeAlias = Callable[[int, "int | None"], object]
@@ -203,8 +204,7 @@ def _batch_size(asked: int | None, encoder: Encoder, begun: Manifest | None) -> 
     if asked is None:
         begun_with = begun.encoder_details.get("batch_size") if begun is not None else None
         return begun_with if isinstance(begun_with, int) and begun_with > 0 else encoder.batch_size
-    if isinstance(asked, bool) or not isinstance(asked, (int, np.integer)) or asked < 1:
-        raise InvalidInputError(f"batch_size={asked!r}: give an integer of at least 1.")
+    check_whole_number(asked, "batch_size")
     return int(asked)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, first_line
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.npy_files import mapped
 from gmmatch.types import Indices
 
@@ -217,8 +218,7 @@ class ShardedArray:
         """
         if n_rows is None:
             n_rows = max(1, _BLOCK_BYTES // max(1, self.shape[1] * self.itemsize))
-        if n_rows < 1:
-            raise InvalidInputError(f"n_rows={n_rows!r}: give a number of at least 1.")
+        check_whole_number(n_rows, "n_rows")
         for start in range(0, len(self), n_rows):
             yield start, self[start : start + n_rows]
 

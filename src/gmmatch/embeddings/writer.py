@@ -21,6 +21,7 @@ from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, damaged_fi
 from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.files import sha256_of, write_file
+from gmmatch.rows.checks import check_whole_number
 
 _SHARD_BYTES = 1 << 26
 _SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
@@ -88,6 +89,9 @@ class StoreWriter:
         checkpoint_seconds: float = 60.0,
     ) -> None:
         self.path = Path(path)
+        for name, count in (("n_features", n_features), ("rows_per_shard", rows_per_shard)):
+            if count is not None:
+                check_whole_number(count, name)
         wanted = Manifest(
             encoder=encoder,
             encoder_fingerprint=encoder_fingerprint,
@@ -95,8 +99,8 @@ class StoreWriter:
             dtype=_checked_dtype(dtype),
             source=dict(source or {}),
             source_fingerprint=source_fingerprint,
-            n_features=_checked_count(n_features, "n_features"),
-            rows_per_shard=_checked_count(rows_per_shard, "rows_per_shard"),
+            n_features=None if n_features is None else int(n_features),
+            rows_per_shard=None if rows_per_shard is None else int(rows_per_shard),
         )
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
@@ -380,14 +384,6 @@ def _checked_dtype(dtype: Any) -> str:
     if name not in DTYPES:
         raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
     return name
-
-
-def _checked_count(value: Any, name: str) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInputError(f"{name}={value!r}: give an integer of at least 1.")
-    return int(value)
 
 
 def _npy_pieces(array: NDArray[Any]) -> Iterator[bytes | memoryview]:

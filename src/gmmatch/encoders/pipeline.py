@@ -25,6 +25,7 @@ from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, 
 from gmmatch.encoders.models import free_memory, is_out_of_memory
 from gmmatch.encoders.worker import Worker
 from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import available_cores
 from gmmatch.selection.labels import Label
 
@@ -125,10 +126,10 @@ def check_options(workers: int | None, on_error: str) -> int:
     """Check the options of :func:`encode_batches` and return the number of threads."""
     if on_error not in ("raise", "skip"):
         raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
-    threads = available_cores() if workers is None else workers
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InvalidInputError(f"workers={workers!r}: give a number of threads, at least 1.")
-    return threads
+    if workers is None:
+        return available_cores()
+    check_whole_number(workers, "workers")
+    return workers
 
 
 _Task: TypeAlias = "tuple[Batch, Future[tuple[Items, list[SkippedRow]]]]"
