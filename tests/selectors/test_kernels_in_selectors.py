@@ -179,9 +179,9 @@ def test_large_classes_in_parallel_do_not_wait_for_each_other():
         ({"kernel": "rbf", "target": "coordinate-median"}, 'target="coordinate-median" has no meaning .*rbf'),
         ({"kernel": "rbf", "batches": 2, "carry": False}, r"carry=False: .*carry=True or approximation="),
         ({"approximation": "svd"}, "approximation='svd': expected"),
-        ({"n_components": 0}, "n_components=0: expected a whole number of at least 1, or None"),
+        ({"n_components": 0}, "n_components=0: expected a whole number of at least 1"),
         ({"n_components": 2.5}, "n_components=2.5"),
-        ({"memory_limit": -1}, "memory_limit=-1: expected a number of bytes, or None"),
+        ({"memory_limit": -1}, "memory_limit=-1: expected a number of bytes of at least 0"),
         ({"memory_limit": "1GB"}, "memory_limit='1GB': expected a number of bytes"),
     ],
 )

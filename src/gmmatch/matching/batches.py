@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import as_generator
+from gmmatch.rows.checks import as_generator, check_whole_number
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.budget import largest_remainder
 from gmmatch.types import Indices, RandomState
@@ -50,8 +49,7 @@ def partition(positions: Indices, batches: int, random_state: RandomState, *, ru
     >>> [len(part) for part in partition(np.arange(10), 3, 0)]
     [4, 3, 3]
     """
-    if isinstance(batches, bool) or not hasattr(batches, "__index__") or batches < 1:
-        raise InvalidInputError(f"batches={batches!r}: expected a whole number of at least 1.")
+    check_whole_number(batches, "batches")
     count = min(int(batches), len(positions))
     random = as_generator(random_state)
     run = max(1, min(run, len(positions) // (4 * count)))

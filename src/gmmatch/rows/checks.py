@@ -102,7 +102,7 @@ def check_fraction(fraction: float, name: str) -> None:
         raise InvalidInputError(f"{name}={fraction!r}: expected a number above 0 and at most 1.")
 
 
-def check_whole_number(value: Any, name: str, least: int = 1) -> None:
+def check_whole_number(value: Any, name: str, least: int = 1, what: str = "whole number") -> None:
     """Raise unless a value is a whole number of at least ``least``.
 
     Examples
@@ -112,7 +112,7 @@ def check_whole_number(value: Any, name: str, least: int = 1) -> None:
     gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        raise InvalidInputError(f"{name}={value!r}: expected a whole number of at least {least}.")
+        raise InvalidInputError(f"{name}={value!r}: expected a {what} of at least {least}.")
 
 
 def check_number(value: Any, name: str, *, above_zero: bool = False) -> None:

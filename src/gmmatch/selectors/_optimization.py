@@ -159,7 +159,7 @@ class Optimization(Selector):
         check_whole_number(self.sweeps, "sweeps", 0)
         check_number(self.strength, "strength", above_zero=True)
         if self.memory_limit is not None:
-            check_whole_number(self.memory_limit, "memory_limit", 0)
+            check_whole_number(self.memory_limit, "memory_limit", 0, "number of bytes")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,7 @@ from gmmatch.matching.cost import GRAM_LIMIT
 from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
 from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.targets.moments import sample_positions
@@ -73,17 +74,10 @@ def check_kernel_options(selector: MomentMatching) -> None:
         raise InvalidInputError(
             f'approximation={selector.approximation!r}: expected "auto", "nystroem", "fourier" or None.'
         )
-    if selector.n_components is not None and (
-        isinstance(selector.n_components, bool)
-        or not hasattr(selector.n_components, "__index__")
-        or selector.n_components < 1
-    ):
-        raise InvalidInputError(
-            f"n_components={selector.n_components!r}: expected a whole number of at least 1, or None."
-        )
-    limit = selector.memory_limit
-    if limit is not None and (isinstance(limit, bool) or not hasattr(limit, "__index__") or limit < 0):
-        raise InvalidInputError(f"memory_limit={limit!r}: expected a number of bytes, or None.")
+    if selector.n_components is not None:
+        check_whole_number(selector.n_components, "n_components")
+    if selector.memory_limit is not None:
+        check_whole_number(selector.memory_limit, "memory_limit", 0, "number of bytes")
     if kernel.is_linear:
         return
     if selector.target == "coordinate-median":

@@ -14,6 +14,7 @@ from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Picks, Walk
 from gmmatch.median.result import FAR, Spread
+from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.preprocessing import parse_steps
 from gmmatch.selectors.base import GroupResult, GroupTask, Selector
 from gmmatch.selectors.kernel_groups import (
@@ -228,12 +229,8 @@ class MomentMatching(Selector):
             raise InvalidInputError(
                 f'start={self.start!r}: expected "target" (the paper\'s θ₀ = μ) or "zero".'
             )
-        if self.batches is not None and (
-            isinstance(self.batches, bool) or not hasattr(self.batches, "__index__") or self.batches < 1
-        ):
-            raise InvalidInputError(
-                f"batches={self.batches!r}: expected a whole number of at least 1, or None."
-            )
+        if self.batches is not None:
+            check_whole_number(self.batches, "batches")
         check_kernel_options(self)
 
     def _convergence_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
