@@ -319,7 +319,11 @@ class Dynamics:
                 continue
             where, values = (np.concatenate(side) for side in zip(*parts, strict=True))
             if name == "known":
-                _check_known(values, where)
+                if not values.all():
+                    raise InvalidInputError(
+                        "labels has class numbers that logits has no column for, first at row "
+                        f"{where[np.argmin(values)]}."
+                    )
             elif name == "right":
                 self._counter.observe(where, values, self.epoch)
             else:
@@ -337,13 +341,6 @@ class Dynamics:
                     f"got {rows.dtype} numbers from {rows.min()} to {rows.max()}."
                 )
         return [rows.astype(np.int64, copy=False) for rows in batches]
-
-
-def _check_known(known: NDArray[Any], rows: Indices) -> None:
-    if not known.all():
-        raise InvalidInputError(
-            f"labels has class numbers that logits has no column for, first at row {rows[np.argmin(known)]}."
-        )
 
 
 def _on_host(values: Any) -> NDArray[Any]:

@@ -141,7 +141,11 @@ class Rows:
 
     def _raw(self, index: Indices) -> NDArray[Any]:
         # Only a converted chunk is ever copied; a run of rows is sliced, which spares a gather.
-        run = len(index) > 0 and int(index[-1]) - int(index[0]) + 1 == len(index) and _is_run(index)
+        run = (
+            len(index) > 0
+            and int(index[-1]) - int(index[0]) + 1 == len(index)
+            and bool(np.all(np.diff(index) == 1))
+        )
         rows: NDArray[Any] = self.source[int(index[0]) : int(index[-1]) + 1] if run else self.source[index]
         return rows
 
@@ -259,7 +263,3 @@ def _from_torch(X: Any, name: str) -> tuple[NDArray[Any], bool]:
     except (TypeError, RuntimeError) as error:  # sparse and quantised tensors, float8
         raise InvalidTypeError(f"{name} is a tensor that NumPy cannot read: {error}") from error
     return _numeric(array, name), False
-
-
-def _is_run(index: Indices) -> bool:
-    return bool(np.all(np.diff(index) == 1))

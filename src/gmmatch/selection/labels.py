@@ -59,8 +59,14 @@ def group_rows(
         raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row.")
     if n == 0:
         raise InvalidInputError("X has no rows, so nothing can be picked: give at least one.")
-    labels = _labels_of(values)
-    classes = _sorted_labels({label for label in labels if label is not None})
+    labels = [plain_label(value) for value in values]
+    if {label for label in labels if type(label) is int} != {-1, 1}:
+        labels = [None if type(label) is int and label == -1 else label for label in labels]
+    classes: list[Label] = [label for label in dict.fromkeys(labels) if label is not None]
+    try:
+        classes.sort()
+    except TypeError:  # numbers and strings together
+        classes.sort(key=lambda label: (str(label), type(label).__name__))
     position: dict[Label, int] = {label: i for i, label in enumerate(classes)}
     # Rows without a label get the position after the last class.
     final = np.array([position.get(label, len(classes)) for label in labels], dtype=np.int64)[codes]
@@ -73,14 +79,6 @@ def group_rows(
     elif len(without_label):
         _report_unlabeled(without_label, n)
     return groups
-
-
-def _labels_of(values: list[Any]) -> list[Label]:
-    """The distinct values of y as plain labels, None where they mean that there is none."""
-    labels = [plain_label(value) for value in values]
-    if {label for label in labels if type(label) is int} == {-1, 1}:
-        return labels
-    return [None if type(label) is int and label == -1 else label for label in labels]
 
 
 def _refuse_measurements(classes: list[Label], labelled: int) -> None:
@@ -110,13 +108,6 @@ def _report_unlabeled(rows: Indices, n: int) -> None:
             f"in rows {first}; unlabeled='group' keeps them as a group of their own."
         )
     )
-
-
-def _sorted_labels(labels: AbstractSet[Label]) -> list[Label]:
-    try:
-        return sorted(labels)  # type: ignore[type-var]
-    except TypeError:  # numbers and strings together
-        return sorted(labels, key=lambda label: (str(label), type(label).__name__))
 
 
 def plain_label(value: Any) -> Label:
@@ -165,7 +156,10 @@ def distinct_values(y: Any) -> tuple[Indices, list[Any]]:
     to_list = next((name for name in ("to_pylist", "to_list", "tolist") if hasattr(y, name)), None)
     values = list(getattr(y, to_list)() if to_list else y)
     if values and isinstance(values[0], (list, tuple, np.ndarray)):
-        values = [_only_element(value) for value in values]
+        odd = next((value for value in values if not hasattr(value, "__len__") or len(value) != 1), None)
+        if odd is not None:
+            raise InvalidInputError(f"y holds {odd!r} where one label is expected: give one label per row.")
+        values = [value[0] for value in values]
     try:
         # A dictionary numbers strings several times faster than sorting them, as np.unique would.
         numbers = {value: i for i, value in enumerate(dict.fromkeys(values))}
@@ -181,9 +175,3 @@ def _one_column(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         f"y has shape {labels.shape}: give one label per row, shape (n,) "
         "(y.argmax(axis=1) turns one-hot rows into labels)."
     )
-
-
-def _only_element(value: Any) -> Any:
-    if isinstance(value, (list, tuple, np.ndarray)) and len(value) == 1:
-        return value[0]
-    raise InvalidInputError(f"y holds {value!r} where one label is expected: give one label per row.")

@@ -136,7 +136,12 @@ class Optimization(Selector):
             with one_blas_thread():
                 before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
             facts.record.update(summed_influence_at_random=before, summed_influence=after)
-        return [_result(task, group) for task, group in zip(tasks, groups, strict=True)]
+        return [
+            measured(task, np.searchsorted(task.row_numbers, group.picked))
+            if task.k
+            else GroupResult(Picks.join([]), {})
+            for task, group in zip(tasks, groups, strict=True)
+        ]
 
     def _beginning(self, task: GroupTask) -> SwapGroup:
         """Return random picks to begin with; the first rows where every subset is as good."""
@@ -165,12 +170,6 @@ class Optimization(Selector):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.vectors is None
         return tags
-
-
-def _result(task: GroupTask, group: SwapGroup) -> GroupResult:
-    if task.k == 0:
-        return GroupResult(Picks.join([]), {})
-    return measured(task, np.searchsorted(task.row_numbers, group.picked))
 
 
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:
