@@ -13,6 +13,9 @@ from imblearn.utils.estimator_checks import parametrize_with_checks as parametri
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine
+from gmmatch.embeddings import StoreWriter, open_store
+from gmmatch.errors import InvalidInputError
 from gmmatch.selectors import registry
 
 from .blocks import ROOT, blocks_of
@@ -42,6 +45,7 @@ def classes() -> list[type]:
 
 
 CLASSES = classes()
+ROWS = np.random.default_rng(0).normal(1.0, 1.0, (400, 5)).astype(np.float32)
 SELECTORS = [cls(k=0.5, random_state=0) for cls in CLASSES]
 # imbalanced-learn gives pytest a generator, which pytest 10 will not take.
 SAMPLER_CHECKS = parametrize_with_sampler_checks(SELECTORS)
@@ -80,8 +84,48 @@ def test_the_methods_do_what_the_page_says():
     rows = np.random.default_rng(0).normal(3.0, 1.0, (200, 4))
     matched = steady(k=40).select(rows)
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    error = np.linalg.norm(units[matched.indices].mean(axis=0) - np.median(units, axis=0))
-    assert error == pytest.approx(matched.residual[None]) and error < 0.05
+    error = np.linalg.norm(units[matched.indices].mean(axis=0) - gm.geometric_median(units).point)
+    assert error == pytest.approx(matched.residual[None], abs=1e-6) and error < 0.05
+
+
+def in_a_store(rows, folder):
+    path = folder / "rows.emb"
+    with StoreWriter(
+        path, encoder="mine", encoder_fingerprint="1", dtype="float32", rows_per_shard=100
+    ) as writer:
+        writer.append(rows, ids=np.arange(len(rows)))
+        writer.finish()
+    return open_store(path).as_array()
+
+
+def on_a_device(rows, folder):
+    torch = pytest.importorskip("torch")
+    from gmmatch.backends.cuda.blocks import TensorSource
+
+    return TensorSource(torch.from_numpy(rows).to("cuda" if torch.cuda.is_available() else "cpu"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("place", [in_a_store, on_a_device], ids=lambda place: place.__name__)
+def test_they_pick_the_same_rows_wherever_the_rows_are(registered, tmp_path, method, place):
+    labels = np.arange(400) % 3
+    here = gm.select(ROWS, y=labels, k=60, method=method)
+    there = gm.select(place(ROWS, tmp_path), y=labels, k=60, method=method)
+    assert there.order.tolist() == here.order.tolist()
+    assert there.residual == pytest.approx(here.residual, abs=1e-6)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_matching_runs_on_an_engine(registered, workers):
+    labels = np.arange(400) % 3
+    here = gm.select(ROWS, y=labels, k=60, method="steady")
+    there = gm.select(ROWS, y=labels, k=60, method="steady", engine=LocalEngine(workers), batches=1)
+    assert there.order.tolist() == here.order.tolist()
+
+
+def test_a_ranking_says_that_it_does_not_run_on_an_engine(registered):
+    with pytest.raises(InvalidInputError, match="method='longest' does not run on an engine"):
+        gm.select(ROWS, k=60, method="longest", engine="local")
 
 
 def test_they_are_known_everywhere_once_they_are_registered(registered, tmp_path, monkeypatch):
