@@ -220,8 +220,8 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     for some in _parts(chosen, max(1, _BLOCK_ELEMENTS // rows.n_features)):
         candidates = rows.gather(some) - centre
         for part in _parts(np.arange(len(covered)), int(block_rows)):
-            found = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
-            squares[part] = np.minimum(squares[part], found)
+            nearest = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
+            squares[part] = np.minimum(squares[part], nearest)
     distances = np.sqrt(squares, out=squares)
     return Coverage(float(distances.max()), float(distances.mean()))
 
@@ -327,9 +327,9 @@ class Yardsticks:
         chosen = _sample(picks, self.sampled_rows, np.random.default_rng([self.seed, 2]))
         values = []
         for number in range(self.n_classes):
-            mine, theirs = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
-            if len(mine) and len(theirs):
-                values.append(mmd(self.rows.subset(mine), self.rows.subset(theirs)))
+            picked, reference = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
+            if len(picked) and len(reference):
+                values.append(mmd(self.rows.subset(picked), self.rows.subset(reference)))
         return float(np.mean(values)) if values else float("nan")
 
 

@@ -135,8 +135,8 @@ def _last_layer(model: nn.Module, batches: Iterable[Any]) -> Iterator[tuple[Tens
             for rows, inputs, labels in _batches(model, batches):
                 seen.clear()
                 logits = model(inputs)
-                found = seen.get("logits")
-                if found is None or not (found is logits or torch.equal(found, logits)):
+                last_output = seen.get("logits")
+                if last_output is None or not (last_output is logits or torch.equal(last_output, logits)):
                     raise InvalidInputError(
                         'parameters="last-layer": the model\'s output is not that of its last linear layer '
                         f'({layer}); pass parameters="all".'
@@ -220,13 +220,13 @@ def _collect(scored: Iterable[tuple[Tensor | None, Tensor]]) -> Vector:
         rows.append(numbers)
     if not scores:
         raise InvalidInputError("batches is empty: give at least one batch.")
-    found: Vector = torch.cat(scores).cpu().double().numpy()
+    all_scores: Vector = torch.cat(scores).cpu().double().numpy()
     numbered = [numbers for numbers in rows if numbers is not None]
     if not numbered:
-        return found
+        return all_scores
     order = torch.cat(numbered).cpu().numpy()
-    if not np.array_equal(np.sort(order), np.arange(len(found))):
+    if not np.array_equal(np.sort(order), np.arange(len(all_scores))):
         raise InvalidInputError(
-            f"batches must hold each row once: expected the row numbers 0 to {len(found) - 1} in any order."
+            f"batches must hold each row once: expected the row numbers 0 to {len(all_scores) - 1} in any order."
         )
-    return found[np.argsort(order)]
+    return all_scores[np.argsort(order)]

@@ -91,5 +91,5 @@ class RunningMean:
     def values(self) -> Vector:
         """Return the means, NaN for a row that nothing was seen of."""
         with np.errstate(invalid="ignore"):
-            found: Vector = self.sums / self.counts
-        return found
+            means: Vector = self.sums / self.counts
+        return means

@@ -112,14 +112,14 @@ class Dynamics:
         they are fetched, a few hundred batches later or when a result is asked for.
         """
         values, classes = as_logits(logits, labels)
-        found = {
+        statistics = {
             "right": is_right(values, classes),
             "el2n": lengths(errors(values, classes)),
             "margin": margins(values, classes),
             "known": (classes >= 0) & (classes < values.shape[1]),
         }
         if features is not None:
-            found["grand"] = last_layer_grand(values, classes, features)
+            statistics["grand"] = last_layer_grand(values, classes, features)
         if tuple(np.shape(indices)) != (len(values),):
             raise InvalidInputError(
                 f"indices has shape {tuple(np.shape(indices))}: expected {len(values)} row numbers, one for "
@@ -128,7 +128,7 @@ class Dynamics:
         on_host = not is_tensor(values) or values.device.type == "cpu"
         # A loop may reuse the memory of its indices for the next batch.
         kept = indices.detach().clone() if is_tensor(indices) else np.array(indices)
-        self._pending.append((kept, found))
+        self._pending.append((kept, statistics))
         self._pending_rows += len(values)
         if on_host or self._pending_rows >= _FETCHED_AT_ONCE:
             self._fetch()
@@ -221,9 +221,9 @@ class Dynamics:
         for run in recordings:
             run._fetch()
             whole._counter.add(run._counter)
-            for mine, theirs in ((whole._overall, run._overall), (whole._last, run._last)):
-                for name, mean in theirs.items():
-                    mine.setdefault(name, RunningMean(whole.n_rows)).merge(mean)
+            for means, others in ((whole._overall, run._overall), (whole._last, run._last)):
+                for name, mean in others.items():
+                    means.setdefault(name, RunningMean(whole.n_rows)).merge(mean)
         return whole
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -313,8 +313,8 @@ class Dynamics:
             return
         rows = self._checked([_on_host(kept) for kept, _ in pending])
         for name in ("right", "known", *_MEANS):
-            parts = [(part, _on_host(found[name])) for part, (_, found) in zip(rows, pending, strict=True)
-                     if name in found]  # fmt: skip
+            parts = [(part, _on_host(statistics[name])) for part, (_, statistics) in zip(rows, pending, strict=True)
+                     if name in statistics]  # fmt: skip
             if not parts:
                 continue
             where, values = (np.concatenate(side) for side in zip(*parts, strict=True))

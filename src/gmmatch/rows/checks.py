@@ -53,8 +53,8 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
     def bad_rows(number: int) -> NDArray[np.int64]:
         start, stop = rows.bounds(number)
         if hasattr(rows.source, "bad_rows"):  # on a device, where it is cheaper to look than to fetch
-            found: NDArray[np.int64] = rows.source.bad_rows(start, stop)
-            return found
+            positions: NDArray[np.int64] = rows.source.bad_rows(start, stop)
+            return positions
         block = rows.block(number)
         if not has_unusable(block, LARGEST):
             return np.empty(0, dtype=np.int64)

@@ -26,5 +26,5 @@ def mapped(path: str | PathLike[str]) -> NDArray[Any]:
     3
     """
     with HEADERS:
-        found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    return found
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array

@@ -60,8 +60,8 @@ def influence_vectors(
     Examples
     --------
     >>> problem = SoftmaxRegression.of([[0.0], [1.0], [2.0], [3.0]], np.array([0, 1, 0, 1]), strength=0.1)
-    >>> found = influence_vectors(problem, problem.fit(), random=np.random.default_rng(0))
-    >>> found.vectors.shape, found.hessian
+    >>> influence = influence_vectors(problem, problem.fit(), random=np.random.default_rng(0))
+    >>> influence.vectors.shape, influence.hessian
     ((4, 4), 'exact')
     """
     n = len(problem.rows)
@@ -74,9 +74,9 @@ def influence_vectors(
     def work(number: int) -> NDArray[np.float64]:
         block = problem.block(parameters, number)
         # n times the share is 1 where rows weigh the same.
-        found = project(block.inputs, block.errors) * (n * problem.shares[block.part, None])
-        vectors[block.part] = found
-        total: NDArray[np.float64] = found.sum(axis=0)
+        projected = project(block.inputs, block.errors) * (n * problem.shares[block.part, None])
+        vectors[block.part] = projected
+        total: NDArray[np.float64] = projected.sum(axis=0)
         return total
 
     with one_blas_thread():
@@ -104,10 +104,10 @@ def _exact_projection(
     solved = cho_solve(factor, onto).reshape(classes, columns, -1)
 
     def project(inputs: NDArray[np.float64], slack: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = np.zeros((len(inputs), solved.shape[2]))
+        projected = np.zeros((len(inputs), solved.shape[2]))
         for number in range(classes):
-            found += slack[:, number : number + 1] * (inputs @ solved[number])
-        return found
+            projected += slack[:, number : number + 1] * (inputs @ solved[number])
+        return projected
 
     return project
 
@@ -119,12 +119,12 @@ def exact_hessian(problem: SoftmaxRegression, parameters: Parameters) -> NDArray
     total: NDArray[np.float64] = problem.strength * np.eye(classes * columns)
     for number in range(problem.n_blocks):
         part, inputs, shares, *_ = problem.block(parameters, number)
-        found = np.zeros((classes, columns, classes, columns))
+        products = np.zeros((classes, columns, classes, columns))
         for one in range(classes):
             for other in range(one + 1):
                 weight = shares[:, one] * ((one == other) - shares[:, other]) * problem.shares[part]
-                found[one, :, other] = found[other, :, one] = (inputs * weight[:, None]).T @ inputs
-        total += found.reshape(classes * columns, -1)
+                products[one, :, other] = products[other, :, one] = (inputs * weight[:, None]).T @ inputs
+        total += products.reshape(classes * columns, -1)
     return total
 
 
@@ -149,8 +149,8 @@ def _kronecker_projection(
     if classes * columns <= dimensions:
 
         def whole(inputs: NDArray[np.float64], slack: NDArray[np.float64]) -> NDArray[np.float64]:
-            found: NDArray[np.float64] = (slack @ left)[:, :, None] * (inputs @ right)[:, None, :] * inverse
-            return found.reshape(len(inputs), -1)
+            solved: NDArray[np.float64] = (slack @ left)[:, :, None] * (inputs @ right)[:, None, :] * inverse
+            return solved.reshape(len(inputs), -1)
 
         return whole
     u, singular, v = np.linalg.svd(inverse, full_matrices=False)
@@ -164,9 +164,9 @@ def _kronecker_projection(
     ]
 
     def project(inputs: NDArray[np.float64], slack: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = np.zeros((len(inputs), dimensions))
+        projected = np.zeros((len(inputs), dimensions))
         for one, other in factors:
-            found += (slack @ one) * (inputs @ other)
-        return found
+            projected += (slack @ one) * (inputs @ other)
+        return projected
 
     return project

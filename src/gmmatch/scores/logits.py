@@ -93,8 +93,8 @@ def margins(logits: Any, labels: Any) -> Any:
     own = own_class(logits, labels)
     if logits.shape[1] == 1:
         return xp.zeros_like(logits[:, 0])
-    mine = xp.sum(xp.where(own, logits, 0.0), axis=1)
-    return mine - xp.amax(xp.where(own, -np.inf, logits), axis=1)
+    own_logits = xp.sum(xp.where(own, logits, 0.0), axis=1)
+    return own_logits - xp.amax(xp.where(own, -np.inf, logits), axis=1)
 
 
 def is_right(logits: Any, labels: Any) -> Any:

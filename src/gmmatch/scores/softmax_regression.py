@@ -50,8 +50,8 @@ class Standardization:
         def squares(number: int) -> Vector:
             start, stop = rows.bounds(number)
             block = rows.block(number, np.float64) - center
-            found: Vector = np.einsum("i,ij,ij->j", weights[start:stop], block, block)
-            return found
+            squared: Vector = np.einsum("i,ij,ij->j", weights[start:stop], block, block)
+            return squared
 
         parts = map_in_order(squares, rows.n_chunks, threads)
         deviation = np.sqrt(np.sum(parts, axis=0) / weights.sum())
@@ -189,8 +189,8 @@ class SoftmaxRegression:
         options = {"maxiter": max_iter, "maxcor": 20, "ftol": loss_tolerance, "gtol": gradient_tolerance}
         begin = np.zeros(self.shape) if start is None else start
         with one_blas_thread():
-            found = minimize(flat, begin.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x, dtype=np.float64).reshape(self.shape)
+            optimum = minimize(flat, begin.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(optimum.x, dtype=np.float64).reshape(self.shape)
 
     def loss_and_gradient(self, parameters: Parameters) -> tuple[float, Parameters]:
         """Return the loss and its gradient, in one pass over the rows."""
@@ -211,16 +211,16 @@ class SoftmaxRegression:
 
     def log_probabilities(self, parameters: Parameters) -> NDArray[np.float64]:
         """Return log p of every row and class, shape (n, classes)."""
-        found = np.empty((len(self.rows), self.n_classes))
+        logs = np.empty((len(self.rows), self.n_classes))
 
         def work(number: int) -> None:
             _, inputs, part = self._inputs(number)
             logits = _on_host(inputs @ _like(parameters, inputs).T)
             logits -= logits.max(axis=1, keepdims=True)
-            found[part] = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+            logs[part] = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
         map_in_order(work, self.n_blocks, self.threads)
-        return found
+        return logs
 
     @property
     def _rows_per_block(self) -> int:

@@ -190,7 +190,8 @@ def _arguments(
         "order": order,
         "n_rows": header["n_rows"],
         "groups": [
-            (_read_float(group["label"]), order[mine], group["n_rows"], path) for group, mine, path in parts
+            (_read_float(group["label"]), order[places], group["n_rows"], path)
+            for group, places, path in parts
         ],
         "ids": ids,
         "provenance": header["provenance"],
@@ -240,10 +241,10 @@ def _parquet(selection: Selection) -> bytes:
 
     residual = np.full(selection.k, np.nan)
     unknown = np.ones(selection.k, dtype=bool)
-    places = _by_group(selection.group_of_pick, len(selection.groups))
-    for group, mine in zip(selection.groups, places, strict=True):
+    by_group = _by_group(selection.group_of_pick, len(selection.groups))
+    for group, places in zip(selection.groups, by_group, strict=True):
         if len(group.residuals):
-            residual[mine], unknown[mine] = group.residuals, False
+            residual[places], unknown[places] = group.residuals, False
     keys, kind = _group_keys([group.label for group in selection.groups])
     columns = {
         "row": pa.array(selection.order, pa.int64()),
@@ -276,7 +277,7 @@ def _from_parquet(contents: bytes, path: Path) -> dict[str, Any]:
     group_of_pick = _integers([position[key] for key in table["group"].to_pylist()])
     known = ~table["residual"].is_null().to_numpy()
     values = table["residual"].to_numpy()
-    residuals = [values[mine[known[mine]]] for mine in _by_group(group_of_pick, len(keys))]
+    residuals = [values[places[known[places]]] for places in _by_group(group_of_pick, len(keys))]
     ids = table["id"].to_pylist() if "id" in table.column_names else None
     return _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids)
 

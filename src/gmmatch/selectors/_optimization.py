@@ -114,15 +114,15 @@ class Optimization(Selector):
             resolve_jobs(self.n_jobs),
         )  # fmt: skip
         limit = _MEMORY if self.memory_limit is None else self.memory_limit
-        found = influence_vectors(
+        influence = influence_vectors(
             problem,
             problem.fit(),
             dimensions=int(np.clip(limit // (4 * len(rows)), _LEAST_DIMENSIONS, _MOST_DIMENSIONS)),
             random=np.random.default_rng(request.seed),
         )
-        vectors = np.full((len(request.rows), found.vectors.shape[1]), np.nan, dtype=np.float32)
-        vectors[known] = found.vectors
-        made = {"proxy": "softmax regression", "hessian": found.hessian, "projected": found.projected}
+        vectors = np.full((len(request.rows), influence.vectors.shape[1]), np.nan, dtype=np.float32)
+        vectors[known] = influence.vectors
+        made = {"proxy": "softmax regression", "hessian": influence.hessian, "projected": influence.projected}
         return vectors, {**details, **made, "dimensions": vectors.shape[1]}
 
     def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
@@ -149,14 +149,14 @@ class Optimization(Selector):
         free = np.flatnonzero(task.available)
         if vectors is None:
             return SwapGroup(task.row_numbers[free[: task.k]], task.row_numbers[free[task.k :]])
-        mine = task.row_numbers[free]
-        unknown = mine[np.isnan(vectors[mine, 0])] if task.k else mine[:0]
+        candidates = task.row_numbers[free]
+        unknown = candidates[np.isnan(vectors[candidates, 0])] if task.k else candidates[:0]
         if len(unknown):
             raise InvalidInputError(
                 f"Row {unknown[0]} and {len(unknown) - 1} more have no influence, because they have no label: "
                 "leave them out (exclude=[...], unlabeled='drop')."
             )
-        shuffled = task.random.permutation(mine)
+        shuffled = task.random.permutation(candidates)
         return SwapGroup(shuffled[: task.k], shuffled[task.k :])
 
     def _check_parameters(self) -> None:
@@ -175,10 +175,10 @@ class Optimization(Selector):
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:
     if hasattr(vectors, "detach"):
         vectors = vectors.detach().cpu()
-    found: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
-    if found.ndim != 2 or len(found) != n or not found.shape[1]:
-        raise InvalidInputError(f"vectors has shape {found.shape}: expected ({n}, m), one row per row of X.")
-    if not np.isfinite(found).all():
-        bad = int(np.argmin(np.isfinite(found).all(axis=1)))
+    given: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
+    if given.ndim != 2 or len(given) != n or not given.shape[1]:
+        raise InvalidInputError(f"vectors has shape {given.shape}: expected ({n}, m), one row per row of X.")
+    if not np.isfinite(given).all():
+        bad = int(np.argmin(np.isfinite(given).all(axis=1)))
         raise InvalidInputError(f"vectors has NaN or infinity in row {bad}: expected finite numbers.")
-    return found
+    return given

@@ -84,10 +84,10 @@ class ScoreRanking(Selector):
 
     def _recorded(self) -> dict[str, Any]:
         """Return the parameters, a fingerprint in place of numbers for every row."""
-        found = recorded_parameters(self)
+        parameters = recorded_parameters(self)
         if self.scores is not None and not isinstance(self.scores, (str, os.PathLike)):
-            found["scores"] = "given"
-        return found
+            parameters["scores"] = "given"
+        return parameters
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -116,8 +116,8 @@ class ModelRanking(ScoreRanking):
 
     def of_runs(self, trainings: list[Any]) -> Vector:
         """Return the scores of several trainings as one."""
-        found: Vector = np.mean(trainings, axis=0)
-        return found
+        mean: Vector = np.mean(trainings, axis=0)
+        return mean
 
     def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
         """Score the rows by the recording that was given, or else by a small proxy trained on them."""
@@ -165,10 +165,10 @@ class ModelRanking(ScoreRanking):
         return self.of_runs(small_model.side_by_side(run, self.runs, threads))
 
     def _recorded(self) -> dict[str, Any]:
-        found = super()._recorded()
+        parameters = super()._recorded()
         if self.dynamics is not None and not isinstance(self.dynamics, (str, os.PathLike)):
-            found["dynamics"] = "given"
-        return found
+            parameters["dynamics"] = "given"
+        return parameters
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -208,12 +208,12 @@ def read_scores(scores: Any, n: int) -> Vector:
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu().double().numpy()
     try:
-        found: Vector = np.array(scores, dtype=np.float64)
+        values: Vector = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"scores must be one number per row: {error}.") from error
-    if found.shape != (n,):
-        raise InvalidInputError(f"scores has shape {found.shape}: expected ({n},), one number per row of X.")
-    return found
+    if values.shape != (n,):
+        raise InvalidInputError(f"scores has shape {values.shape}: expected ({n},), one number per row of X.")
+    return values
 
 
 def read_dynamics(dynamics: Any, n: int) -> Dynamics:
@@ -221,12 +221,12 @@ def read_dynamics(dynamics: Any, n: int) -> Dynamics:
     from gmmatch.dynamics.recorder import Dynamics
 
     several = dynamics if isinstance(dynamics, (list, tuple)) else [dynamics]
-    found = [Dynamics.load(one) if isinstance(one, (str, os.PathLike)) else one for one in several]
-    if not found or not all(isinstance(one, Dynamics) for one in found):
+    recordings = [Dynamics.load(one) if isinstance(one, (str, os.PathLike)) else one for one in several]
+    if not recordings or not all(isinstance(one, Dynamics) for one in recordings):
         raise InvalidInputError(
             "dynamics must be a gmmatch.Dynamics, a list of them, or the path of one that was saved."
         )
-    whole = found[0] if len(found) == 1 else Dynamics.merged(found)
+    whole = recordings[0] if len(recordings) == 1 else Dynamics.merged(recordings)
     if whole.n_rows != n:
         raise InvalidInputError(
             f"dynamics is of {whole.n_rows:,} rows, but X has {n:,}: record the training on the same rows."
