@@ -6,6 +6,7 @@ Where Triton works, all groups share its launches; elsewhere plain torch operati
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ ROWS_PER_TILE = 320
 _TILE_ELEMENTS = 1024
 MOST_COLUMNS = 4096
 _SAMPLE = 32
+# Rows that plain torch operations convert to float64 at a time.
+_BLOCK_ELEMENTS = 1 << 24
 # Passes between two looks at how many groups are still running; a look waits for the device.
 _PASSES_PER_LOOK = 4
 
@@ -75,10 +78,23 @@ def grouped_medians(
         Whether to use the fused kernels; by default where they can run (CUDA, a Triton that works, at most
         4,096 columns). Without them, plain torch operations give the same results.
     """
-    if uses_triton(groups.data, triton):
-        return _by_triton(groups, weights, eps, max_iter, accelerate)
+    import torch
 
-    return medians_by_torch(groups, weights, eps, max_iter, accelerate)
+    if uses_triton(groups.data, triton):
+        found = _by_triton(groups, weights, eps, max_iter, accelerate)
+        # One remembered step is too short a memory for some groups, as with a row at 3e38: the search of the CPU is
+        # the judge of these.
+        rest = torch.nonzero(~found.converged)[:, 0].tolist()
+    else:
+        count, new = len(groups), partial(torch.zeros, dtype=torch.float64, device=groups.data.device)
+        found = GroupedMedians(
+            new((count, groups.n_features)), new(count), new(count), new(count).long(), new(count).bool(),
+            new(len(groups.rows)),
+        )  # fmt: skip
+        rest = list(range(count))
+    for group in rest:
+        _search(found, groups, group, weights, eps, max_iter, accelerate)
+    return found
 
 
 def uses_triton(data: Any, wanted: bool | None = None) -> bool:
@@ -154,34 +170,27 @@ def _by_triton(
     return GroupedMedians(best, gaps, objectives, passes, gaps <= eps, distances)
 
 
-# Rows converted to float64 at a time.
-_BLOCK_ELEMENTS = 1 << 24
-
-
-def medians_by_torch(
-    groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
-) -> GroupedMedians:
-    """Return the medians of all groups, one after another."""
+def _search(
+    medians: GroupedMedians,
+    groups: DeviceGroups,
+    group: int,
+    weights: Any,
+    eps: float,
+    max_iter: int,
+    accelerate: bool,
+) -> None:
+    """Search for the median of one group with evaluations by plain torch operations."""
     import torch
 
-    device = groups.data.device
-    count, s = len(groups), groups.n_features
-    points = torch.zeros((count, s), dtype=torch.float64, device=device)
-    figures = np.zeros((count, 3))
-    distances = torch.zeros(len(groups.rows), dtype=torch.float64, device=device)
-    for group in range(count):
-        start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
-        problem = _Group(groups, start, stop, weights)
-        search = search_median(
-            problem.mean().cpu().numpy(), eps=eps, max_iter=max_iter, accelerate=accelerate
-        )
-        found = run_search(search, problem.at, problem.row)
-        best, passes = found.best, found.passes
-        points[group] = torch.from_numpy(best.point).to(device)
-        distances[start:stop] = torch.from_numpy(best.distances).to(device)
-        figures[group] = best.gap, best.objective, passes
-    gaps, objectives, iterations = (torch.from_numpy(figures[:, j].copy()).to(device) for j in range(3))
-    return GroupedMedians(points, gaps, objectives, iterations.to(torch.int64), gaps <= eps, distances)
+    start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
+    problem = _Group(groups, start, stop, weights)
+    search = search_median(problem.mean().cpu().numpy(), eps=eps, max_iter=max_iter, accelerate=accelerate)
+    found = run_search(search, problem.at, problem.row)
+    best, device = found.best, groups.data.device
+    medians.points[group] = torch.from_numpy(best.point).to(device)
+    medians.distances[start:stop] = torch.from_numpy(best.distances).to(device)
+    medians.gaps[group], medians.objectives[group] = best.gap, best.objective
+    medians.iterations[group], medians.converged[group] = found.passes, best.gap <= eps
 
 
 def grouped_means(groups: DeviceGroups, weights: Any = None) -> Any:
