@@ -81,17 +81,6 @@ _CORRECTIONS_OF_ALL = 16
 def independent_batches(k: int, n: int, n_features: int, batches: int | None, n_total: int) -> int:
     """Return the number of independent batches of one class; where the work runs plays no part in it.
 
-    Parameters
-    ----------
-    k, n : int
-        Picks and rows of the class.
-    n_features : int
-        Numbers per row.
-    batches : int or None
-        What the user asked for; merged where a batch would make fewer than 32 picks.
-    n_total : int
-        Rows of all classes.
-
     Examples
     --------
     >>> [independent_batches(10_000, 1_000_000, 64, batches, 1_000_000) for batches in (None, 8)]
@@ -136,13 +125,6 @@ def stages(k: int, sizes: Indices) -> list[Stage]:
     Independent batches all err the same way. So their last picks are made together: by pairs of batches, then by
     pairs of pairs, and at last by all. Each group aims at what its members are off by in sum, so that the
     error of all picks together ends where that of a single batch would.
-
-    Parameters
-    ----------
-    k
-        Picks of the class.
-    sizes
-        Rows of each batch.
 
     Examples
     --------

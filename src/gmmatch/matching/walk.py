@@ -37,10 +37,6 @@ class Walk:
             walk.follow(already)
         return walk
 
-    def copy(self) -> Walk:
-        """Return an independent copy."""
-        return Walk(self.target, self.theta.copy(), self.drift.copy(), self.count)
-
     def follow(self, rows: NDArray[Any]) -> Vector:
         """Pick rows one after another; return the residual after each."""
         if len(rows) == 0:

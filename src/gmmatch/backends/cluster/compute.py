@@ -65,18 +65,6 @@ def scan_batches(
                 best_row[group] = first_row + i
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
-def largest_norm(block: NDArray[Any]) -> float:
-    """Return the length of the longest row."""
-    largest = 0.0
-    for i in range(block.shape[0]):
-        squared = 0.0
-        for j in range(block.shape[1]):
-            squared += np.float64(block[i, j]) * np.float64(block[i, j])
-        largest = max(largest, squared)
-    return float(np.sqrt(largest))
-
-
 DEVICES = ("cpu", "cuda", "auto")
 
 
@@ -159,15 +147,6 @@ class Compute(Protocol):
 def compute_for(device: str, number: int = 0, n_rows: int = 0) -> Compute:
     """Return what computes on a device.
 
-    Parameters
-    ----------
-    device : "cpu", "cuda" or "auto"
-        "auto" is the GPU if this process can use one through torch, else the processor.
-    number : int
-        Of the worker: those that see several GPUs take turns.
-    n_rows : int
-        Rows of the worker.
-
     Examples
     --------
     >>> compute_for("cpu").name
@@ -236,7 +215,11 @@ class Compiled:
                 continue
             block = piece.block()
             if piece.longest < 0.0:
-                piece.longest = largest_norm(block)
+                lengths = np.empty(len(block))
+                loops.distances_chunk(
+                    block, read_only(np.arange(len(block))), np.zeros(block.shape[1]), lengths
+                )
+                piece.longest = float(lengths.max())
             slack = score_slack(thetas, piece.longest)
             scan_batches(
                 block, piece.first_row, piece.available, piece.batch, table, thetas, slack, score, row

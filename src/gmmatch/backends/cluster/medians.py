@@ -40,21 +40,7 @@ def class_medians(
     max_iter: int,
     delta: float = 0.0,
 ) -> dict[int, FoundMedian]:
-    """Return the geometric median of each class.
-
-    Parameters
-    ----------
-    cluster
-        The workers.
-    sizes
-        Rows per class, for the classes that are asked for.
-    eps, max_iter, delta
-        As for :func:`~gmmatch.geometric_median`.
-
-    Returns
-    -------
-    dict of class to FoundMedian
-    """
+    """Return the geometric median of each class."""
     large = [number for number, size in sizes.items() if size >= SAMPLE_START_FROM]
     small = [number for number in sizes if number not in set(large)]
     starts = class_means(cluster, small)

@@ -187,21 +187,7 @@ class Placement(ABC):
     def call(
         self, method: str, *shared: Any, each: Sequence[tuple[Any, ...] | None] | None = None
     ) -> list[Any]:
-        """Ask all workers and return their answers in order.
-
-        Parameters
-        ----------
-        method
-            Of :class:`~gmmatch.backends.cluster.worker.ShardWorker`.
-        *shared
-            Arguments that are the same for all.
-        each
-            The first arguments of each worker; None leaves a worker out, and its answer is None.
-
-        Returns
-        -------
-        list
-        """
+        """Ask all workers and return their answers in order."""
         own = [()] * len(self) if each is None else list(each)
         handles = tuple(self.share(value) for value in shared)
         self._lost = [0] * len(self)

@@ -119,15 +119,7 @@ class ShardWorker:
         return self._folded(leaf, np.add, sample)
 
     def evaluate(self, request: NDArray[np.float64], sample: bool) -> NDArray[np.float64]:
-        """Return what this worker's rows add to the evaluation of points, shape (subtrees, classes, s + 8).
-
-        Parameters
-        ----------
-        request : float64 array of shape (classes, 3 + s)
-            Per class: its number, δ, whether the point is near the origin, and the point.
-        sample : bool
-            Whether to look at a fixed 32nd of the rows only.
-        """
+        """Return what this worker's rows add to the evaluation of points, shape (subtrees, classes, s + 8)."""
         points = [self._compute.point(asked[N_HEADER:]) for asked in request]
         return self._folded(
             lambda piece: self._evaluate_piece(piece, request, points), combine_evaluations, sample
@@ -182,15 +174,7 @@ class ShardWorker:
     def scan(
         self, group_of_batch: NDArray[np.int32], thetas: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], Indices]:
-        """Return the best score and its row (-1: there is none) of each group of batches.
-
-        Parameters
-        ----------
-        group_of_batch : int32 array
-            The group of each batch, -1 for one that is not asked about.
-        thetas : float64 array of shape (groups, s)
-            The direction θ of each group.
-        """
+        """Return the best score and its row (-1: there is none) of each group of batches."""
         for piece in self._pieces:
             self._batches(piece)
             self._available(piece)
@@ -199,17 +183,7 @@ class ShardWorker:
         return self._compute.scan(self._pieces, table, read_only(np.ascontiguousarray(thetas)))
 
     def take(self, rows: Indices, picked: bool, stored: bool) -> NDArray[Any]:
-        """Return rows by their numbers.
-
-        Parameters
-        ----------
-        rows : int64 array
-            Numbers of rows that this worker owns.
-        picked : bool
-            Whether they are picked by that, and not to be offered again.
-        stored : bool
-            As they are stored, and not as the method sees them.
-        """
+        """Return rows by their numbers."""
         if picked:
             self.mark(rows)
         array, offset = self._opened

@@ -33,13 +33,6 @@ def fits_on_device(rows: Rows, width: int) -> bool:
 def features_on_device(features: FourierFeatures, rows: Rows) -> Any:
     """Return the float32 features of all rows as a tensor.
 
-    Parameters
-    ----------
-    features : FourierFeatures
-        Fitted.
-    rows : Rows
-        n rows of a tensor.
-
     Examples
     --------
     >>> import torch

@@ -29,10 +29,6 @@ def triton_works(device: Any) -> bool:
     The answer is found once per process. Kernels that Triton keeps on disk need no compiler: where one was taken
     away, what was used before runs, this trial too, and only something new fails.
 
-    Parameters
-    ----------
-    device : torch.device
-
     Examples
     --------
     Triton has no kernels for a CPU:

@@ -114,20 +114,7 @@ class EngineRequest:
                     yield engine
 
     def open(self, source: str, labels: str | None) -> tuple[Embeddings, Shards]:
-        """Open what is selected from.
-
-        Parameters
-        ----------
-        source
-            A store or a ``.npy`` file, at a path or an address.
-        labels
-            As ``--labels`` says.
-
-        Returns
-        -------
-        (embeddings, shards)
-            As pages show it, and as workers read it.
-        """
+        """Open what is selected from."""
 
         from gmmatch.backends.cluster import open_shards
         from gmmatch.backends.cluster.sources import is_remote
@@ -170,19 +157,7 @@ class EngineRequest:
         seed: int,
         options: dict[str, Any],
     ) -> tuple[Selection, float]:
-        """Select on the engine, and say what it took.
-
-        Parameters
-        ----------
-        shards, labels
-            What :meth:`open` found.
-        k, method, per_class, seed, options
-            As the command has them.
-
-        Returns
-        -------
-        (selection, seconds)
-        """
+        """Select on the engine, and say what it took."""
         from gmmatch.cli.io.selecting import check_method_settings
         from gmmatch.selectors.registry import make_selector, method_class
 
