@@ -70,7 +70,8 @@ class MomentMatching(Selector):
         Random batches, of which one is worked on at a time. By default one for rows in memory, and as
         many as ``memory_limit`` asks for where rows come from files.
     carry : bool
-        Whether θ is carried from batch to batch; if not, batches run in parallel.
+        Whether θ is carried from batch to batch. If not, batches are independent: they run side by side, their
+        last picks correct what they err by together, and the picks are the same in memory and on any engine.
     median_fraction : float
         The paper's γ: share of the rows that the median is computed from.
     eps, max_iter, delta : float, int, float
