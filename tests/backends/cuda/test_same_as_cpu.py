@@ -118,3 +118,22 @@ def test_on_a_gpu_kernel_medians_say_what_they_reached():
     assert facts["median_converged"] and facts["median_gap"] <= facts["median_eps"] == 1e-6
     with pytest.warns(ConvergenceWarning, match="not eps=1.0e-06"):
         gm.GMMatching(k=10, kernel="rbf", max_iter=1).select(X)
+
+
+def test_groups_that_triton_leaves_open_are_searched_as_on_the_cpu(monkeypatch):
+    rows = np.random.default_rng(3).normal(size=(90, 3))
+    groups = DeviceGroups.of(torch.from_numpy(rows), [np.arange(40), np.arange(40, 90)])
+    whole = grouped_medians(groups)
+
+    def half(groups, weights, eps, max_iter, accelerate):
+        zeros = torch.zeros(2, dtype=torch.float64)
+        done = torch.tensor([True, False])
+        return type(whole)(
+            whole.points.clone() * 0.0, zeros, zeros.clone(), zeros.long(), done, whole.distances * 0.0
+        )
+
+    monkeypatch.setattr("gmmatch.backends.cuda.medians._by_triton", half)
+    found = grouped_medians(groups, triton=True)
+    assert found.converged.tolist() == [True, True]
+    assert torch.equal(found.points[1], whole.points[1]) and not found.points[0].any()
+    assert torch.equal(found.distances[40:], whole.distances[40:]) and not found.distances[:40].any()
