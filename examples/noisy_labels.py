@@ -30,15 +30,15 @@ dropped = ~screening.kept
 print(f"of the wrong labels, {dropped[wrong].mean():.1%} were found")
 print(f"of the right labels, {dropped[~wrong].mean():.1%} were dropped as well")
 found = dropped & wrong
-agrees = screening.looks_like[found] == truth[found]
+agrees = screening.suggested_labels[found] == truth[found]
 print(f"of those found, {np.mean(agrees):.1%} look like the class they are of")
 
 # %%
 # The most suspicious rows, with the label they were given and the one they look like.
-worst = np.argsort(-screening.suspicion)[:12]
+worst = np.argsort(-screening.probability)[:12]
 figure, axes = plt.subplots(2, 6, figsize=(9, 3.6), layout="constrained")
 for row, axis in zip(worst, axes.flat, strict=True):
     axis.imshow(digits.images[row], cmap="gray_r")
-    axis.set_title(f"given {y[row]}, looks like {screening.looks_like[row]}", fontsize=8)
+    axis.set_title(f"given {y[row]}, looks like {screening.suggested_labels[row]}", fontsize=8)
     axis.axis("off")
 plt.show()

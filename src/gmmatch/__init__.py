@@ -38,7 +38,7 @@ _WHERE = {
     "method_class": "gmmatch.selectors.registry",
     "methods": "gmmatch.selectors.registry",
     "metrics": "",
-    "screen": "gmmatch.screening.screens",
+    "screen": "gmmatch.screening.screen",
     "select": "gmmatch.selectors.registry",
 }
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from gmmatch.kernels.kernels import RBF, Laplacian, Linear, Polynomial
     from gmmatch.median import geometric_median
     from gmmatch.screening.result import Screening
-    from gmmatch.screening.screens import screen
+    from gmmatch.screening.screen import screen
     from gmmatch.selection.selection import Selection
     from gmmatch.selectors._easy import Easy
     from gmmatch.selectors._el2n import EL2N

@@ -239,7 +239,7 @@ def _every_method() -> None:
     select(
         "self-supervised/clusters", dense, k=40, method="self-supervised", n_clusters=4, preprocess=["unit"]
     )
-    for screen in ("contrast", "core", "none"):
+    for screen in ("labels", "rows", "none"):
         select(f"robust/screen {screen}", labelled, k=60, method="robust", screen=screen)
     select("robust/two classes", two_classes, k=60, method="robust")
     select("random/replacement", dense, k=500, method="random", replacement=True)

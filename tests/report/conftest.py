@@ -51,10 +51,10 @@ def screened(X: np.ndarray, y: list[str]) -> Screening:
     own, nearest = gaps[np.arange(len(X)), labels], gaps.argmin(axis=1)
     reason = np.where(nearest != labels, 1, 0).astype(np.int8)
     inside = np.where(reason == 0, own, 0.0)
-    reason[np.argsort(-inside)[:2]] = 2
-    suspicion = np.where(reason > 0, own, -own)
+    reason[np.argsort(-inside)[:2]] = 4
+    suspicion = np.where(reason > 0, own, 0.0)
     looks_like = np.array(names, dtype=object)[nearest]
-    return Screening(reason == 0, suspicion, reason, looks_like=looks_like)
+    return Screening(reason == 0, suspicion, reason, suggested_labels=looks_like)
 
 
 def pictures(n: int) -> list[Any]:

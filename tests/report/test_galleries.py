@@ -24,21 +24,21 @@ def test_what_was_screened_out_is_ordered_by_suspicion_within_its_reason(made):
     screening = made.selection.screening
     assert [(one.reason, one.total) for one in found] == list(screening.counts.items())
     for one in found:
-        assert (np.diff(screening.suspicion[one.rows]) <= 0).all()
+        assert (np.diff(screening.probability[one.rows]) <= 0).all()
         assert not screening.kept[one.rows].any()
         assert len(one.rows) == min(one.total, galleries.SUSPICIOUS_PER_REASON)
-        assert [classes.names[i] for i in one.looks_like] == screening.looks_like[one.rows].tolist()
+        assert [classes.names[i] for i in one.looks_like] == screening.suggested_labels[one.rows].tolist()
 
 
 def test_cards_say_which_label_a_row_has_and_which_it_looks_like(made):
     page, screening = made.page, made.selection.screening
     wrong = np.flatnonzero(screening.reason == 1)
-    first = wrong[np.argsort(-screening.suspicion[wrong], kind="stable")][0]
+    first = wrong[np.argsort(-screening.probability[wrong], kind="stable")][0]
     cards = [" ".join(text.split()) for attrs, text in page.all("li") if attrs.get("class") == "card"]
-    assert f"labelled {made.y[first]}, looks like {screening.looks_like[first]}" in cards[0]
+    assert f"labelled {made.y[first]}, looks like {screening.suggested_labels[first]}" in cards[0]
     assert made.ids[first] in cards[0]
     reasons = [attrs.get("data-reason") for attrs, _ in page.all("li") if attrs.get("class") == "card"]
-    assert reasons[0] == "closer to another class" and "far from the core" in reasons
+    assert reasons[0] == "likely mislabeled" and "far out" in reasons
 
 
 def test_a_picture_that_cannot_be_read_has_a_placeholder_with_a_name(made):
@@ -58,10 +58,10 @@ def test_a_picture_that_cannot_be_read_has_a_placeholder_with_a_name(made):
 def test_a_screen_without_labels_to_compare_leaves_that_open(page_of):
     X, _ = blobs(20)
     kept = np.arange(20) != 4
-    screening = Screening(kept, np.where(kept, -1.0, 1.0), np.where(kept, 0, 2).astype(np.int8))
+    screening = Screening(kept, np.where(kept, 0.0, 1.0), np.where(kept, 0, 4).astype(np.int8))
     page = page_of(gm.Selection([1, 2], n_rows=20, screening=screening), X)
     words = page.words()
-    assert "far from the core 1 row" in words and "looks like" not in words
+    assert "far out 1 row" in words and "looks like" not in words
 
 
 def test_a_screen_that_ruled_out_nothing_says_so(page_of):

@@ -95,8 +95,8 @@ def test_hovering_shows_the_row_under_the_pointer(opened, made):
     opened.until("!document.getElementById('tip').hidden")
     shown = text(opened, "#tip")
     assert made.ids[place] in shown and f"class {made.y[place]}" in shown
-    assert "screened out: closer to another class" in shown
-    assert f"looks like {made.selection.screening.looks_like[place]}" in shown
+    assert "screened out: likely mislabeled" in shown
+    assert f"looks like {made.selection.screening.suggested_labels[place]}" in shown
     assert opened.run("document.querySelector('#tip img').naturalWidth") > 0
     opened.point("mouseMoved", 5, 5)
     opened.until("document.getElementById('tip').hidden")

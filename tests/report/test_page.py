@@ -107,7 +107,7 @@ def test_the_map_holds_every_row_with_its_place_class_and_id(made):
     assert out.tolist() == np.flatnonzero(~made.selection.screening.kept).tolist()
     assert unpacked(panel["reason"]).tolist() == made.selection.screening.reason[out].tolist()
     looks = [data["classes"][i - 1] for i in unpacked(panel["looks"])]
-    assert looks == made.selection.screening.looks_like[out].tolist()
+    assert looks == made.selection.screening.suggested_labels[out].tolist()
 
 
 def test_rows_far_apart_in_the_data_are_far_apart_on_the_map(made):

@@ -15,14 +15,14 @@ from gmmatch.screening import Screening
 def example(labels=("a", "b", "a")):
     return Screening(
         np.array([True, False, False]),
-        np.array([-2.0, 0.1 + 0.2, np.inf]),
-        np.array([0, 1, 2], dtype=np.int8),
-        looks_like=None if labels is None else np.array(labels, dtype=object),
+        np.array([0.0, 0.1 + 0.2, 1.0]),
+        np.array([0, 1, 4], dtype=np.int8),
+        suggested_labels=None if labels is None else np.array(labels, dtype=object),
     )
 
 
 def test_counts_say_why_rows_were_dropped():
-    assert example().counts == {"closer to another class": 1, "far from the core": 1}
+    assert example().counts == {"likely mislabeled": 1, "far out": 1}
 
 
 def test_arrays_cannot_be_changed():
@@ -31,7 +31,7 @@ def test_arrays_cannot_be_changed():
 
 
 def test_lengths_and_reasons_are_checked():
-    with pytest.raises(InvalidInputError, match="suspicion"):
+    with pytest.raises(InvalidInputError, match="probability"):
         Screening(np.ones(2, dtype=bool), np.zeros(3), np.zeros(2, dtype=np.int8))
     with pytest.raises(InvalidInputError, match="reason"):
         Screening(np.ones(1, dtype=bool), np.zeros(1), np.full(1, 9, dtype=np.int8))

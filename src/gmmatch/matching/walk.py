@@ -42,16 +42,13 @@ class Walk:
         if len(rows) == 0:
             return np.empty(0)
         changes = self.target - rows
-        # Row by row, as the compiled loops add.
-        self.theta = np.add.reduce(np.concatenate([self.theta[None], changes]), axis=0)
+        self.theta = np.cumsum(np.concatenate([self.theta[None], changes]), axis=0)[-1]
         along = np.cumsum(np.concatenate([self.drift[None], changes]), axis=0)[1:]
         self.drift = along[-1].copy()
         counts = self.count + 1 + np.arange(len(rows))
         self.count += len(rows)
-        squared = np.einsum("ij,ij->i", along, along)
-        if len(rows) == 1:  # from left to right, as the compiled loops do: the same bits whatever the threads
-            squared = np.cumsum(along * along, axis=1)[:, -1]
-        residuals: Vector = np.sqrt(squared) / counts
+        # Summed from left to right, as the compiled loops do: the same bits on every path.
+        residuals: Vector = np.sqrt(np.cumsum(along * along, axis=1)[:, -1]) / counts
         return residuals
 
 

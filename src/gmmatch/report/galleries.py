@@ -43,7 +43,7 @@ def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
     for number, words in enumerate(screening.reasons):
         rows = np.flatnonzero(~screening.kept & (screening.reason == number))
         if len(rows):
-            worst = rows[np.argsort(-screening.suspicion[rows], kind="stable")][:SUSPICIOUS_PER_REASON]
+            worst = rows[np.argsort(-screening.probability[rows], kind="stable")][:SUSPICIOUS_PER_REASON]
             found.append(Suspects(words or "screened out", worst, looks[worst], len(rows)))
     return found
 
@@ -52,9 +52,9 @@ def looks_like(selection: Selection, classes: Classes) -> Indices:
     """Return the position of the class that each row looks like; -1 where the screen does not say."""
     nothing = np.full(selection.n_rows, -1, dtype=np.int64)
     screening = selection.screening
-    if screening is None or screening.looks_like is None or not classes.known:
+    if screening is None or screening.suggested_labels is None or not classes.known:
         return nothing
-    values = screening.looks_like.tolist()
+    values = screening.suggested_labels.tolist()
     where = {value: classes.position(value) for value in dict.fromkeys(values)}
     return np.array([-1 if where[value] is None else where[value] for value in values], dtype=np.int64)
 

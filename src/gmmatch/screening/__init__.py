@@ -1,6 +1,5 @@
-"""Which rows may be picked at all, decided from the rows themselves."""
+"""One model of what is wrong with the data: duplicates, rows far out, rows of no class, label noise."""
 
 from gmmatch.screening.result import Screening
-from gmmatch.screening.screens import screen
 
-__all__ = ["Screening", "screen"]
+__all__ = ["Screening"]

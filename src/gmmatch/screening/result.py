@@ -14,59 +14,66 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.types import Mask, Vector
 
 KEPT = ""
-OTHER_CLASS = "closer to another class"
-FAR_OUT = "far from the core"
-REASONS = (KEPT, OTHER_CLASS, FAR_OUT)
+MISLABELED = "likely mislabeled"
+IN_DOUBT = "label in doubt"
+NO_CLASS = "belongs to no class"
+FAR_OUT = "far out"
+DUPLICATE = "duplicate"
+REASONS = (KEPT, MISLABELED, IN_DOUBT, NO_CLASS, FAR_OUT, DUPLICATE)
 
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """Which rows may be picked, how suspicious each is, and what spoke against the dropped ones.
+    """Which rows may be picked, and what speaks against the others.
 
     Attributes
     ----------
     kept : bool array of shape (n,)
         Rows that may be picked.
-    suspicion : float64 array of shape (n,)
-        How far a row is on the wrong side: above 0 for dropped rows, at most 0 for kept ones. Comparable
-        among rows that were judged for the same reason.
+    probability : float64 array of shape (n,)
+        The probability that something is wrong with a row: for dropped rows, what their reason says.
     reason : int8 array of shape (n,)
         Position in ``reasons``; 0 for kept rows.
     reasons : tuple of str
-        What speaks against a row, in plain words; the first is empty and stands for "kept".
-    looks_like : array of shape (n,), optional
-        The label that each row looks most like; None where there were no labels to compare.
+        What speaks against a row; the first is empty and stands for "kept".
+    suggested_labels : array of shape (n,), optional
+        The most probable label of each row; None where there were no labels to compare.
+    suggested_probability : float64 array of shape (n,), optional
+        The probability of that label.
+    noise_rate : float, optional
+        The estimated share of mislabeled rows.
     note : str
-        What could not be judged, and why; empty where everything could.
+        What could not be judged, and why.
 
     Examples
     --------
-    >>> screening = Screening(np.array([True, False]), np.array([-1.0, 2.0]), np.array([0, 2], np.int8))
+    >>> screening = Screening(np.array([True, False]), np.array([0.0, 0.9]), np.array([0, 4], np.int8))
     >>> screening
-    Screening: 1 of 2 rows kept, 1 far from the core
+    Screening: 1 of 2 rows kept, 1 far out
     """
 
     kept: Mask
-    suspicion: Vector
+    probability: Vector
     reason: NDArray[np.int8]
     reasons: tuple[str, ...] = REASONS
-    looks_like: NDArray[Any] | None = None
+    suggested_labels: NDArray[Any] | None = None
+    suggested_probability: Vector | None = None
+    noise_rate: float | None = None
     note: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.kept)
-        for name in ("suspicion", "reason", "looks_like"):
+        for name in ("kept", "probability", "reason", "suggested_labels", "suggested_probability"):
             value = getattr(self, name)
-            if value is not None and np.shape(value) != (n,):
+            if value is None:
+                continue
+            if np.shape(value) != (n,):
                 raise InvalidInputError(f"{name} has shape {np.shape(value)}; kept has {n} rows.")
+            view = value.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
         if n and not 0 <= int(self.reason.min()) <= int(self.reason.max()) < len(self.reasons):
             raise InvalidInputError(f"reason counts from 0 to {len(self.reasons) - 1}, as reasons do.")
-        for name in ("kept", "suspicion", "reason", "looks_like"):
-            value = getattr(self, name)
-            if value is not None:
-                view = value.view()
-                view.flags.writeable = False
-                object.__setattr__(self, name, view)
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -74,17 +81,7 @@ class Screening:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Screening):
             return NotImplemented
-        if self.looks_like is None or other.looks_like is None:
-            alike = self.looks_like is other.looks_like
-        else:
-            alike = self.looks_like.tolist() == other.looks_like.tolist()
-        return (
-            alike
-            and (self.reasons, self.note) == (other.reasons, other.note)
-            and np.array_equal(self.kept, other.kept)
-            and np.array_equal(self.suspicion, other.suspicion)
-            and np.array_equal(self.reason, other.reason)
-        )
+        return screening_to_json(self) == screening_to_json(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -101,7 +98,7 @@ class Screening:
         Examples
         --------
         >>> Screening(np.array([True, False]), np.zeros(2), np.array([0, 1], np.int8)).counts
-        {'closer to another class': 1}
+        {'likely mislabeled': 1}
         """
         found = np.bincount(self.reason[~self.kept], minlength=len(self.reasons))
         return {self.reasons[i]: int(found[i]) for i in range(1, len(found)) if found[i]}
@@ -129,43 +126,47 @@ def screening_to_json(screening: Screening) -> dict[str, Any]:
 
     Examples
     --------
-    >>> screening = Screening(np.array([True, False]), np.array([-1.0, 2.0]), np.array([0, 1], np.int8))
+    >>> screening = Screening(np.array([True, False]), np.array([0.1, 0.9]), np.array([0, 1], np.int8))
     >>> screening_from_json(screening_to_json(screening)) == screening
     True
     """
     document: dict[str, Any] = {
         "n_rows": len(screening),
         "kept": _pack(np.packbits(screening.kept)),
-        "suspicion": _pack(screening.suspicion.astype("<f8")),
+        "probability": _pack(screening.probability.astype("<f8")),
         "reason": _pack(screening.reason.astype("|i1")),
         "reasons": list(screening.reasons),
-        "looks_like": None,
+        "noise_rate": screening.noise_rate,
+        "note": screening.note,
     }
-    if screening.note:
-        document["note"] = screening.note
-    if screening.looks_like is not None:
-        values = screening.looks_like.tolist()
+    if screening.suggested_labels is not None:
+        values = screening.suggested_labels.tolist()
         labels = list(dict.fromkeys(values))
         place = {label: i for i, label in enumerate(labels)}
         codes = np.array([place[value] for value in values], dtype="<i4")
-        document["looks_like"] = {"labels": labels, "codes": _pack(codes)}
+        document["suggested_labels"] = {"labels": labels, "codes": _pack(codes)}
+    if screening.suggested_probability is not None:
+        document["suggested_probability"] = _pack(screening.suggested_probability.astype("<f8"))
     return document
 
 
 def screening_from_json(document: dict[str, Any]) -> Screening:
     """Return the screening that :func:`screening_to_json` wrote; see its example."""
+    if "probability" not in document:
+        raise ValueError("its screening was written by an older version of gmmatch: make the selection again")
     n = int(document["n_rows"])
-    found = document["looks_like"]
-    looks_like = None
-    if found is not None:
-        looks_like = labels_at(found["labels"], _unpack(found["codes"], "<i4").astype(np.int64))
+    found, chance = document.get("suggested_labels"), document.get("suggested_probability")
     return Screening(
         kept=np.unpackbits(_unpack(document["kept"], "|u1"), count=n).astype(np.bool_),
-        suspicion=_unpack(document["suspicion"], "<f8").astype(np.float64),
+        probability=_unpack(document["probability"], "<f8").astype(np.float64),
         reason=_unpack(document["reason"], "|i1").astype(np.int8),
         reasons=tuple(document["reasons"]),
-        looks_like=looks_like,
-        note=str(document.get("note", "")),
+        suggested_labels=(
+            labels_at(found["labels"], _unpack(found["codes"], "<i4").astype(np.int64)) if found else None
+        ),
+        suggested_probability=_unpack(chance, "<f8").astype(np.float64) if chance else None,
+        noise_rate=document["noise_rate"],
+        note=str(document["note"]),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch.backends.cuda.blocks import TensorRows, tensor_beside, whole_precision
 from gmmatch.backends.cuda.groups import DeviceGroups
@@ -13,21 +12,10 @@ from gmmatch.backends.cuda.picks import grouped_picks
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Mask, Vector
 
-# Rows whose features are added up in float32 before they go into a float64 total.
+# Rows whose features are added up in float64 at a time.
 _SUMMED_ROWS = 1 << 14
-
-
-def fits_on_device(rows: Rows, width: int) -> bool:
-    """Return whether float32 features of all rows take at most half of what is free on their device."""
-    import torch
-
-    device = TensorRows(rows).tensor.device
-    if device.type != "cuda":
-        return True
-    free = int(torch.cuda.mem_get_info(device)[0])
-    return 4 * len(rows) * width <= free // 2
 
 
 def features_on_device(features: FourierFeatures, rows: Rows) -> Any:
@@ -62,25 +50,52 @@ def features_on_device(features: FourierFeatures, rows: Rows) -> Any:
     return found.mul_(1.0 / float(np.sqrt(half)))
 
 
-def means_on_device(values: Any, shares: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return Σ shareᵢ φᵢ / Σ shareᵢ for each column of shares.
+def match_weighted_means(
+    features: FourierFeatures,
+    rows: list[Rows],
+    weights: list[Vector],
+    available: list[Mask],
+    quotas: list[int],
+) -> list[Picks]:
+    """Pick rows of every group whose mean of features approaches the weighted mean of the group's.
 
     Examples
     --------
     >>> import torch
-    >>> means_on_device(torch.tensor([[0.0], [1.0]]), np.array([[1.0, 1.0], [0.0, 3.0]], dtype=np.float32)).tolist()
-    [[0.0], [0.75]]
+    >>> from gmmatch.backends.cuda.blocks import TensorSource
+    >>> from gmmatch.kernels.kernels import RBF
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> group = Rows(TensorSource(torch.from_numpy(X)))
+    >>> features = FourierFeatures(RBF(1.0), 200).fit(X)
+    >>> match_weighted_means(features, [group], [np.array([1.0, 9.0, 1.0])], [np.ones(3, bool)], [1])[0].order
+    array([1])
     """
     import torch
 
-    weights = tensor_beside(values, shares, values.dtype)
-    totals = torch.zeros((shares.shape[1], values.shape[1]), dtype=torch.float64, device=values.device)
-    with whole_precision():
-        for first in range(0, len(values), _SUMMED_ROWS):
-            part = slice(first, first + _SUMMED_ROWS)
-            totals += (weights[part].T @ values[part]).double()
-    counts = np.maximum(shares.sum(axis=0, dtype=np.float64), 1e-300)
-    found: NDArray[np.float64] = totals.cpu().numpy() / counts[:, None]
+    offsets = np.concatenate([[0], np.cumsum([len(group) for group in rows])])
+    together = Rows(
+        rows[0].source, np.concatenate([group.index for group in rows]), bfloat16=rows[0].bfloat16
+    )
+    values = features_on_device(features, together)
+    group_of_row = tensor_beside(values, np.repeat(np.arange(len(rows)), np.diff(offsets)))
+    weight = tensor_beside(values, np.concatenate(weights), torch.float64)[:, None]
+    totals = torch.zeros((len(rows), values.shape[1]), dtype=torch.float64, device=values.device)
+    for first in range(0, len(values), _SUMMED_ROWS):
+        part = slice(first, first + _SUMMED_ROWS)
+        totals.index_add_(0, group_of_row[part], values[part].double() * weight[part])
+    sums = np.array([float(one.sum()) for one in weights])
+    targets = totals.cpu().numpy() / np.maximum(sums, 1e-300)[:, None]
+    open_rows = [np.flatnonzero(mask) for mask in available]
+    asked = [number for number, quota in enumerate(quotas) if quota]
+    picks = match_on_device(
+        values,
+        [offsets[number] + open_rows[number] for number in asked],
+        [targets[number] for number in asked],
+        [quotas[number] for number in asked],
+    )
+    found = [Picks.join([]) for _ in rows]
+    for number, one in zip(asked, picks, strict=True):
+        found[number] = Picks(open_rows[number][one.order], one.residuals)
     return found
 
 
