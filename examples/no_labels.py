@@ -3,7 +3,7 @@ No labels, and rows that do not belong
 ======================================
 
 Two fifths of the rows lie in a cluster of their own, far from the others. The mean of all rows is dragged along, the
-geometric median much less. Yet a matching to the median may still *pick* foreign rows and balance them with others.
+geometric median much less. Yet a matching to the median may still *pick* corrupted rows and balance them with others.
 ``robust`` decides first which rows belong together.
 """
 
@@ -13,12 +13,12 @@ import numpy as np
 import gmmatch as gm
 
 random = np.random.default_rng(0)
-foreign = random.permutation(1000) < 400
+corrupted = random.permutation(1000) < 400
 X = random.normal(size=(1000, 2))
-X[foreign] = [10.0, 0.0] + 0.2 * X[foreign]
-truth = X[~foreign]
+X[corrupted] = [10.0, 0.0] + 0.2 * X[corrupted]
+clean = X[~corrupted]
 
-center = truth.mean(axis=0)
+center = clean.mean(axis=0)
 print(f"the mean of all rows is off by       {np.linalg.norm(X.mean(axis=0) - center):6.2f}")
 print(f"their geometric median is off by     {np.linalg.norm(gm.geometric_median(X).point - center):6.2f}")
 
@@ -26,15 +26,15 @@ print(f"their geometric median is off by     {np.linalg.norm(gm.geometric_median
 names = ("herding", "gm-matching", "robust")
 found = {name: gm.select(X, k=100, method=name, random_state=0) for name in names}
 for name, picks in found.items():
-    off = gm.metrics.moment_error(picks.apply(X), truth)
-    share = gm.metrics.contamination(picks, foreign)
-    print(f"{name:12} mean of the picks off by {off:6.2f}, {share:4.0%} of the picks foreign")
+    off = gm.metrics.moment_error(picks.apply(X), clean)
+    share = gm.metrics.contamination(picks, corrupted)
+    print(f"{name:12} mean of the picks off by {off:6.2f}, {share:4.0%} of the picks corrupted")
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), sharex=True, sharey=True, layout="constrained")
 for axis, (name, picks) in zip(axes, found.items(), strict=True):
-    axis.scatter(*X[~foreign].T, s=5, c="#9ecae1", label="rows")
-    axis.scatter(*X[foreign].T, s=5, c="#d55e00", label="foreign rows")
+    axis.scatter(*X[~corrupted].T, s=5, c="#9ecae1", label="rows")
+    axis.scatter(*X[corrupted].T, s=5, c="#d55e00", label="corrupted rows")
     axis.scatter(*X[picks.indices].T, s=12, c="black", label="picked")
     axis.set_title(name)
 axes[0].legend(loc="lower left", fontsize=8)

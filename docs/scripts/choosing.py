@@ -8,9 +8,6 @@ from typing import Any
 
 from docs.scripts.results import cite, load, percent, table
 
-LABELS = "benchmarks/results/screening-labels.json"
-IMAGES = "benchmarks/results/screening-images.json"
-CLUSTERS = "benchmarks/results/screening-gaussian.json"
 GAUSSIAN = "docs/results/studies/noisy-gaussian.json"
 KERNELS = "benchmarks/results/kernel-herding.json"
 DIGITS = "docs/results/demo.json"
@@ -18,47 +15,11 @@ FIGURES = "docs/results/methods.json"
 PROBES = "docs/results/studies/label-noise.json"
 SCRATCH = "docs/results/studies/domain-transfer.json"
 
-NOISES = {"0": "none", "0.2": "20% at random", "0.4": "40% at random", "people": "40%, given by people"}
-# One subset size is enough to choose by; the guide has the others.
-KEPT = 0.1
-
-
-def label_runs(noise: str, method: str) -> tuple[float, float]:
-    """Return the share of wrong labels among the picks and the probe's accuracy, means over the seeds."""
-    runs = [
-        run
-        for run in load(LABELS)["runs"]
-        if (run["noise"], run["method"], run["share"]) == (noise, method, KEPT)
-    ]
-    return fmean(run["wrong_labels"] for run in runs), fmean(run["accuracy"] for run in runs)
-
-
-def spoilt_share(case: dict[str, Any], method: str) -> float:
-    """Return the share of the picks that are spoilt images, of any kind."""
-    return float(sum(case["picks"][method][kind] for kind in case["in_the_data"]))
-
-
-def image_case(spoilt: float, label_noise: float = 0.0) -> dict[str, Any]:
-    """Return what was measured at one rate of spoilt images and wrong labels."""
-    (case,) = (
-        one for one in load(IMAGES)["cases"] if (one["spoilt"], one["label_noise"]) == (spoilt, label_noise)
-    )
-    return dict(case)
-
 
 def gaussian(method: str, psi: float, field: str) -> float:
     """Return a mean over the seeds of the study of noisy Gaussians."""
     cells = load(GAUSSIAN)["parts"]["picks"]["cells"]
     return fmean(cell[field] for cell in cells if (cell["method"], cell["psi"]) == (method, psi))
-
-
-def cluster_case(kind: str, share: float, dimensions: int = 2) -> dict[str, Any]:
-    """Return what was measured on a Gaussian with one kind of corrupt rows."""
-    key = (kind, share, dimensions)
-    (case,) = (
-        one for one in load(CLUSTERS)["cases"] if (one["kind"], one["share"], one["dimensions"]) == key
-    )
-    return dict(case)
 
 
 def digits_row(label: str) -> dict[str, Any]:
@@ -70,67 +31,63 @@ def digits_row(label: str) -> dict[str, Any]:
 def decisions() -> str:
     """Return the decision table: what the data are like, what to take, and the measurement behind it."""
     rows = [
-        _for_random_label_noise(), _for_people(), _for_spoilt_rows(), _for_no_labels(), _for_compact_classes(),
+        _for_label_noise(), _for_human_labels(), _for_corrupted_rows(), _for_no_labels(), _for_compact_classes(),
         _for_clean_rows(), _for_the_mean(), _for_hard_rows(), _for_a_baseline(),
     ]  # fmt: skip
     return table(["your data, or your aim", "take", "what was measured"], rows, numbers_from=3)
 
 
-def _for_random_label_noise() -> list[str]:
-    parts = [
-        f"{percent(label_runs('0.4', name)[0])} ({name})"
-        for name in ("robust", "gm-matching", "herding", "random")
-    ]
-    accuracies = [percent(label_runs("0.4", name)[1]) for name in ("robust", "gm-matching", "random")]
-    scratch = [
-        f"{percent(from_scratch(name, 'label:40%'))} ({name})" for name in ("robust", "gm-matching", "random")
-    ]
+def figure_shares(*names: str) -> str:
+    """Return the share of corrupted picks of some methods in the data of the methods' figures."""
+    found = load(FIGURES)["methods"]
+    return ", ".join(f"{percent(found[name]['spoilt']['bad_picks'], 0)} ({name})" for name in names)
+
+
+def _for_label_noise() -> list[str]:
+    bad = percent(load(FIGURES)["settings"]["bad"], 0)
+    scratch = [f"{percent(from_scratch(name, 'label:40%'))} ({name})" for name in ("gm-matching", "random")]
     return [
-        "labels may be wrong, at random",
+        "labels may be wrong",
         "[`robust`](methods/robust.md)",
-        f"40% wrong: of the picks {', '.join(parts)}. A linear probe trained on them is right in "
-        f"{accuracies[0]}, {accuracies[1]} (gm-matching) and {accuracies[2]} (random). {cite(LABELS)} "
-        f"A ResNet-18 trained on a fifth: {', '.join(scratch)}, and {percent(from_scratch('random', 'none'))} on "
-        f"random picks with right labels. {cite(SCRATCH)}",
+        f"{bad} of the rows mislabeled or in no class: of the picks "
+        f"{figure_shares('robust', 'gm-matching', 'herding', 'random')}. {cite(FIGURES)} On images: "
+        "[results](results-robust.md). Without screening, a ResNet-18 trained on a fifth of CIFAR-10 with 40% wrong "
+        f"labels reaches {', '.join(scratch)}, and {percent(from_scratch('random', 'none'))} on random picks with "
+        f"correct labels. {cite(SCRATCH)}",
     ]
 
 
-def _for_people() -> list[str]:
-    ours, linear = label_runs("people", "robust"), label_runs("people", "gm-matching")
-    peer = label_runs("people", "cleanlab + herding")
+def _for_human_labels() -> list[str]:
     return [
-        "labels were given by people in a hurry",
+        "labels were given by people",
         "[`robust`](methods/robust.md), and look at [the report](guides/report.md)",
-        f"{percent(ours[0])} of its picks are still wrong (gm-matching {percent(linear[0])}, cleanlab "
-        "and herding "
-        f"{percent(peer[0])}); the probe is right in {percent(ours[1])} ({percent(linear[1])}, "
-        f"{percent(peer[1])}). {cite(LABELS)}",
+        "People's mistakes are harder to find than random ones: more of them stay. [Results](results-robust.md)",
     ]
 
 
-def _for_spoilt_rows() -> list[str]:
-    case = image_case(0.4)
-    shares = ", ".join(
-        f"{percent(spoilt_share(case, name))} ({name})"
-        for name in ("robust", "easy", "moderate", "gm-matching")
-    )
+def _for_corrupted_rows() -> list[str]:
     return [
-        "rows are spoilt: noise, blur, a broken sensor",
+        "rows are corrupted: noise, blur, a broken sensor",
         "[`robust`](methods/robust.md)",
-        f"40% of the images spoilt in five ways: of the picks {shares}. Most of what `robust` keeps is fog "
-        f"({percent(case['picks']['robust']['fog'])}). {cite(IMAGES)}",
+        "Kind by kind on [the page of results](results-robust.md).",
     ]
 
 
 def _for_no_labels() -> list[str]:
-    far, overlap = cluster_case("far cluster", 0.4), cluster_case("overlap", 0.45, 512)
     return [
-        "no labels, one cloud of good rows among others",
-        "[`robust`](methods/robust.md), [with care](guides/no-labels.md)",
-        f"40% in a far cluster: {percent(far['contamination'])} of the picks corrupt, MMD {far['mmd']:.3f} "
-        f"(gm-matching {percent(far['gm_matching_contamination'])}, {far['gm_matching_mmd']:.3f}). Where "
-        "clusters "
-        f"overlap in 512 dimensions, {percent(overlap['contamination'])}. {cite(CLUSTERS)}",
+        "no labels, one cluster of clean rows among others",
+        "[`robust`](methods/robust.md)",
+        "With care: [the guide](guides/no-labels.md) says what can be known without labels.",
+    ]
+
+
+def _for_a_baseline() -> list[str]:
+    whole, some = digits_row("all noisy rows")["accuracy"]["mean"], digits_row("random")["accuracy"]["mean"]
+    return [
+        "a yardstick, or clean data and plenty of picks",
+        "[`random`](methods/random.md)",
+        "If training on everything is affordable, do: on digits with 35% wrong labels all rows give "
+        f"{percent(whole)}, a random tenth {percent(some)}. {cite(DIGITS)}",
     ]
 
 
@@ -189,11 +146,7 @@ def _for_the_mean() -> list[str]:
 
 
 def _for_hard_rows() -> list[str]:
-    found = load(FIGURES)["methods"]
-    shares = ", ".join(
-        f"{percent(found[name]['spoilt']['bad_picks'], 0)} ({name})"
-        for name in ("el2n", "grand", "forgetting", "self-supervised", "hard")
-    )
+    shares = figure_shares("el2n", "grand", "forgetting", "self-supervised", "hard")
     bad = percent(load(FIGURES)["settings"]["bad"], 0)
     return [
         "rows and labels are certainly clean; the hard ones should stay",
@@ -202,36 +155,9 @@ def _for_hard_rows() -> list[str]:
         "encoder "
         f"trains a ResNet-18 to {percent(from_scratch('el2n', 'none'))}, random picks to "
         f"{percent(from_scratch('random', 'none'))}. {cite(SCRATCH)} Never on dirty data: where {bad} of the "
-        "rows are bad, of the "
+        "rows are mislabeled or in no class, of the "
         f"picks {shares} are. {cite(FIGURES)}",
     ]
-
-
-def _for_a_baseline() -> list[str]:
-    random, best = label_runs("0", "random")[1], label_runs("0", "herding")[1]
-    whole, some = digits_row("all noisy rows")["accuracy"]["mean"], digits_row("random")["accuracy"]["mean"]
-    return [
-        "a yardstick, or clean data and plenty of picks",
-        "[`random`](methods/random.md)",
-        f"On clean labels the probe is right in {percent(random)} with random picks, {percent(best)} "
-        "with herding's. "
-        f"{cite(LABELS)} And if training on everything is affordable, do: on digits with 35% wrong "
-        "labels all rows give "
-        f"{percent(whole)}, a random tenth {percent(some)}. {cite(DIGITS)}",
-    ]
-
-
-def wrong_labels() -> str:
-    """Return wrong labels among the picks and the probe's accuracy, by kind of label noise."""
-    content = load(LABELS)
-    names = list(dict.fromkeys(run["method"] for run in content["runs"]))
-    rows = []
-    for noise in dict.fromkeys(run["noise"] for run in content["runs"]):
-        cells = [label_runs(noise, name) for name in names]
-        rows.append(
-            [NOISES.get(noise, noise), *(f"{percent(wrong)} / {percent(right)}" for wrong, right in cells)]
-        )
-    return f"{table(['wrong labels', *names], rows)}\n\n{_made_by(LABELS)}"
 
 
 def digits() -> str:
@@ -242,21 +168,6 @@ def digits() -> str:
     ]
     made = f"`gmmatch demo --json`, kept in {cite(DIGITS)}."
     return f"{table(['kept by', 'wrong labels', 'MMD', 'test accuracy'], rows)}\n\n{made}"
-
-
-def spoilt_images() -> str:
-    """Return the share of spoilt images among the picks, by rate."""
-    cases = [case for case in load(IMAGES)["cases"] if case["spoilt"]]
-    heads = [
-        percent(case["spoilt"], 0)
-        + (f" and {percent(case['label_noise'], 0)} wrong labels" if case["label_noise"] else "")
-        for case in cases
-    ]
-    rows = [
-        [name, *(percent(spoilt_share(case, name)) + _wrong(case, name) for case in cases)]
-        for name in cases[0]["picks"]
-    ]
-    return f"{table(['method', *heads], rows)}\n\n{_made_by(IMAGES)}"
 
 
 def corrupt_rows() -> str:
@@ -284,11 +195,3 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 def _mean(figure: dict[str, float]) -> str:
     return f"{100 * figure['mean']:.1f} ± {100 * figure['deviation']:.1f}%"
-
-
-def _wrong(case: dict[str, Any], method: str) -> str:
-    return f" and {percent(case['picks'][method]['wrong labels'])}" if case["label_noise"] else ""
-
-
-def _made_by(path: str) -> str:
-    return f"`{load(path)['command']}`, kept in {cite(path)}."

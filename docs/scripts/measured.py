@@ -11,17 +11,16 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.scripts import choosing, costs
+from docs.scripts import choosing, costs, screening
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "choose.md": {
         "decisions": choosing.decisions,
-        "wrong-labels": choosing.wrong_labels,
         "digits": choosing.digits,
-        "spoilt-images": choosing.spoilt_images,
         "corrupt-rows": choosing.corrupt_rows,
     },
+    "results-robust.md": {"robust": screening.robust},
     "methods/index.md": {"methods": costs.methods},
     "guides/gpu.md": {"gpu": costs.gpu},
     "guides/larger-than-memory.md": {"store": costs.store},

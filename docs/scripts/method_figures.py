@@ -23,7 +23,7 @@ IMAGES, RESULTS = DOCS / "images" / "methods", DOCS / "results" / "methods.json"
 COMMAND = "python -m docs.scripts.method_figures"
 
 ROWS, SHARE = 1000, 0.05
-WRONG_LABELS, FOREIGN = 0.2, 0.2
+WRONG_LABELS, NO_CLASS = 0.2, 0.2
 CLASS_COLORS = (style.SKY, style.GREEN)
 # The page of the authors' variant has no name in the registry.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -43,7 +43,7 @@ class Toy:
 
 
 def toy(spoilt: bool, seed: int = 0) -> Toy:
-    """Return two classes of two shapes; spoilt, a fifth has the other's label and a fifth is foreign.
+    """Return two classes of two shapes; spoilt, a fifth has the other's label and a fifth is in no class.
 
     Examples
     --------
@@ -61,9 +61,9 @@ def toy(spoilt: bool, seed: int = 0) -> Toy:
     if spoilt:
         noisy = SymmetricNoise(rate=WRONG_LABELS, seed=seed).apply(y)
         y, bad = noisy.data, noisy.mask.copy()
-        foreign = random.choice(ROWS, int(FOREIGN * ROWS), replace=False)
-        X[foreign] = random.normal((5.0, 7.5), 0.5, (len(foreign), 2))
-        bad[foreign] = True
+        outside = random.choice(ROWS, int(NO_CLASS * ROWS), replace=False)
+        X[outside] = random.normal((5.0, 7.5), 0.5, (len(outside), 2))
+        bad[outside] = True
     return Toy(X, y, bad)
 
 
@@ -102,7 +102,7 @@ def draw(panels: Sequence[tuple[str, Toy, gm.Selection, dict[str, float]]]) -> A
             axes.scatter(*rows.T, s=7, linewidths=0, color=color, alpha=0.55)
             axes.scatter([], [], s=45, linewidths=0, color=color, label=f"Class {'AB'[label]}")
         axes.scatter(*data.X[data.bad].T, s=7, linewidths=0, color=style.CORRUPT, alpha=0.55)
-        axes.scatter([], [], s=45, linewidths=0, color=style.CORRUPT, label="Wrong label or foreign")
+        axes.scatter([], [], s=45, linewidths=0, color=style.CORRUPT, label="Wrong label or in no class")
         picked = data.X[selection.indices]
         axes.scatter(*picked.T, s=26, facecolors="none", edgecolors="black", linewidths=1.2, label="Picks")
         axes.set_title(f"{title}\n{numbers['bad_picks']:.0%} of the picks bad, MMD {numbers['mmd']:.2f}")
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=names(), help="a method; can be repeated")
     chosen = parser.parse_args().only or names()
     settings = {
-        "rows": ROWS, "kept": SHARE, "wrong_labels": WRONG_LABELS, "foreign": FOREIGN,
+        "rows": ROWS, "kept": SHARE, "wrong_labels": WRONG_LABELS, "no_class": NO_CLASS,
         "bad": float(toy(True).bad.mean()), "version": gm.__version__,
     }  # fmt: skip
     known = json.loads(RESULTS.read_text(encoding="utf-8"))["methods"] if RESULTS.exists() else {}

@@ -44,7 +44,7 @@ def robust_avoids_wrong_labels(ran: Ran) -> None:
     assert ran.number("of those found, ") > 0.8 and ran.pictures == 1
 
 
-def the_median_stays_and_robust_avoids_the_foreign(ran: Ran) -> None:
+def the_median_stays_and_robust_avoids_corrupted_rows(ran: Ran) -> None:
     assert ran.number("geometric median is off by") < 0.5 * ran.number("mean of all rows is off by")
     off = {
         name: ran.number(f"{name:12} mean of the picks off by")
@@ -122,7 +122,7 @@ EXAMPLES = {
     "corrupt_images": Example(spoilt_images_are_counted, slow=True),
     "image_folder": Example(images_are_exported, ("PIL", "jinja2")),
     "larger_than_memory": Example(the_target_is_met_from_disk, ()),
-    "no_labels": Example(the_median_stays_and_robust_avoids_the_foreign),
+    "no_labels": Example(the_median_stays_and_robust_avoids_corrupted_rows),
     "noisy_labels": Example(robust_avoids_wrong_labels, slow=True),
     "pick_from_arrays": Example(picks_come_nearer_than_chance),
     "shards_on_an_engine": Example(workers_do_not_matter, ()),

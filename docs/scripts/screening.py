@@ -1,0 +1,90 @@
+"""The tables of what ``robust`` picks, from committed results."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from docs.scripts.results import ROOT, cite, load, percent, table
+
+RESULTS = "benchmarks/results/screening.json"
+
+
+def robust() -> str:
+    """Return all tables, data set by data set; nothing as long as nothing was measured."""
+    if not (ROOT / RESULTS).exists():
+        return ""
+    return sections(load(RESULTS))
+
+
+def sections(found: dict[str, Any]) -> str:
+    """Return the tables of label noise and of corrupted images.
+
+    Examples
+    --------
+    >>> run = {"data": "digits", "rows": 1797, "noise": "human", "method": "random", "wrong_picks": 0.2, "probe": 0.9}
+    >>> print(sections({"runs": [run], "corrupted": [], "command": "make"}).splitlines()[0])
+    ## Label noise, digits
+    """
+    parts = []
+    for data in dict.fromkeys(run["data"] for run in found["runs"]):
+        runs = [run for run in found["runs"] if run["data"] == data]
+        parts.append(f"## Label noise, {data}\n\n{label_noise(runs)}")
+    for data in dict.fromkeys(run["data"] for run in found["corrupted"]):
+        runs = [run for run in found["corrupted"] if run["data"] == data]
+        parts.append(f"## Corrupted images, {data}\n\n{corrupted(runs)}")
+    parts.append(f"`{found['command']}`, kept in {cite(RESULTS)}.")
+    return "\n\n".join(parts)
+
+
+def label_noise(runs: list[dict[str, Any]]) -> str:
+    """Return mislabeled picks and the probe's accuracy; and how well mislabeled rows are found."""
+    noises = list(dict.fromkeys(run["noise"] for run in runs))
+    methods = list(dict.fromkeys(run["method"] for run in runs))
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in runs:
+        found.setdefault((run["method"], run["noise"]), []).append(run)
+
+    def mean(method: str, noise: str, field: str) -> str:
+        values = [run[field] for run in found.get((method, noise), []) if field in run]
+        return percent(fmean(values)) if values else ""
+
+    picks, screens = [], []
+    for name in methods:
+        cells = [(mean(name, noise, "wrong_picks"), mean(name, noise, "probe")) for noise in noises]
+        picks.append([name, *(" / ".join(cell) if all(cell) else "" for cell in cells)])
+        # Where no label is wrong there is nothing to find, and every dropped row is one too many.
+        cells = [mean(name, noise, "dropped" if noise == "none" else "f1") for noise in noises]
+        if any(cells) and name != "correct labels + random":
+            screens.append([name, *cells])
+    parts = [
+        f"Mislabeled rows among the picks / accuracy of a linear probe trained on them, {runs[0]['rows']:,} rows:",
+        table(["picked by", *noises], picks),
+    ]
+    if screens:
+        parts += [
+            "F1 of finding mislabeled rows; under *none*, the share of rows dropped:",
+            table(["screened by", *noises], screens),
+        ]
+    return "\n\n".join(parts)
+
+
+def corrupted(runs: list[dict[str, Any]]) -> str:
+    """Return how often each kind is picked, of chance, and the share of clean rows that is dropped."""
+    shares = sorted({run["share"] for run in runs})
+    rows = []
+    for kind in dict.fromkeys(run["kind"] for run in runs):
+        cells = [[run for run in runs if (run["kind"], run["share"]) == (kind, share)] for share in shares]
+        rows.append([
+            kind,
+            *(
+                f"{fmean(run['picked_of_chance'] for run in some):.2f} / "
+                f"{percent(fmean(run['clean_dropped'] for run in some))}" if some else ""
+                for some in cells
+            ),
+        ])  # fmt: skip
+    heads = ["the only kind", *(f"{percent(share, 0)} of the rows" for share in shares)]
+    return (
+        f"How often a kind is picked by `robust`, 1 being chance / clean rows dropped, {runs[0]['rows']:,} rows:\n\n"
+        f"{table(heads, rows)}"
+    )
