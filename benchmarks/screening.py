@@ -1,6 +1,6 @@
-"""``python -m benchmarks.screening DATA.npz``: what ``robust`` picks from embeddings with label noise or corrupted images.
+"""``python -m benchmarks.screening DATA.npz``: what ``robust`` picks where labels are wrong or images corrupted.
 
-``DATA.npz`` holds embeddings ``rows`` with ``labels``, ``test_rows`` with ``test_labels``, and, if at hand, the labels
+``DATA.npz`` holds embeddings ``rows`` with ``labels``, ``test_rows`` with ``test_labels``, and, if at hand, labels
 that people gave (``human``) and embeddings of corrupted copies of some rows (``corrupted_KIND``, the row numbers in
 ``corrupted_rows``). Peers screen with a classifier on the same rows and pick at random from what they keep.
 """
@@ -142,7 +142,7 @@ def corrupted(data: dict[str, Any], kind: str, share: float, seed: int) -> dict[
 
 def load(path: Path, n_rows: int | None) -> dict[str, Any]:
     """Read a data file, embeddings as float32."""
-    data = {key: value for key, value in np.load(path).items()}
+    data = dict(np.load(path).items())
     for key in data:
         if data[key].dtype == np.float16:
             data[key] = data[key].astype(np.float32)

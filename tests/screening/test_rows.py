@@ -92,6 +92,17 @@ def test_rows_far_from_every_class_are_far_out(value):
     assert screening.kept.sum() >= 0.98 * 600
 
 
+@pytest.mark.parametrize("apart", [5.0, 8.0])
+def test_rows_far_out_are_told_from_mislabeled_ones(apart):
+    rows, truth = classes(3000, width=16, apart=apart)
+    labels, wrong = mislabeled(truth, 0.2)
+    rows[:10] *= 50.0
+    screening = gm.screen(rows, labels)
+    assert not screening.kept[:10].any()
+    assert screening.noise_rate == pytest.approx(0.2, abs=0.03)
+    assert dropped_as(screening, "likely mislabeled")[10:][wrong[10:]].mean() > 0.9
+
+
 def test_heavy_tails_around_the_centre():
     random = np.random.default_rng(0)
     rows = random.normal(size=(1000, 64))

@@ -15,7 +15,7 @@ _PART, _CHANCE = 0.1, 0.05
 _DIRECTIONS = 16
 # Shifted grids: two copies share a cell of a grid four times as wide as their distance in most of them.
 _GRIDS = 8
-_ASKED, _BLOCK_ROWS = 500, 1 << 15
+_ASKED, _BLOCK_ROWS = 200, 1 << 15
 
 
 def duplicate_rows(blocks: Blocks) -> Mask:
@@ -65,8 +65,12 @@ def _copy_distance(points: NDArray[np.float64], random: np.random.Generator) -> 
         squares = sizes[asked, None] + sizes[None, part] - 2.0 * points[asked] @ points[part].T
         itself = np.flatnonzero((asked >= first) & (asked < first + _BLOCK_ROWS))
         squares[itself, asked[itself] - first] = np.inf
-        nearest = np.partition(np.hstack([nearest, squares]), 1, axis=1)[:, :2]
-    nearest = np.sqrt(np.maximum(np.sort(nearest, axis=1), 0.0))
+        for _ in range(min(2, squares.shape[1])):
+            closest = squares.argmin(axis=1)[:, None]
+            found = np.take_along_axis(squares, closest, axis=1)
+            np.put_along_axis(squares, closest, np.inf, axis=1)
+            nearest = np.sort(np.hstack([nearest, found]), axis=1)[:, :2]
+    nearest = np.sqrt(np.maximum(nearest, 0.0))
     # float32 rows along random directions are known to about this much.
     rounding = 1e-5 * scale
     apart = nearest[nearest[:, 0] > rounding]

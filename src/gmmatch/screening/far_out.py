@@ -57,19 +57,19 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
 
 
 def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> Vector:
-    """Return the logarithm of each row's squared distance to the median of its class."""
-    some = left[spread(len(left), 10_000)]
+    """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong."""
+    some = left[spread(len(left), max(_SAMPLE, 20 * n_classes))]
     rows, given = blocks.sample(some), codes[some]
-    # The last centre is that of all rows, for rows without a class.
-    centers = np.tile(np.median(rows, axis=0), (n_classes + 1, 1))
-    for number in np.unique(given[given >= 0]):
-        centers[number] = np.median(rows[given == number], axis=0)
-    placed = blocks.put(centers)
+    present = np.unique(given[given >= 0])
+    centers = np.array([np.median(rows[given == number], axis=0) for number in present])
+    if len(centers) == 0:
+        centers = np.median(rows, axis=0)[None]
+    turned, sizes = blocks.put(centers.T), blocks.put((centers**2).sum(axis=1))
 
     def squares(block: Array, where: slice) -> Array:
         xp = namespace(block)
-        apart = block - placed[blocks.put(codes[where])]
-        return xp.log((apart * apart).sum(1) + np.float32(1e-30))
+        nearest = (block * block).sum(1) + xp.amin(sizes - 2.0 * (block @ turned), 1)
+        return xp.log(nearest.clip(1e-30))
 
     return host(blocks.scores(squares)).astype(np.float64)
 

@@ -6,7 +6,7 @@ chain of EM rounds on the others, in which the posteriors come from models that 
 plain cross-fitting would let labels leak from round to round. A noise channel (:mod:`gmmatch.screening.channel`)
 turns scores and labels into posteriors, to which the discriminant is fitted again.
 
-Three or four passes over the rows: their scatter and class sums, a pass for each refit, and the posteriors.
+Three or four passes over the rows: class sums, one for each refit, and the posteriors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from gmmatch.screening.blocks import (
     Array,
@@ -44,6 +43,8 @@ _SKETCH = 64
 _ROUNDS = 2
 # The channel has few numbers: more rows than this tell them no better, and half of them the shrinkage.
 _SAMPLE, _QUICK_SAMPLE = 10_000, 5_000
+# Twenty for each of a thousand columns tell the scatter.
+_SCATTER_ROWS = 20_000
 # Wider rows are seen along their widest directions.
 _WIDTH = 1024
 
@@ -120,7 +121,7 @@ def label_noise(blocks: Blocks, codes: Indices, n_classes: int) -> LabelNoise:
 
 @dataclass(frozen=True)
 class _Model:
-    """Linear scores of the classes, and directions that tell a row's radius."""
+    """Linear scores of the classes."""
 
     slopes: NDArray[np.float32]
     offsets: NDArray[np.float32]
@@ -132,28 +133,25 @@ class _Chains:
     def __init__(self, blocks: Blocks, given: Indices, n_classes: int) -> None:
         self.blocks, self.given, self.n_classes = blocks, given, n_classes
         self.fold = _stratified(given, n_classes)
-        width = blocks.shape[1]
-        self.grams = np.zeros((_FOLDS, width, width))
-        sums = np.zeros((_FOLDS, n_classes, width))
+        sums = np.zeros((_FOLDS, n_classes, blocks.shape[1]))
+        places = np.where(given >= 0, self.fold * n_classes + given, -1)
         for where, block in blocks:
-            for number in range(_FOLDS):
-                mine = np.flatnonzero(self.fold[where] == number)
-                part = block[blocks.put(mine)]
-                self.grams[number] += host(part.T @ part)
-                sums[number] += class_sums(part, blocks.put(given[where][mine]), n_classes)
-        counts = np.stack([
-            np.bincount(given[self.fold == number], minlength=n_classes) for number in range(_FOLDS)
-        ]).astype(np.float64)  # fmt: skip
+            found = class_sums(block, blocks.put(places[where]), _FOLDS * n_classes)
+            sums += found.reshape(sums.shape)
+        counts = np.bincount(places[places >= 0], minlength=_FOLDS * n_classes)
         # A chain for each fold: class sums and counts of every fold, as that chain sees their labels.
-        self.chains = [(sums, counts)] * _FOLDS
+        self.chains = [(sums, counts.reshape(_FOLDS, n_classes).astype(np.float64))] * _FOLDS
         judged = np.flatnonzero(given >= 0)
+        points = blocks.sample(judged[spread(len(judged), _SCATTER_ROWS)])
+        points -= points.mean(axis=0)
+        # The scatter of all rows knows no labels, so that one serves all models.
+        widths, self.axes = np.linalg.eigh(points.T @ points / np.float32(len(points)))
+        self.widths = np.maximum(widths.astype(np.float64), 0.0)
         self.sample = judged[spread(len(judged), _SAMPLE)]
         self.points = blocks.sample(self.sample)
         self.labels = given[self.sample]
         self.quick = fixed_random("quick").permutation(len(self.sample))[:_QUICK_SAMPLE]
-        self.shrinkage, self.tail = _SHRINKAGES[-1], 0.0
-        self.sketches: list[NDArray[np.float32]] = []
-        self.usual_radius = 1.0
+        self.shrinkage, self.tail, self.usual_radius = _SHRINKAGES[-1], 0.0, 1.0
 
     def run(self) -> tuple[Channel, Vector, Indices, Vector, Mask] | None:
         """Return the channel, and each row's trust, likely class, its probability, and whether features agree."""
@@ -176,32 +174,28 @@ class _Chains:
         return (channel, *self._posteriors(channel))
 
     def _model(self, chain: int, folds: list[int], shrinkage: float) -> _Model:
-        """Return the discriminant of some folds, as a chain sees their labels."""
-        factor, means, counts = self._factor(chain, folds, shrinkage)
-        slopes = cho_solve((factor, True), means.T, check_finite=False)
-        offsets = np.where(counts > 0.5, -0.5 * np.einsum("cs,sc->c", means, slopes), -1e4)
-        return _Model(slopes.astype(np.float32), offsets.astype(np.float32))
+        """Return the discriminant of some folds, as a chain sees their labels.
 
-    def _factor(
-        self, chain: int, folds: list[int], shrinkage: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], Vector]:
-        """Return the Cholesky factor of the shrunk scatter within the classes, their means and counts."""
+        The scatter within classes is that of all rows less that of the class means: with D = (1 − γ) S + γ σ² and the
+        centred means M, slopes solve (D − Mᵀ B M) W = Mᵀ, so W = D⁻¹Mᵀ (I − B M D⁻¹Mᵀ)⁻¹.
+        """
         sums, counts = (part[folds].sum(axis=0) for part in self.chains[chain])
-        total = max(float(counts.sum()), 1e-6)
-        means = sums / np.maximum(counts, 1e-6)[:, None]
-        gram = self.grams[folds].sum(axis=0)
-        scatter = (gram - (means.T * counts) @ means) / total
-        width = len(scatter)
-        sphere = max(float(np.trace(scatter)) / width, 1e-20)
-        # Where rows of a class are all but equal, the scatter is what rounding left of that of all rows.
-        rounding = 1e-6 * float(np.trace(gram)) / total / width
-        scatter *= 1.0 - shrinkage
-        scatter[np.diag_indices(width)] += shrinkage * sphere + rounding + 1e-20
-        return (
-            cho_factor(scatter.astype(np.float32), lower=True, overwrite_a=True, check_finite=False)[0],
-            means,
-            counts,
-        )
+        shares = counts / max(float(counts.sum()), 1e-6)
+        grand = sums.sum(axis=0) / max(float(counts.sum()), 1e-6)
+        means = (sums / np.maximum(counts, 1e-6)[:, None] - grand) * (counts > 0.5)[:, None]
+        diagonal = self._shrunk(shrinkage, float(shares @ (means**2).sum(axis=1)))
+        turned = means @ self.axes
+        whitened = turned / diagonal
+        inner = np.eye(len(means)) - (1.0 - shrinkage) * shares[:, None] * (turned @ whitened.T)
+        slopes = self.axes @ np.linalg.solve(inner.T, whitened).T
+        offsets = -0.5 * np.einsum("cs,sc->c", means, slopes) - grand @ slopes
+        return _Model(slopes.astype(np.float32), np.where(counts > 0.5, offsets, -1e4).astype(np.float32))
+
+    def _shrunk(self, shrinkage: float, between: float) -> Vector:
+        """Return the widths of the scatter of all rows, shrunk as the one within classes is to be."""
+        total = float(self.widths.sum())
+        sphere = max(total - between, 1e-6 * total, 1e-20) / len(self.widths)
+        return (1.0 - shrinkage) * self.widths + shrinkage * sphere + 1e-6 * total / len(self.widths) + 1e-20
 
     def _held_out(self, shrinkages: Any, channel: Channel | None) -> Scores:
         """Return the sample's scores by models of the other folds, with the shrinkage that explains labels best."""
@@ -225,26 +219,21 @@ class _Chains:
 
     def _choose_tail(self, scores: Scores) -> Scores:
         """Return what each sampled row's scores are multiplied by."""
-        random = fixed_random("sketch").standard_normal((self.points.shape[1], _SKETCH)).astype(np.float32)
-        radius = np.empty(len(self.sample), np.float32)
-        for number in range(_FOLDS):
-            factor = self._factor(number, _others(number), self.shrinkage)[0]
-            sketch = solve_triangular(factor, random, lower=True, trans=1, check_finite=False)
-            self.sketches.append(np.ascontiguousarray(sketch, dtype=np.float32))
-            mine = self.fold[self.sample] == number
-            radius[mine] = _radius(self.points[mine], self.sketches[-1])
-        self.usual_radius = float(np.median(radius)) or 1.0
+        random = fixed_random("sketch").standard_normal((len(self.widths), _SKETCH))
+        whitened = random / np.sqrt(self._shrunk(self.shrinkage, 0.0))[:, None]
+        self.sketch = (self.axes @ whitened).astype(np.float32)
+        self.sample_radius = _radius(self.points - self.points.mean(axis=0), self.sketch)
+        self.usual_radius = float(np.median(self.sample_radius)) or 1.0
         values = []
         for tail in _TAILS:
             self.tail = tail
-            some = (scores * self._scaled(radius)[:, None])[self.quick]
+            some = (scores * self._sample_scale())[self.quick]
             values.append(fit_channel(some, self.labels[self.quick], "one", quick=True).value)
         self.tail = _TAILS[int(np.argmax(values))]
-        self._sample_radius = radius
         return self._sample_scale()
 
     def _sample_scale(self) -> Scores:
-        scale: Scores = self._scaled(self._sample_radius)[:, None]
+        scale: Scores = self._scaled(self.sample_radius)[:, None]
         return scale
 
     def _scaled(self, radius: Array) -> Array:
@@ -252,12 +241,13 @@ class _Chains:
         ratio = ratio.clip(0.1, 10.0)
         return ratio ** (-self.tail)
 
-    def _scores(self, part: Array, number: int, model: _Model) -> Array:
-        """Return the scores of rows of a fold by a model."""
+    def _scores(self, part: Array, model: _Model) -> Array:
+        """Return the scores of rows by a model."""
         scores = part @ self.blocks.put(model.slopes) + self.blocks.put(model.offsets)
         if self.tail == 0.0:
             return scores
-        return scores * self._scaled(_radius(part, self.blocks.put(self.sketches[number])))[:, None]
+        centered = part - self.blocks.put(self.points.mean(axis=0))
+        return scores * self._scaled(_radius(centered, self.blocks.put(self.sketch)))[:, None]
 
     def _refitted(self, channel: Channel) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Return the class sums of all chains after a round of EM: one pass over the rows."""
@@ -270,7 +260,7 @@ class _Chains:
         counts = np.zeros((_FOLDS, _FOLDS, self.n_classes))
         for part, labels, fold, _ in self._parts():
             for chain in _others(fold):
-                posterior = channel.posterior(self._scores(part, fold, models[chain, fold]), labels)
+                posterior = channel.posterior(self._scores(part, models[chain, fold]), labels)
                 sums[chain, fold] += host(posterior.T @ part)
                 counts[chain, fold] += host(posterior.sum(0))
         return list(zip(sums, counts, strict=True))
@@ -282,7 +272,7 @@ class _Chains:
         agrees = np.ones(n, dtype=bool)
         for part, labels, fold, rows in self._parts():
             xp = namespace(part)
-            classes, joint = channel.joint(self._scores(part, fold, models[fold]), labels)
+            classes, joint = channel.joint(self._scores(part, models[fold]), labels)
             posterior = joint / joint.sum(1)[:, None]
             best = posterior.argmax(1)
             places = xp.arange(len(labels)) if xp is np else xp.arange(len(labels), device=part.device)

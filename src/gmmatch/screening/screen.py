@@ -107,7 +107,7 @@ def screen_groups(
     # Where the large products are a device's, threads would only wait for each other over the small ones.
     with one_blas_thread() if threads == 1 or on_device(rows) else nullcontext():
         state.judge(method, tolerance, [group.label for group in labelled])
-    return state.screening(), state.trust
+    return state.screening(), np.where(state.reason == 0, state.trust, 0.0)
 
 
 class _State:

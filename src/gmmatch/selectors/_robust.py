@@ -117,34 +117,29 @@ class Robust(KernelHerding):
         screening, trust = screen_groups(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
-        groups, short = [], []
+        groups, short, open_rows = [], [], screening.kept | request.inside
         for group, share in zip(request.groups, request.shares, strict=True):
-            mine, added = self._open_rows(request, group, int(share), screening)
-            groups.append(replace(group, rows=mine))
-            short += [(group, int(share), added)] if added else []
+            added = self._added(request, group, int(share), screening)
+            open_rows[added] = True
+            groups.append(replace(group, rows=group.rows[open_rows[group.rows]]))
+            short += [(group, int(share), len(added))] if len(added) else []
         _warn_of_shortage(short)
         # A class of which nothing is trusted is matched as it is.
-        weights = request.weights * np.where(screening.kept, np.maximum(trust, 1e-6), 1e-6)
+        weights = request.weights * np.maximum(trust, 1e-6)
         details = {"screening": {"dropped": screening.counts, "noise_rate": screening.noise_rate}}
-        return Prepared(
-            replace(request, groups=groups, weights=weights),
-            self._features(request, groups),
-            details,
-            screening,
-        )
+        narrowed = replace(request, groups=groups, weights=weights)
+        return Prepared(narrowed, self._features(request, groups), details, screening)
 
-    def _open_rows(
-        self, request: Request, group: Group, share: int, screening: Screening
-    ) -> tuple[Indices, int]:
-        """Return the rows of a group that take part, and how many were added because too few were kept."""
+    def _added(self, request: Request, group: Group, share: int, screening: Screening) -> Indices:
+        """Return the least suspicious of a group's dropped rows, as many as are needed for its picks."""
         rows = group.rows
-        kept = screening.kept[rows] | request.inside[rows]
-        usable = ~request.outside[rows] | request.inside[rows]
-        closed = np.flatnonzero(usable & ~kept)
+        usable, kept = (
+            ~request.outside[rows] | request.inside[rows],
+            screening.kept[rows] | request.inside[rows],
+        )
+        closed = rows[usable & ~kept]
         needed = max(share - int((usable & kept).sum()), 0)
-        added = closed[np.argsort(screening.probability[rows[closed]], kind="stable")[:needed]]
-        kept[added] = True
-        return rows[kept], len(added)
+        return closed[np.argsort(screening.probability[closed], kind="stable")[:needed]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
