@@ -105,8 +105,10 @@ def picks_of(
     return chosen.indices, None if chosen.screening is None else chosen.screening.kept
 
 
-def measure(name: str, data: dict[str, Any], labels: Labels, share: float, seed: int) -> dict[str, Any]:
-    """Return what there is to say about a method's picks."""
+def measure(
+    name: str, data: dict[str, Any], labels: Labels, share: float, seed: int
+) -> tuple[Labels, dict[str, Any]]:
+    """Return a method's picks, and what there is to say about them."""
     start = time.perf_counter()
     picks, keeps = picks_of(name, data, labels, share, seed)
     found: dict[str, Any] = {"seconds": time.perf_counter() - start}
@@ -121,7 +123,7 @@ def measure(name: str, data: dict[str, Any], labels: Labels, share: float, seed:
         found["wrong_kept"] = float(wrong[keeps].mean())
     probe = fit_linear_probe(data["rows"][picks], labels[picks], strengths=[STRENGTH], max_iter=100)
     found["probe"] = probe.accuracy(data["test_rows"], data["test_labels"])
-    return found
+    return picks, found
 
 
 def corrupted(data: dict[str, Any], kind: str, share: float, seed: int) -> dict[str, Any]:
@@ -172,6 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--corrupted", type=float, nargs="*", default=[0.1, 0.3], help="shares of corrupted images"
     )
     parser.add_argument("--json", type=Path, help="file to write, or to add to")
+    parser.add_argument("--picks", type=Path, help=".npz file to write for benchmarks.subset_training")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
     data, surroundings = load(options.data, options.rows), machine.describe()
@@ -190,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
             )
 
+    subsets: dict[str, Labels] = {}
     for noise in options.noise:
         for seed in range(options.seeds):
             labels = noisy(data["labels"], noise, data.get("human"), seed)
@@ -204,7 +208,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     "method": name,
                     "seed": seed,
                 }
-                keep("runs", case, measure(name, data, labels, options.share, seed))
+                picks, found = measure(name, data, labels, options.share, seed)
+                keep("runs", case, found)
+                subsets |= {
+                    f"rows/{noise}/{name}/{seed}": picks,
+                    f"labels/{noise}/{name}/{seed}": labels[picks],
+                }
+    if options.picks is not None:
+        np.savez_compressed(options.picks, **subsets)
     kinds = [
         key.removeprefix("corrupted_") for key in data if key.startswith("corrupted_") and data[key].ndim == 2
     ]

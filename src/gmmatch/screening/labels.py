@@ -41,8 +41,9 @@ _SHRINKAGES, _TAILS = (0.01, 0.1, 0.5), (0.0, 1.0, 2.0)
 _SKETCH = 64
 # Refits: later ones gain nothing.
 _ROUNDS = 2
-# The channel has few numbers: more rows than this tell them no better, and half of them the shrinkage.
-_SAMPLE, _QUICK_SAMPLE = 10_000, 5_000
+# The channel has few numbers: more rows than this tell them no better. Fewer do for the shrinkage, and where there are
+# many classes to score.
+_SAMPLE, _QUICK_SAMPLE, _SCORES = 10_000, 4_000, 4_000_000
 # Twenty for each of a thousand columns tell the scatter.
 _SCATTER_ROWS = 20_000
 # Wider rows are seen along their widest directions.
@@ -147,7 +148,7 @@ class _Chains:
         # The scatter of all rows knows no labels, so that one serves all models.
         widths, self.axes = np.linalg.eigh(points.T @ points / np.float32(len(points)))
         self.widths = np.maximum(widths.astype(np.float64), 0.0)
-        self.sample = judged[spread(len(judged), _SAMPLE)]
+        self.sample = judged[spread(len(judged), max(_QUICK_SAMPLE, min(_SAMPLE, _SCORES // n_classes)))]
         self.points = blocks.sample(self.sample)
         self.labels = given[self.sample]
         self.quick = fixed_random("quick").permutation(len(self.sample))[:_QUICK_SAMPLE]

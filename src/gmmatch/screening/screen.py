@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit
 
-from gmmatch.backends.cuda.blocks import on_device
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_rows
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
@@ -104,8 +103,7 @@ def screen_groups(
     for number, group in enumerate(labelled):
         codes[group.rows] = number
     state = _State(rows, codes, max(1, len(labelled)))
-    # Where the large products are a device's, threads would only wait for each other over the small ones.
-    with one_blas_thread() if threads == 1 or on_device(rows) else nullcontext():
+    with one_blas_thread() if threads == 1 else nullcontext():
         state.judge(method, tolerance, [group.label for group in labelled])
     return state.screening(), np.where(state.reason == 0, state.trust, 0.0)
 
