@@ -41,8 +41,8 @@ _SHRINKAGES, _TAILS = (0.01, 0.1, 0.5), (0.0, 1.0, 2.0)
 _SKETCH = 64
 # Refits: later ones gain nothing.
 _ROUNDS = 2
-# The channel has few numbers: more rows than this tell them no better. Fewer do for the shrinkage, and where there are
-# many classes to score.
+# The channel has few numbers: more rows than this tell them no better. Fewer do for the shrinkage, and where many
+# classes are scored.
 _SAMPLE, _QUICK_SAMPLE, _SCORES = 10_000, 4_000, 4_000_000
 # Twenty for each of a thousand columns tell the scatter.
 _SCATTER_ROWS = 20_000
