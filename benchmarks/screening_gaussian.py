@@ -1,8 +1,9 @@
 """``python -m benchmarks.screening_gaussian``: does ``robust`` pick what the clean rows look like?
 
 A clean Gaussian, and in place of a share ψ of its rows: one far cluster, two clusters, a shell, a single row at a
-distance of 10⁶, heavy tails around the clean centre, or a cluster three standard deviations away. In 2 dimensions
-the clean Gaussian and the far cluster are the paper's.
+distance of 10⁶, heavy tails around the clean centre, a cluster three standard deviations away, rows shifted by √d, a
+point mass, or copies of one clean row. In 2 dimensions the clean Gaussian and the far cluster are the paper's. Last
+come ten clean clusters without labels, of which nothing should be dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ import gmmatch as gm
 from benchmarks import machine
 from gmmatch.metrics import mmd
 
-KINDS = ("far cluster", "two clusters", "shell", "single row", "heavy tails", "overlap")
+KINDS = (
+    "far cluster", "two clusters", "shell", "single row", "heavy tails", "overlap", "shift", "point mass",
+    "copied row",
+)  # fmt: skip
 OVERLAPPING = ("heavy tails", "overlap")
 SHARES = (0.0, 0.2, 0.4, 0.45)
 _TAIL_FREEDOM, _TAIL_SCALE = 2.0, 3.0
@@ -58,6 +62,12 @@ def draw(
         corrupt = far * noise / np.linalg.norm(noise, axis=1, keepdims=True)
     elif kind == "single row":
         corrupt = np.full((bad, dimensions), 1e6 / np.sqrt(dimensions))
+    elif kind == "shift":
+        corrupt = noise @ root.T + max(np.sqrt(dimensions), 6.0) * first
+    elif kind == "point mass":
+        corrupt = np.full((bad, dimensions), 3.0)
+    elif kind == "copied row":
+        corrupt = np.tile(clean[0], (bad, 1))
     elif kind == "heavy tails":
         shrink = np.sqrt(random.chisquare(_TAIL_FREEDOM, (bad, 1)) / _TAIL_FREEDOM)
         corrupt = _TAIL_SCALE * (noise @ root.T) / shrink
@@ -132,6 +142,22 @@ def measure(n: int, k: int, dimensions: Sequence[int], seeds: int) -> list[dict[
                        if "ratio_rule_let_in" in means else ""),
                     flush=True,
                 )  # fmt: skip
+    for width in dimensions:
+        dropped = []
+        for seed in range(seeds):
+            random = np.random.default_rng(seed)
+            centers = 12.0 * random.standard_normal((10, width))
+            rows = random.standard_normal((n, width)) + centers[np.arange(n) % 10]
+            dropped.append(1.0 - gm.screen(rows).kept.mean())
+        found.append(
+            {
+                "dimensions": width,
+                "kind": "ten clusters",
+                "share": 0.0,
+                "clean_dropped": float(np.mean(dropped)),
+            }
+        )
+        print(f"{width:4d} ten clusters  clean dropped {np.mean(dropped):.3f}", flush=True)
     return found
 
 
@@ -140,8 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screening_gaussian", description=__doc__)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--picks", type=int, default=100)
-    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 64, 512])
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 64, 512, 1024])
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="file to write")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
