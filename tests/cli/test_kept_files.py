@@ -122,11 +122,12 @@ def test_figures_are_shown_without_the_page(vectors, tmp_path, gmmatch, no_page)
 
 
 _INTERRUPTED = """
-import os, signal, sys
+import os, signal, sys, time
 import gmmatch.selectors.registry as registry
 
 def interrupted(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)  # another thread may be the first to see the signal
 
 registry.select = interrupted
 from gmmatch.cli import main
