@@ -30,6 +30,7 @@ from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOpt
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from gmmatch.screening.result import Screening
     from gmmatch.selection.selection import Selection
 
 _FORMATS = (".parquet", ".json", ".npy")
@@ -151,3 +152,14 @@ def print_selection(selection: Selection) -> None:
     if hidden > 0:
         table.add_row(f"... {hidden:,} more", "", "", "")
     console().print(table)
+    if selection.screening is not None:
+        console().print(_about_screening(selection.screening), soft_wrap=True)
+
+
+def _about_screening(screening: Screening) -> str:
+    """Return what was learnt about the rows, in one line."""
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in screening.counts.items())
+    line = f"Not trusted: {counts}." if counts else "All rows are trusted."
+    if screening.noise_rate is not None:
+        line += f" Estimated label noise: {screening.noise_rate:.1%}."
+    return line
