@@ -24,6 +24,8 @@ Form = Literal["none", "one", "full"]
 # fifth are clear, classes that overlap look the same as wrong labels, and labels are believed: noisy features of
 # images have a quarter or more, clean raw pixels an eighth.
 _CLEAR, _CLEAR_SHARE = 0.9, 0.2
+# Noise must explain held-out labels better than none by so many standard errors.
+_ERRORS = 2.0
 # A full channel has a number for every pair of classes: so many rows of each class tell them.
 _ROWS_PER_CLASS = 40
 # Where there are fewer rows, both halves are predicted from the other.
@@ -101,28 +103,36 @@ def best_channel(scores: Scores, labels: Indices, refit: Channel | None = None) 
     if refit is not None:
         candidates = [(refit.form, False)]
     best: tuple[float, Form, bool, NDArray[np.float64]] | None = None
+    plain: Vector | None = None
     for form, mapped in candidates:
-        values, clear = [], []
+        parts, clear = [], []
         for fit, test in halves:
             start = None if refit is None else refit.matrix
             channel = fit_channel(scores[fit], labels[fit], form, mapped=mapped, start=start)
             classes, joint = channel.joint(scores[test], labels[test])
-            values.append(float(np.log(joint.sum(axis=1) + 1e-30).mean(dtype=np.float64)))
+            parts.append(np.log(joint.sum(axis=1) + 1e-30).astype(np.float64))
             clear.append(float((classes.max(axis=1) > _CLEAR).mean()))
-        value = float(np.mean(values))
+        found = np.concatenate(parts)
         if form == "none":
             # Rows that tell nothing about their label are no reason to doubt it.
-            shares = np.bincount(labels, minlength=n_classes) / n
-            value = max(value, float((shares * np.log(shares + _TINY)).sum()))
-        else:
-            # Noise must be worth more than chance, and identified.
-            value -= np.log(n) / sum(len(test) for _, test in halves)
-            value = value if np.mean(clear) >= _CLEAR_SHARE else -np.inf
+            shares = np.log(np.bincount(labels, minlength=n_classes) / n + _TINY)
+            alone = shares[np.concatenate([labels[test] for _, test in halves])]
+            plain = found if found.mean() > alone.mean() else alone
+            found = plain
+        elif plain is not None and (np.mean(clear) < _CLEAR_SHARE or not _is_better(found, plain)):
+            continue
+        value = float(found.mean())
         if best is None or value > best[0]:
             best = value, form, mapped, channel.matrix
     assert best is not None
     value, form, mapped, matrix = best
     return value, fit_channel(scores, labels, form, mapped=mapped, start=matrix)
+
+
+def _is_better(found: Vector, plain: Vector) -> bool:
+    """Return whether noise explains held-out labels better than none, by more than chance."""
+    gain = found - plain
+    return bool(gain.mean() > _ERRORS * gain.std() / np.sqrt(len(gain)))
 
 
 def fit_channel(
