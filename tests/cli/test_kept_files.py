@@ -129,6 +129,8 @@ def interrupted(*_, **__):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)  # another thread may be the first to see the signal
 
+# A shell starts what runs in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 registry.select = interrupted
 from gmmatch.cli import main
 sys.argv[0] = "gmmatch"
