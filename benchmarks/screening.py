@@ -156,8 +156,8 @@ def load(path: Path, n_rows: int | None) -> dict[str, Any]:
     return data
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print as it goes, and keep the JSON file up to date."""
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screening", description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--name", default="", help="of the data, for the JSON file")
@@ -175,7 +175,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--json", type=Path, help="file to write, or to add to")
     parser.add_argument("--picks", type=Path, help=".npz file to write for benchmarks.subset_training")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print as it goes, and keep the JSON file up to date."""
+    options = asked(arguments)
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
     data, surroundings = load(options.data, options.rows), machine.describe()
     content: dict[str, Any] = {"runs": [], "corrupted": []}

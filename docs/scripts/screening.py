@@ -8,13 +8,17 @@ from typing import Any
 from docs.scripts.results import ROOT, cite, load, percent, table
 
 RESULTS = "benchmarks/results/screening.json"
+TRAININGS = "benchmarks/results/screening-training.json"
 
 
 def robust() -> str:
     """Return all tables, data set by data set; nothing as long as nothing was measured."""
     if not (ROOT / RESULTS).exists():
         return ""
-    return sections(load(RESULTS))
+    parts = [sections(load(RESULTS))]
+    if (ROOT / TRAININGS).exists():
+        parts.append(trained(load(TRAININGS)))
+    return "\n\n".join(parts)
 
 
 def sections(found: dict[str, Any]) -> str:
@@ -87,4 +91,28 @@ def corrupted(runs: list[dict[str, Any]]) -> str:
     return (
         f"How often a kind is picked by `robust`, 1 being chance / clean rows dropped, {runs[0]['rows']:,} rows:\n\n"
         f"{table(heads, rows)}"
+    )
+
+
+def trained(found: dict[str, Any]) -> str:
+    """Return the accuracy of a network trained on the picks from scratch.
+
+    Examples
+    --------
+    >>> run = {"subset": "human/robust/0", "test_accuracy": 0.84}
+    >>> print(trained({"runs": [run], "data": "digits", "command": "make"}).splitlines()[-3])
+    | robust | 84.0% |
+    """
+    accuracies: dict[tuple[str, str], list[float]] = {}
+    for run in found["runs"]:
+        noise, method, _ = run["subset"].split("/")
+        accuracies.setdefault((method, noise), []).append(run["test_accuracy"])
+    noises = list(dict.fromkeys(noise for _, noise in accuracies))
+    rows = []
+    for method in dict.fromkeys(method for method, _ in accuracies):
+        cells = [accuracies.get((method, noise)) for noise in noises]
+        rows.append([method, *(percent(fmean(cell)) if cell else "" for cell in cells)])
+    return (
+        f"## Trained from scratch\n\nAccuracy of a ResNet-18 trained on the picks alone ({found['data']}):\n\n"
+        f"{table(['picked by', *noises], rows)}\n\n`{found['command']}`, kept in {cite(TRAININGS)}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,3 +30,13 @@ Start: TypeAlias = Literal["target", "zero"]
 def is_tensor(values: object) -> bool:
     """Whether this is a torch tensor, without importing torch to find out."""
     return type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach")
+
+
+def namespace(values: object) -> ModuleType:
+    """Return the module whose functions take these values: torch or NumPy."""
+    if is_tensor(values):
+        import torch
+
+        module: ModuleType = torch
+        return module
+    return np

@@ -52,16 +52,6 @@ def test_a_file_keeps_it_exactly(tmp_path, suffix, labels):
     assert pickle.loads(pickle.dumps(selection)).screening == selection.screening
 
 
-def test_a_note_says_what_could_not_be_judged(tmp_path):
-    noted = Screening(
-        np.array([True, True]), np.zeros(2), np.zeros(2, dtype=np.int8), note="labels not judged: too few"
-    )
-    assert repr(noted) == "Screening: 2 of 2 rows kept (labels not judged: too few)"
-    gm.Selection([1], n_rows=2, screening=noted).save(tmp_path / "picks.json")
-    assert gm.Selection.load(tmp_path / "picks.json").screening == noted
-    assert noted != Screening(np.array([True, True]), np.zeros(2), np.zeros(2, dtype=np.int8))
-
-
 def test_selections_without_one_are_read_and_written_as_before(tmp_path):
     gm.Selection([2, 0], n_rows=3).save(tmp_path / "picks.json")
     assert "screening" not in (tmp_path / "picks.json").read_text()

@@ -123,6 +123,11 @@ def test_one_row_and_a_class_of_one_row():
     assert gm.Robust(per_class={0: 10, 9: 1}).select(rows, given).counts[9] == 1
 
 
+def test_thousands_of_classes_of_one_row():
+    rows = np.random.default_rng(0).normal(size=(5100, 3))
+    assert gm.Robust(k=20).select(rows, np.arange(5100)).k == 20
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

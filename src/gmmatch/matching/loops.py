@@ -35,6 +35,15 @@ def exact_score(row: NDArray[Any], theta: NDArray[np.float64]) -> float:
     return total
 
 
+@njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
+def quick_score(row: NDArray[Any], theta: NDArray[np.float64]) -> float:
+    """Return ⟨θ, x⟩ in float64, summed in any order."""
+    total = 0.0
+    for j in range(theta.shape[0]):
+        total += np.float64(row[j]) * theta[j]
+    return total
+
+
 @njit(nogil=True, cache=True, boundscheck=False)
 def rounding_of_scores(s: int, theta_norm: float) -> tuple[float, float]:
     """Return how far ⟨θ, x⟩, summed in float64 in any order, may be off: per unit of ‖x‖ + TINY, and at least."""
@@ -53,19 +62,14 @@ def scan_rows(
     slack: NDArray[np.float64],
 ) -> float:
     """Score a chunk of rows in float64, in any order of summation; return the best lower bound."""
-    s = theta.shape[0]
-    rounding, least = rounding_of_scores(s, theta_norm)
+    rounding, least = rounding_of_scores(theta.shape[0], theta_norm)
     best = -np.inf
     for i in range(index.shape[0]):
         if not available[i]:
             continue
-        row = block[index[i]]
-        total = 0.0
-        for j in range(s):
-            total += np.float64(row[j]) * theta[j]
-        scores[i] = total
+        scores[i] = quick_score(block[index[i]], theta)
         slack[i] = rounding * (norms[i] + TINY) + least
-        best = max(best, total - slack[i])
+        best = max(best, scores[i] - slack[i])
     return best
 
 

@@ -8,6 +8,7 @@ s ← s + Φμ − Φφ(x).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -111,7 +112,7 @@ def pick_by_gram(rows: Rows, walk: Walk, available: Mask, k: int, *, replacement
     return Picks(order, residuals)
 
 
-class _Scanner:
+class _Scanner(ABC):
     """Finds the best row for θ by a scan over threads, then an exact choice among what the bounds leave open."""
 
     def __init__(self, rows: Rows, available: Mask, replacement: bool, threads: int) -> None:
@@ -120,9 +121,9 @@ class _Scanner:
         self.found = np.empty(len(rows), dtype=np.int64)
         self.examined = self.picked = 0
 
+    @abstractmethod
     def scan(self, theta: Vector) -> float:
         """Fill the scores and how far they may be off; return the best lower bound."""
-        raise NotImplementedError
 
     def best(self, active: Indices, thetas: Sequence[Vector]) -> tuple[Indices, NDArray[Any]]:
         """Take the best row for the one θ there is."""

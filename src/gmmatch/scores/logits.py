@@ -5,23 +5,12 @@ NumPy and torch agree on the names of the few functions needed here, so each for
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.types import is_tensor
-
-
-def namespace(values: Any) -> ModuleType:
-    """Return the module whose functions take these values: torch or NumPy."""
-    if is_tensor(values):
-        import torch
-
-        module: ModuleType = torch
-        return module
-    return np
+from gmmatch.types import is_tensor, namespace
 
 
 def as_logits(logits: Any, labels: Any) -> tuple[Any, Any]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.rows.rows import Rows, as_rows
-from gmmatch.scores.logits import namespace, own_class
-from gmmatch.types import Indices, Vector, is_tensor
+from gmmatch.scores.logits import own_class
+from gmmatch.types import Indices, Vector, is_tensor, namespace
 
 _BLOCK_ELEMENTS = 1 << 21
 # A row that lies farther out than so many deviations would dominate a small model's every step.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -131,16 +130,6 @@ def class_sums(block: Array, codes: Array, n_classes: int) -> NDArray[np.float64
     kept = codes >= 0
     total = torch.zeros(out.shape, dtype=torch.float64, device=block.device)
     return host(total.index_add_(0, codes[kept], block[kept].double()))
-
-
-def namespace(values: Array) -> ModuleType:
-    """Return the module whose functions take these values: NumPy or torch."""
-    if isinstance(values, np.ndarray):
-        return np
-    import torch
-
-    module: ModuleType = torch
-    return module
 
 
 def host(values: Array) -> NDArray[Any]:

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.blocks import Array, fixed_random, namespace
-from gmmatch.types import Indices, Vector
+from gmmatch.screening.blocks import Array, fixed_random
+from gmmatch.types import Indices, Vector, namespace
 
 Scores = NDArray[np.float32]
 Form = Literal["none", "one", "full"]

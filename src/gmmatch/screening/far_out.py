@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln
 
-from gmmatch.screening.blocks import Array, Blocks, host, namespace, spread
-from gmmatch.types import Indices, Vector
+from gmmatch.screening.blocks import Array, Blocks, host, spread
+from gmmatch.types import Indices, Vector, namespace
 
 # The wide part must be this many times as far out as the core on average: natural data (digits, wine) reach twice.
 _TIMES = 3.0
 # Values such as 1e38 that mark what is missing hide lesser ones: the search is repeated without what it found.
 _ROUNDS = 3
-_SAMPLE, _STEPS = 4_000, 60
+_SAMPLE, _STEPS, _FEWEST = 4_000, 60, 8
 _STARTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -60,7 +60,8 @@ def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) 
     """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong."""
     some = left[spread(len(left), max(_SAMPLE, 20 * n_classes))]
     rows, given = blocks.sample(some), codes[some]
-    present = np.unique(given[given >= 0])
+    # A median of fewer rows than these is one of them, and none is far from itself.
+    present = np.flatnonzero(np.bincount(given[given >= 0], minlength=n_classes) >= _FEWEST)
     centers = np.array([np.median(rows[given == number], axis=0) for number in present])
     if len(centers) == 0:
         centers = np.median(rows, axis=0)[None]

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from gmmatch.screening.blocks import Array, Blocks, class_sums, host, namespace, spread, widest_axes
-from gmmatch.types import Indices, Mask, Vector
+from gmmatch.screening.blocks import Array, Blocks, class_sums, host, spread, widest_axes
+from gmmatch.types import Indices, Mask, Vector, namespace
 
 Points = NDArray[np.float32]
 
@@ -173,7 +173,8 @@ def _whitening(points: Points, given: Indices, means: Points) -> Callable[[Array
     n, d = centered.shape
     scatter = centered.T @ centered / n
     sphere = np.trace(scatter) / d
-    # Ledoit and Wolf's shrinkage: few rows in many columns tell little about the scatter.
+    # Ledoit and Wolf's shrinkage: few rows in many columns tell little about the scatter. Importing scikit-learn's
+    # takes a second.
     apart = ((scatter - sphere * np.eye(d)) ** 2).sum()
     error = (((centered**2).sum(axis=1) ** 2).mean() - (scatter**2).sum()) / n
     weight = np.clip(error / max(apart, 1e-300), 1e-6, 1.0)

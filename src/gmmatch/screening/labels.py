@@ -17,18 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.blocks import (
-    Array,
-    Blocks,
-    class_sums,
-    fixed_random,
-    host,
-    namespace,
-    spread,
-    widest_axes,
-)
+from gmmatch.screening.blocks import Array, Blocks, class_sums, fixed_random, host, spread, widest_axes
 from gmmatch.screening.channel import Channel, Form, Scores, best_channel, fit_channel
-from gmmatch.types import Indices, Mask, Vector
+from gmmatch.types import Indices, Mask, Vector, namespace
 
 # Models within a chain are fitted to two folds less: four is the least that leaves them half of the rows.
 _FOLDS = 4
@@ -163,13 +154,13 @@ class _Chains:
             return None
         chance = 2.0 * np.log(len(self.labels)) / len(self.labels)
         for _ in range(_ROUNDS):
-            before = self.chains
+            before = self.chains, self.shrinkage
             self.chains = self._refitted(channel)
             # Labels that are believed less need no more shrinkage than before.
             scores = self._held_out([s for s in _SHRINKAGES if s <= self.shrinkage], channel)
             new_value, refitted = best_channel(scores * self._sample_scale(), self.labels, channel)
             if new_value <= value - chance:
-                self.chains = before
+                self.chains, self.shrinkage = before
                 break
             value, channel = new_value, refitted
         return (channel, *self._posteriors(channel))

@@ -42,8 +42,6 @@ class Screening:
         The probability of that label.
     noise_rate : float, optional
         The estimated share of mislabeled rows.
-    note : str
-        What could not be judged, and why.
 
     Examples
     --------
@@ -59,7 +57,6 @@ class Screening:
     suggested_labels: NDArray[Any] | None = None
     suggested_probability: Vector | None = None
     noise_rate: float | None = None
-    note: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.kept)
@@ -88,8 +85,7 @@ class Screening:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {words}" for words, count in self.counts.items())
         kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
-        words = f"{kept}, {counts}" if counts else kept
-        return f"{words} ({self.note})" if self.note else words
+        return f"{kept}, {counts}" if counts else kept
 
     @property
     def counts(self) -> dict[str, int]:
@@ -137,7 +133,6 @@ def screening_to_json(screening: Screening) -> dict[str, Any]:
         "reason": _pack(screening.reason.astype("|i1")),
         "reasons": list(screening.reasons),
         "noise_rate": screening.noise_rate,
-        "note": screening.note,
     }
     if screening.suggested_labels is not None:
         values = screening.suggested_labels.tolist()
@@ -166,7 +161,6 @@ def screening_from_json(document: dict[str, Any]) -> Screening:
         ),
         suggested_probability=_unpack(chance, "<f8").astype(np.float64) if chance else None,
         noise_rate=document["noise_rate"],
-        note=str(document["note"]),
     )
 
 

@@ -20,7 +20,7 @@ from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_optio
 from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
 from gmmatch.types import Indices
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
@@ -76,8 +76,15 @@ class Robust(KernelHerding):
 
     def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
         features: FourierFeatures | None = tasks[0].facts
-        if features is None or not on_device(tasks[0].rows) or any(len(task.already) for task in tasks):
+        if features is None:
             return super()._run(tasks)
+        # All groups at once on a device, where nothing but the picks of the paper's listing was asked for.
+        plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
+        plain = plain and not (
+            self.replacement or self.unit_target or any(len(task.already) for task in tasks)
+        )
+        if not plain or not on_device(tasks[0].rows):
+            return Selector._run(self, tasks)
         from gmmatch.backends.cuda.features import match_weighted_means
 
         found = match_weighted_means(
@@ -87,7 +94,9 @@ class Robust(KernelHerding):
             [task.available for task in tasks],
             [task.k for task in tasks],
         )
-        return [GroupResult(picks, self._about(features)) for picks in found]
+        source: Any = tasks[0].rows.source
+        details = {**self._about(features), "device": str(source.tensor.device)}
+        return [GroupResult(picks, details) for picks in found]
 
     def _about(self, features: FourierFeatures) -> dict[str, Any]:
         return {
@@ -105,6 +114,8 @@ class Robust(KernelHerding):
             return None
         share = max(2, _BANDWIDTH_ROWS // len(groups))
         samples = [group.rows[spread(len(group.rows), share)] for group in groups if len(group.rows) > 1]
+        if not samples:
+            return None
         rows = request.preprocessed
         # What tells classes apart is not to be matched: distances are those within a class.
         scale = np.median([exact.fit(rows.gather(sample)).scale for sample in samples])
@@ -133,10 +144,8 @@ class Robust(KernelHerding):
     def _added(self, request: Request, group: Group, share: int, screening: Screening) -> Indices:
         """Return the least suspicious of a group's dropped rows, as many as are needed for its picks."""
         rows = group.rows
-        usable, kept = (
-            ~request.outside[rows] | request.inside[rows],
-            screening.kept[rows] | request.inside[rows],
-        )
+        usable = ~request.outside[rows] | request.inside[rows]
+        kept = screening.kept[rows] | request.inside[rows]
         closed = rows[usable & ~kept]
         needed = max(share - int((usable & kept).sum()), 0)
         return closed[np.argsort(screening.probability[closed], kind="stable")[:needed]]

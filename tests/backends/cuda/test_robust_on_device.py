@@ -105,7 +105,19 @@ def test_many_rows_without_labels_go_through_the_features_on_the_device(device: 
     X[:4000] += 15.0
     found = gm.Robust(k=100, random_state=0).select(as_source(X, device))
     assert found.provenance["groups"][0]["approximation"] == "fourier"
+    assert found.provenance["groups"][0]["device"].startswith(device)
     assert not found.mask[:4000].any()
     assert np.linalg.norm(X[found.indices].mean(axis=0) - X[4000:].mean(axis=0)) < 0.1
     here = gm.Robust(k=100, random_state=0).select(X)
     assert np.mean(np.isin(found.indices, here.indices)) > 0.9
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "options", [{"replacement": True}, {"start": "zero"}, {"batches": 3}, {"unit_target": True}]
+)
+def test_options_of_the_matching_hold_on_a_device(device: str, options: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).standard_normal((6000, 4)).astype(np.float32)
+    there = gm.Robust(k=50, random_state=0, **options).select(as_source(X, device))
+    here = gm.Robust(k=50, random_state=0, **options).select(X)
+    assert np.mean(np.isin(there.order, here.order)) > 0.9

@@ -17,19 +17,10 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.loops import TINY, exact_score, rounding_of_scores
+from gmmatch.matching.loops import TINY, exact_score, quick_score, rounding_of_scores
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Matrix, Vector
-
-
-@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, boundscheck=False)
-def quick_score(row: NDArray[Any], theta: NDArray[np.float64]) -> float:
-    """Return ⟨θ, x⟩ in float64, summed in any order."""
-    total = 0.0
-    for j in range(theta.shape[0]):
-        total += np.float64(row[j]) * theta[j]
-    return total
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
