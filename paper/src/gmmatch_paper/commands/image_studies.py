@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.arguments import split_names
 from gmmatch.cli.io.output import console, note, progress
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import Choices, ImageStudy, Plan
     from gmmatch_paper.studies.results import Results
     from gmmatch_paper.studies.runner import Workers
-    from gmmatch_paper.studies.study import SizeName, Table
+    from gmmatch_paper.studies.study import SizeName, Study, Table
 
 
 @dataclass(frozen=True)
@@ -46,36 +47,42 @@ class ImageRun:
     seconds: float | None
 
 
-def choices_of(options: dict[str, str | int | None]) -> Choices:
-    """Return the options of the command line as choices; lists are given with commas between them.
+def choices_of(options: Mapping[str, Any]) -> Choices:
+    """Return those options of the command line that are choices; lists are given with commas between them.
 
     Examples
     --------
-    >>> choices_of({"ratios": "0.2,0.3", "seeds": 3}).ratios
-    ('0.2', '0.3')
+    >>> choices_of({"ratios": "0.2,0.3", "seeds": 3, "device": "cpu"}).given()
+    {'ratios': ('0.2', '0.3'), 'seeds': 3}
     """
     from gmmatch_paper.studies.classification.image_study import Choices
 
-    lists = ("ratios", "methods", "downstream", "networks", "corruptions")
-    found: dict[str, object] = {}
-    for name, value in options.items():
-        if name in lists and isinstance(value, str):
-            found[name] = tuple(split_names(value, f"--{name}"))
-        else:
-            found[name] = value
-    return Choices(**found)  # type: ignore[arg-type]
+    found = {each.name: options.get(each.name) for each in fields(Choices)}
+    for name in ("ratios", "methods", "downstream", "networks", "corruptions"):
+        if found[name] is not None:
+            found[name] = tuple(split_names(str(found[name]), f"--{name}"))
+    return Choices(**found)
 
 
-def refuse_options(choices: Choices, names: list[str]) -> None:
+def refuse_options(choices: Choices, studies: list[Study], dry_run: bool) -> None:
     """Raise where options of the studies on images are given for others."""
-    from dataclasses import replace
-
-    given = replace(choices, seeds=None).given()
+    given = ["dry_run"] if dry_run else [*replace(choices, seeds=None).given()]
     if given:
-        option = next(iter(given)).replace("_", "-")
         raise InvalidInputError(
-            f"--{option} is an option of the studies on images, and {names[0]!r} is none of them."
+            f"--{given[0].replace('_', '-')} is an option of the studies on images, and {studies[0].name!r} is none "
+            "of them."
         )
+
+
+def start_image_studies(names: list[str], run: ImageRun, dry_run: bool) -> None:
+    """Run studies on images by their names, or only say what they would take."""
+    from gmmatch_paper.studies.classification import load_image_study
+
+    studies = [load_image_study(name) for name in names]
+    if dry_run:
+        print_estimates(studies, run)
+    else:
+        run_image_studies(studies, run)
 
 
 def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
@@ -90,9 +97,13 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
 
 
 def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
+    from gmmatch_paper.studies.classification.image_study import places_of
     from gmmatch_paper.studies.classification.running import draw_pictures, run_image_study, typed_command
 
     began = time.monotonic()
+    how = places_of(plan, cache="", device=run.device, threads=1).load().how
+    if how:
+        note(f"{study.name}: {how}")
     with progress() as bar:
         task = bar.add_task(study.name, total=None)
         counts: list[int] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -14,167 +14,165 @@ if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy
     from gmmatch_paper.studies.results import Results
     from gmmatch_paper.studies.runner import Workers
-    from gmmatch_paper.studies.study import SizeName, Study
+    from gmmatch_paper.studies.study import Study
 
 _IMAGES = "Studies on images"
 
+Names: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NAME...", help="Studies to run; 'all' without images, 'all-images'.", show_default=False),
+]  # fmt: skip
+ListThem: TypeAlias = Annotated[bool, typer.Option("--list", help="List the studies and stop.")]
+Full: TypeAlias = Annotated[
+    bool, typer.Option("--full/--quick", help="The paper's sizes, or small ones that take seconds.")
+]
+Output: TypeAlias = Annotated[
+    Path, typer.Option("--output", "-o", help="Folder for NAME.json and NAME.png.", show_default=True)
+]
+Seeds: TypeAlias = Annotated[
+    int | None, typer.Option(help="Repetitions, in place of each study's own number.", min=1)
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", help="Processes; -1 is every core. By default that, or 4 that share a GPU."),
+]
+Fresh: TypeAlias = Annotated[
+    bool, typer.Option("--fresh", help="Measure everything again instead of resuming.")
+]
+Dataset: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Images: a .npz file (x_train, y_train, x_test, y_test), a folder, a hub name.",
+        rich_help_panel=_IMAGES,
+    ),
+]
+LabelColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Its column of labels; label or fine_label if not given.", rich_help_panel=_IMAGES),
+]
+Encoder: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Proxy: in-domain[:NETWORK[:RECIPE]], pixels, a model's folder or hub name, or features "
+        "(.npz with train and test, or a folder with train.npy and test.npy).",
+        rich_help_panel=_IMAGES,
+    ),
+]
+Ratios: TypeAlias = Annotated[
+    str | None, typer.Option(help="How much to keep: 2%,10% or 10/class.", rich_help_panel=_IMAGES)
+]
+Methods: TypeAlias = Annotated[
+    str | None, typer.Option(help="Methods, with commas between them.", rich_help_panel=_IMAGES)
+]
+Corruptions: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="none, label:20%, image:20%, pgd:100%, human:worse, ...", rich_help_panel=_IMAGES),
+]
+Downstream: TypeAlias = Annotated[
+    str | None, typer.Option(help="probe, scratch, or both.", rich_help_panel=_IMAGES)
+]
+Networks: TypeAlias = Annotated[
+    str | None, typer.Option(help="What to train from scratch.", rich_help_panel=_IMAGES)
+]
+RecipeName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="fast, paper, or a recipe by name; fast:1000 for 1,000 steps.", rich_help_panel=_IMAGES),
+]  # fmt: skip
+ImageSize: TypeAlias = Annotated[
+    int | None, typer.Option(help="Scale images to this side.", min=1, rich_help_panel=_IMAGES)
+]
+Limit: TypeAlias = Annotated[
+    int | None, typer.Option(help="First training images alone.", min=2, rich_help_panel=_IMAGES)
+]
+TestLimit: TypeAlias = Annotated[
+    int | None, typer.Option(help="First test images alone.", min=1, rich_help_panel=_IMAGES)
+]
+CacheFolder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for embeddings and picks that cells share; OUTPUT/cache by default.",
+        rich_help_panel=_IMAGES,
+    ),
+]
+Device: TypeAlias = Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=_IMAGES)]
+StopAfter: TypeAlias = Annotated[
+    float | None,
+    typer.Option(help="Begin no further cell after so many seconds.", min=0, rich_help_panel=_IMAGES),
+]
+DryRun: TypeAlias = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Count the trainings, estimate the time, stop.", rich_help_panel=_IMAGES),
+]
+
 
 def reproduce(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="Studies to run; 'all' without images, 'all-images'.", show_default=False
-        ),
-    ] = None,
-    list_them: Annotated[bool, typer.Option("--list", help="List the studies and stop.")] = False,
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help="The paper's sizes, or small ones that take seconds.")
-    ] = False,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for NAME.json and NAME.png.", show_default=True)
-    ] = Path("studies"),
-    seeds: Annotated[
-        int | None, typer.Option(help="Repetitions, in place of each study's own number.", min=1)
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", help="Processes; -1 is every core. By default that, or 4 that share a GPU."
-        ),
-    ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Measure everything again instead of resuming.")
-    ] = False,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            help="Images: a .npz file (x_train, y_train, x_test, y_test), a folder, a hub name.",
-            rich_help_panel=_IMAGES,
-        ),
-    ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="Proxy: in-domain[:NETWORK], pixels, a model's folder or hub name, or features "
-            "(.npz with train and test, or a folder with train.npy and test.npy).",
-            rich_help_panel=_IMAGES,
-        ),
-    ] = None,
-    ratios: Annotated[
-        str | None, typer.Option(help="How much to keep: 2%,10% or 10/class.", rich_help_panel=_IMAGES)
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(help="Methods, with commas between them.", rich_help_panel=_IMAGES)
-    ] = None,
-    corruptions: Annotated[
-        str | None,
-        typer.Option(help="none, label:20%, image:20%, pgd:100%, human:worse, ...", rich_help_panel=_IMAGES),
-    ] = None,
-    downstream: Annotated[
-        str | None, typer.Option(help="probe, scratch, or both.", rich_help_panel=_IMAGES)
-    ] = None,
-    networks: Annotated[
-        str | None, typer.Option(help="What to train from scratch.", rich_help_panel=_IMAGES)
-    ] = None,
-    recipe: Annotated[
-        str | None, typer.Option(help="fast, paper, or a recipe by name.", rich_help_panel=_IMAGES)
-    ] = None,
-    image_size: Annotated[
-        int | None, typer.Option(help="Scale images to this side.", min=1, rich_help_panel=_IMAGES)
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="First training images alone.", min=2, rich_help_panel=_IMAGES)
-    ] = None,
-    test_limit: Annotated[
-        int | None, typer.Option(help="First test images alone.", min=1, rich_help_panel=_IMAGES)
-    ] = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for embeddings and picks that cells share; OUTPUT/cache by default.",
-            rich_help_panel=_IMAGES,
-        ),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=_IMAGES)] = "auto",
-    stop_after: Annotated[
-        float | None,
-        typer.Option(help="Begin no further cell after so many seconds.", min=0, rich_help_panel=_IMAGES),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", help="Count the trainings, estimate the time, stop.", rich_help_panel=_IMAGES
-        ),
-    ] = False,
+    names: Names = None,
+    list_them: ListThem = False,
+    full: Full = False,
+    output: Output = Path("studies"),
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    fresh: Fresh = False,
+    dataset: Dataset = None,
+    label_column: LabelColumn = None,
+    encoder: Encoder = None,
+    ratios: Ratios = None,
+    methods: Methods = None,
+    corruptions: Corruptions = None,
+    downstream: Downstream = None,
+    networks: Networks = None,
+    recipe: RecipeName = None,
+    image_size: ImageSize = None,
+    limit: Limit = None,
+    test_limit: TestLimit = None,
+    cache: CacheFolder = None,
+    device: Device = "auto",
+    stop_after: StopAfter = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Recompute figures and tables of the paper, and hold them against what it says.
 
-    Each study writes NAME.json (every number and where it came from) and NAME.png. A run that is stopped
-    goes on where it was. The studies without images check the paper's claims; --quick takes seconds. The
-    studies on images train on what methods pick: --quick runs on built-in digits, --full takes the
-    paper's cells, and the options below choose others.
+    Each study writes NAME.json (every number and where it came from) and NAME.png. A run resumes if it was
+    interrupted. The studies without images check the paper's claims; --quick takes seconds. The studies on
+    images train on what methods pick: --quick runs on built-in digits, --full takes the paper's cells, and
+    the options below choose others.
     """
-    from gmmatch_paper.commands.image_studies import choices_of, refuse_options
-    from gmmatch_paper.studies import load_study
-    from gmmatch_paper.studies.classification import image_study_names
-
+    given = locals()  # the options of the studies on images are named like their choices
     if list_them:
         _list_studies()
         return
+    from gmmatch_paper.commands.image_studies import ImageRun, choices_of, refuse_options, start_image_studies
+
+    others, on_images = _named(names, output)
+    choices = choices_of(given)
+    if others:
+        refuse_options(choices, others, dry_run)
+        _run_studies(others, output, full, seeds, fresh, -1 if jobs is None else jobs)
+    if on_images:
+        # With data of one's own the paper's cells make sense, and those for the digits do not.
+        quick = not full and dataset is None
+        run = ImageRun(choices, "quick" if quick else "full", output, cache, device, jobs, fresh, stop_after)
+        start_image_studies(on_images, run, dry_run)
+
+
+def _named(names: list[str] | None, output: Path) -> tuple[list[Study], list[str]]:
+    """Return the studies that were named without images, and the names of those on images."""
+    from gmmatch_paper.studies import load_study, study_names
+    from gmmatch_paper.studies.classification import image_study_names
+
     if not names:
         raise InvalidInputError(
             "Name a study, several, 'all' or 'all-images'; `gmmatch reproduce --list` shows them."
         )
     if output.exists() and not output.is_dir():
         raise InvalidInputError(f"--output {output} is a file: give a folder.")
-    wanted = _expanded(names)
-    on_images = [name for name in wanted if name in image_study_names()]
-    others = [name for name in wanted if name not in on_images]
-    studies = [load_study(name) for name in others]
-    choices = choices_of(
-        {
-            "dataset": dataset,
-            "encoder": encoder,
-            "ratios": ratios,
-            "methods": methods,
-            "corruptions": corruptions,
-            "downstream": downstream,
-            "networks": networks,
-            "recipe": recipe,
-            "seeds": seeds,
-            "image_size": image_size,
-            "limit": limit,
-            "test_limit": test_limit,
-        }
-    )
-    if others:
-        refuse_options(choices, others)
-        if dry_run:
-            raise InvalidInputError(
-                f"--dry-run is for the studies on images, and {others[0]!r} is none of them."
-            )
-        _run_studies(studies, output, full, seeds, fresh, -1 if jobs is None else jobs)
-    if on_images:
-        from gmmatch_paper.commands.image_studies import ImageRun, print_estimates, run_image_studies
-        from gmmatch_paper.studies.classification import load_image_study
-
-        chosen = [load_image_study(name) for name in on_images]
-        # With data of one's own the paper's cells make sense, and those for the digits do not.
-        size: SizeName = "full" if full or dataset is not None else "quick"
-        run = ImageRun(choices, size, output, cache, device, jobs, fresh, stop_after)
-        (print_estimates if dry_run else run_image_studies)(chosen, run)
-
-
-def _expanded(names: list[str]) -> list[str]:
-    from gmmatch_paper.studies import study_names
-    from gmmatch_paper.studies.classification import image_study_names
-
     groups = {"all": study_names(), "all-images": image_study_names()}
-    found: list[str] = []
+    wanted: dict[str, None] = {}
     for name in names:
         key = name.lower().replace("_", "-")
-        found.extend(groups.get(key, (key,)))
-    return list(dict.fromkeys(found))
+        wanted |= dict.fromkeys(groups.get(key, (key,)))
+    on_images = [name for name in wanted if name in image_study_names()]
+    return [load_study(name) for name in wanted if name not in on_images], on_images
 
 
 def _run_studies(

@@ -15,9 +15,11 @@ import math
 import os
 import platform
 import re
+import subprocess
 import textwrap
 import types
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,17 @@ def own_version() -> str:
     from gmmatch import __version__
 
     return __version__
+
+
+@lru_cache(maxsize=1)
+def source_commit() -> str | None:
+    """Return the commit of the source that runs, or None where it is no checkout."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=10", "--dirty"]
+    try:
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
 
 
 def part_code(part: Part) -> str:
@@ -181,6 +194,7 @@ def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, A
     """Return how the numbers came about, without the name of the machine or of any folder on it."""
     return {
         "gmmatch": own_version(),
+        "commit": source_commit(),
         "command": command,
         "seeds": dict(seeds),
         "jobs": jobs,

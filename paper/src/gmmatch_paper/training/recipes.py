@@ -68,7 +68,7 @@ class Recipe:
     crop_fill: Literal["black", "mirrored"] = "black"
     flip: bool | Literal["alternating"] = False
     cutout: int = 0
-    top: tuple[int, ...] = (1,)
+    top: tuple[int, ...] = (1, 5)
     seeds: int = 5
     median_fraction: float = 0.5
 
@@ -137,7 +137,7 @@ PAPER_TINY_IMAGENET = Recipe(
 )
 """The paper's recipe for Tiny-ImageNet."""
 
-PAPER_IMAGENET = replace(PAPER_TINY_IMAGENET, name="paper-imagenet", top=(1, 5))
+PAPER_IMAGENET = replace(PAPER_TINY_IMAGENET, name="paper-imagenet")
 """The paper's recipe for ImageNet-1k."""
 
 FAST = Recipe(
@@ -195,13 +195,23 @@ def recipes() -> tuple[str, ...]:
 def find_recipe(recipe: str | Recipe) -> Recipe:
     """Return a recipe by its name; a recipe is returned as it is.
 
+    ``NAME:STEPS`` is a one-cycle recipe in so many steps, rounded up to whole epochs.
+
     Examples
     --------
     >>> find_recipe("paper-cifar").milestones
     (60, 120, 160)
+    >>> find_recipe("fast:1000").epochs_for(10_000)
+    25
     """
     if isinstance(recipe, Recipe):
         return recipe
-    if recipe not in _RECIPES:
+    name, _, steps = recipe.partition(":")
+    if name not in _RECIPES:
         raise unknown_name("recipe", recipe, _RECIPES, "there is no such recipe; there are")
-    return _RECIPES[recipe]
+    found = _RECIPES[name]
+    if not steps:
+        return found
+    if found.schedule != "one-cycle" or not steps.isdigit() or int(steps) < 1:
+        raise InvalidInputError(f"recipe {recipe!r}: expected a number of steps, as in fast:1000.")
+    return replace(found, name=recipe, epochs=1, min_steps=int(steps))

@@ -47,7 +47,7 @@ class Places:
         Folder for what cells share.
     device
         ``"auto"``, ``"cpu"`` or ``"cuda"``.
-    image_size, limit, test_limit
+    label_column, image_size, limit, test_limit
         See :func:`~gmmatch_paper.studies.classification.data.load_images`.
     proxy_network
         The network of an in-domain proxy if the encoder names none, and the one that attacks are made on.
@@ -59,6 +59,7 @@ class Places:
     encoder: str
     cache: str
     device: str = "auto"
+    label_column: str | None = None
     image_size: int | None = None
     limit: int | None = None
     test_limit: int | None = None
@@ -68,7 +69,11 @@ class Places:
     def load(self) -> ImageData:
         """Return the images."""
         return load_images(
-            self.dataset, image_size=self.image_size, limit=self.limit, test_limit=self.test_limit
+            self.dataset,
+            label_column=self.label_column,
+            image_size=self.image_size,
+            limit=self.limit,
+            test_limit=self.test_limit,
         )
 
 
@@ -94,13 +99,15 @@ class MeasureCell:
     ) -> Measured:
         """Measure a cell; ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
         with limited_threads(self.places.threads):
-            given = _Given.of(self.places, CorruptionSpec.parse(corruption), recipe, seed)
             proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+            if proxy.kind == IN_DOMAIN:
+                proxy = ProxySpec.parse(encoder)  # which may name a recipe of its own
+            given = _Given.of(self.places, proxy, CorruptionSpec.parse(corruption), recipe, seed)
             key = {
                 "code": CODE,
                 "data": data,
                 "encoder": encoder,
-                "recipe": recipe if proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS else "",
+                "recipe": given.proxy_recipe if proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS else "",
                 "corruption": corruption,
                 "amount": amount,
                 "method": method,
@@ -125,6 +132,7 @@ class _Given:
     """The data of a cell as its methods and its training see them."""
 
     places: Places
+    proxy: ProxySpec
     spec: CorruptionSpec
     recipe: str
     seed: int
@@ -134,26 +142,35 @@ class _Given:
     device: str
 
     @classmethod
-    def of(cls, places: Places, spec: CorruptionSpec, recipe: str, seed: int) -> _Given:
+    def of(cls, places: Places, proxy: ProxySpec, spec: CorruptionSpec, recipe: str, seed: int) -> _Given:
         images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
         attacked = None
         if spec.kind in ATTACKS:
-            network = places.proxy_network
             attacked = attacked_images(
-                images, spec, network=network, recipe=recipe, seed=seed, cache=cache, device=device
+                images,
+                spec,
+                network=places.proxy_network,
+                recipe=proxy.recipe or recipe,
+                seed=seed,
+                cache=cache,
+                device=device,
             )
         noisy = corrupt_data(images, spec, seed, attacked)
-        return cls(places, spec, recipe, seed, images, noisy, cache, device)
+        return cls(places, proxy, spec, recipe, seed, images, noisy, cache, device)
+
+    @property
+    def proxy_recipe(self) -> str:
+        """How the proxy and what is attacked are trained: as the downstream network unless the proxy names it."""
+        return self.proxy.recipe or self.recipe
 
     def embedded(self) -> Embedded:
-        proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
         return embed_data(
             self.images,
             self.noisy,
             self.spec,
-            proxy,
+            self.proxy,
             seed=self.seed,
-            recipe=self.recipe,
+            recipe=self.proxy_recipe,
             cache=self.cache,
             device=self.device,
         )

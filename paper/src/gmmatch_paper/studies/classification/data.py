@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,17 @@ from numpy.typing import NDArray
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.types import Indices
 
+if TYPE_CHECKING:
+    from gmmatch.data.source import BaseSource
+
 BUILT_IN = "digits"
 """Scikit-learn's handwritten digits, enlarged to 16 pixels: what ``--quick`` runs on."""
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 _TEST_SPLITS = ("test", "validation", "valid", "val")
+# Beside the names that any table's labels have: what CIFAR-100 calls its 100 classes on the hub.
+_FINE_LABELS = "fine_label"
+_HUMAN_LABELS = ("worse", "aggre", "random1", "noisy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +45,8 @@ class ImageData:
         Other labels of the training images, by name, as people gave them.
     fingerprint
         Of everything above.
+    how
+        Which columns were read, where there were columns.
     """
 
     name: str
@@ -47,6 +56,7 @@ class ImageData:
     y_test: Indices
     human: dict[str, Indices] = field(default_factory=dict)
     fingerprint: str = ""
+    how: str = ""
 
     @property
     def n_classes(self) -> int:
@@ -66,7 +76,12 @@ class ImageData:
 
 @lru_cache(maxsize=2)  # a worker measures many cells of the same data
 def load_images(
-    spec: str, *, image_size: int | None = None, limit: int | None = None, test_limit: int | None = None
+    spec: str,
+    *,
+    label_column: str | None = None,
+    image_size: int | None = None,
+    limit: int | None = None,
+    test_limit: int | None = None,
 ) -> ImageData:
     """Return the images that a user names.
 
@@ -75,7 +90,10 @@ def load_images(
     spec
         ``"digits"``; a ``.npz`` file with ``x_train``, ``y_train``, ``x_test``, ``y_test`` and perhaps
         ``labels_NAME``; or whatever :func:`gmmatch.data.open_source` opens with the splits ``train`` and
-        ``test`` (or ``validation``): a folder of Parquet files or images, the name of a hub dataset.
+        ``test`` (or ``validation``): a folder of Parquet files or images, the name of a hub dataset. Images
+        whose three channels are equal are gray.
+    label_column
+        The column of labels; by default one that is named like ``label``, else ``fine_label``.
     image_size
         Side to which images are scaled; needed where they differ in size.
     limit, test_limit
@@ -87,17 +105,7 @@ def load_images(
     >>> data.x_train.shape, data.n_classes, sorted(data.human)
     ((100, 16, 16, 1), 10, ['worse'])
     """
-    if spec == BUILT_IN:
-        arrays = _digits()
-    elif Path(spec).suffix == ".npz":
-        arrays = _from_npz(Path(spec))
-    else:
-        try:
-            arrays = _from_source(spec, image_size)
-        except GMMatchError as error:
-            if str(error).startswith("--"):
-                raise
-            raise type(error)(f"--dataset: {error}") from error
+    arrays, how = _arrays_of(spec, label_column, image_size, limit, test_limit)
     for name, count in (("train", limit), ("test", test_limit)):
         for key in [key for key in arrays if key.endswith(name) or (name == "train" and "labels_" in key)]:
             arrays[key] = arrays[key][:count]
@@ -113,7 +121,24 @@ def load_images(
     }
     fingerprint = digest_of([x_train, y_train, x_test, y_test, *(human[key] for key in sorted(human))])
     name = _shown(spec, limit, test_limit)
-    return ImageData(name, x_train, y_train, x_test, y_test, human, fingerprint)
+    return ImageData(name, x_train, y_train, x_test, y_test, human, fingerprint, how)
+
+
+def _arrays_of(
+    spec: str, label_column: str | None, image_size: int | None, limit: int | None, test_limit: int | None
+) -> tuple[dict[str, NDArray[Any]], str]:
+    """Return the arrays of a dataset, and which columns they were read from."""
+    plain = spec == BUILT_IN or Path(spec).suffix == ".npz"
+    if plain and label_column is not None:
+        raise InvalidInputError(f"--label-column {label_column}: --dataset {spec} has no columns.")
+    if plain:
+        return (_digits() if spec == BUILT_IN else _from_npz(Path(spec))), ""
+    try:
+        return _from_source(spec, label_column, image_size, (limit, test_limit))
+    except GMMatchError as error:
+        if str(error).startswith("--"):
+            raise
+        raise type(error)(f"--dataset: {error}") from error
 
 
 def digest_of(arrays: Iterable[NDArray[Any]]) -> str:
@@ -174,15 +199,22 @@ def _from_npz(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _from_source(spec: str, image_size: int | None) -> dict[str, NDArray[Any]]:
-    x_train, names = _read_split(spec, "train", image_size)
+def _from_source(
+    spec: str, label_column: str | None, image_size: int | None, limits: tuple[int | None, int | None]
+) -> tuple[dict[str, NDArray[Any]], str]:
+    train = _open_split(spec, "train", label_column)
     for split in _TEST_SPLITS:
         try:
-            x_test, test_names = _read_split(spec, split, image_size)
+            test = _open_split(spec, split, label_column)
             break
         except GMMatchError:
             if split == _TEST_SPLITS[-1]:
                 raise
+    x_train, names = _read_split(train, spec, image_size, limits[0])
+    x_test, test_names = _read_split(test, spec, image_size, limits[1])
+    if x_train.shape[1:] == x_test.shape[1:] and all(map(_is_gray, (x_train, x_test))):
+        # A gray picture is decoded as RGB; three channels would be corrupted each in its own way.
+        x_train, x_test = x_train[..., :1], x_test[..., :1]
     known = {name: code for code, name in enumerate(sorted({*names, *test_names}))}
     arrays = {
         "x_train": x_train,
@@ -190,35 +222,72 @@ def _from_source(spec: str, image_size: int | None) -> dict[str, NDArray[Any]]:
         "x_test": x_test,
         "y_test": np.array([known[name] for name in test_names]),
     }
-    for kind in ("worse", "aggre", "random1"):
+    for kind in _HUMAN_LABELS:
         labels = _extra_labels(spec, f"label_{kind}")
         if labels is not None:
-            arrays[f"labels_{kind}"] = np.array([known[name] for name in labels])
-    return arrays
+            arrays[f"labels_{kind}"] = np.array([known[name] for name in labels[: len(names)]])
+    return arrays, train.how
 
 
-def _read_split(spec: str, split: str, image_size: int | None) -> tuple[NDArray[np.uint8], list[Any]]:
+def _open_split(spec: str, split: str, label_column: str | None) -> BaseSource:
+    """Open a split with its labels: of the column that was named, or of the first one that is known."""
+    from gmmatch.data import open_source
+
+    source = open_source(spec, split=split, label_column=label_column)
+    if label_column is None and not source.has_labels:
+        with suppress(GMMatchError):
+            source = open_source(spec, split=split, label_column=_FINE_LABELS)
+    if source.kind != "image" or not source.has_labels:
+        raise InvalidInputError(
+            f"--dataset {spec}: expected images with labels; there are {source.how}. --label-column names the "
+            "column of labels."
+        )
+    return source
+
+
+def _read_split(
+    source: BaseSource, spec: str, image_size: int | None, limit: int | None
+) -> tuple[NDArray[np.uint8], list[Any]]:
     from PIL import Image
 
-    from gmmatch.data import load_image, open_source
+    from gmmatch.data import load_image
 
-    source = open_source(spec, split=split)
-    if source.kind != "image" or not source.has_labels:
-        raise InvalidInputError(f"--dataset {spec}: expected images with labels.")
-    images: list[NDArray[np.uint8]] = []
+    images: NDArray[np.uint8] | None = None
     labels: list[Any] = []
     for batch in source.batches(1024):
-        for row in batch.rows:
+        for row, label in zip(batch.rows, batch.labels or [], strict=True):
             picture = load_image(row)
             if image_size is not None and picture.size != (image_size, image_size):
                 picture = picture.resize((image_size, image_size), Image.Resampling.BICUBIC)
-            images.append(np.asarray(picture, dtype=np.uint8))
-        labels.extend(batch.labels or [])
-    if len({image.shape for image in images}) > 1:
+            pixels = np.asarray(picture, dtype=np.uint8)
+            if images is None:
+                count = len(source.ids) if source.n_rows is None else source.n_rows
+                images = _room_for(count if limit is None else min(count, limit), pixels, spec)
+            if pixels.shape != images.shape[1:]:
+                raise InvalidInputError(
+                    f"--dataset {spec}: its images differ in size; --image-size scales them to one."
+                )
+            images[len(labels)] = pixels
+            labels.append(label)
+            if len(labels) == len(images):
+                return images, labels
+    raise InvalidInputError(f"--dataset {spec}: a split has no images.")
+
+
+def _room_for(count: int, pixels: NDArray[np.uint8], spec: str) -> NDArray[np.uint8]:
+    """Return an array for all images: a study keeps them in memory."""
+    try:
+        return np.empty((count, *pixels.shape), dtype=np.uint8)
+    except MemoryError as error:
         raise InvalidInputError(
-            f"--dataset {spec}: its images differ in size; --image-size scales them to one."
-        )
-    return np.stack(images), labels
+            f"--dataset {spec}: {count:,} images of {pixels.shape[0]} × {pixels.shape[1]} pixels need "
+            f"{count * pixels.nbytes / 1e9:,.0f} GB of memory, more than there is: a study keeps all images there. "
+            "--image-size scales them down, --limit takes the first ones."
+        ) from error
+
+
+def _is_gray(images: NDArray[np.uint8]) -> bool:
+    return all(np.array_equal(images[..., 0], images[..., channel]) for channel in (1, 2))
 
 
 def _extra_labels(spec: str, column: str) -> list[Any] | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import MissingDependencyError, unknown_name
-from gmmatch_paper.training.recipes import Recipe, find_recipe, recipes
+from gmmatch.errors import GMMatchError, MissingDependencyError
+from gmmatch_paper.training.recipes import Recipe, find_recipe
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,9 +46,11 @@ def study_recipe(name: str, network: str, image_size: int) -> str:
         if image_size <= 32:
             return "paper-cifar"
         return "paper-tiny-imagenet" if image_size <= 64 else "paper-imagenet"
-    if name not in (QUICK.name, *recipes()):
-        known = dict.fromkeys(["fast", "paper", QUICK.name, *recipes()])
-        raise unknown_name("--recipe", name, known, "there is no such recipe; there are")
+    if name != QUICK.name:
+        try:
+            find_recipe(name)
+        except GMMatchError as error:
+            raise type(error)(f"--{error}") from error
     return name
 
 

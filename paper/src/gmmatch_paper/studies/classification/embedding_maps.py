@@ -17,7 +17,7 @@ STUDY = ImageStudy(
     ),
     full=Plan("ylecun/mnist", CLIP, MAP_CORRUPTIONS, seeds=1, limit=1000, test_limit=1),
     quick=quick_plan(MAP_CORRUPTIONS, limit=200, test_limit=1),
-    knows=("dataset", "encoder", "corruptions", "seeds", "image_size", "limit"),
+    knows=("dataset", "label_column", "encoder", "corruptions", "seeds", "image_size", "limit"),
     part=maps_part,
     tables=map_tables,
     pictures=PICTURES,

@@ -154,6 +154,7 @@ def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[
         if not recipe:
             continue
         if proxy.kind == IN_DOMAIN:
+            recipe = ProxySpec.parse(cell["encoder"]).recipe or recipe
             found.add((proxy.spec, recipe, cell["corruption"], cell["seed"]))
         if CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS:
             found.add((target, recipe, "target of attacks", cell["seed"]))

@@ -32,6 +32,7 @@ class Choices:
     """What a user chose on the command line; None where the study decides."""
 
     dataset: str | None = None
+    label_column: str | None = None
     encoder: str | None = None
     ratios: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -73,7 +74,7 @@ class Plan:
         Repetitions.
     proxy_network
         The network of the in-domain proxy and of attacks.
-    image_size, limit, test_limit
+    label_column, image_size, limit, test_limit
         See :func:`~gmmatch_paper.studies.classification.data.load_images`.
     """
 
@@ -87,6 +88,7 @@ class Plan:
     recipe: str = "fast"
     seeds: int = 5
     proxy_network: str = "resnet18"
+    label_column: str | None = None
     image_size: int | None = None
     limit: int | None = None
     test_limit: int | None = None
@@ -103,6 +105,9 @@ class Plan:
         if "networks" in given:
             check_networks(given["networks"])
         plan = replace(self, **given)
+        proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
+        if proxy.recipe:
+            study_recipe(proxy.recipe, proxy.spec, 0)
         return replace(plan, methods=study_methods(plan.methods))
 
 
@@ -123,10 +128,16 @@ def cells_part(plan: Plan, places: Places, data: ImageData) -> Part:
     def recipe_for(network: str) -> str:
         return study_recipe(plan.recipe, network, data.image_size)
 
+    def encoder_for(network: str) -> str:
+        """Name the proxy, with its own recipe where that is not the recipe of what is trained on the picks."""
+        if proxy.kind != IN_DOMAIN or proxy.recipe or recipe_for(proxy.spec) == recipe_for(network):
+            return proxy.name
+        return f"{proxy.name}:{recipe_for(proxy.spec)}"
+
     vary = {
         "dataset": (data.name,),
         "data": (data.fingerprint + proxy.fingerprint(),),
-        "encoder": (proxy.name,),
+        "encoder": tuple(dict.fromkeys(map(encoder_for, (plan.proxy_network, *plan.networks)))),
         "downstream": plan.downstream,
         "network": tuple(
             dict.fromkeys((*(LINEAR for one in plan.downstream if one == "probe"), *plan.networks))
@@ -146,7 +157,9 @@ def cells_part(plan: Plan, places: Places, data: ImageData) -> Part:
             or CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS
         )
         network = cell["network"] if cell["network"] != LINEAR else plan.proxy_network
-        if cell["recipe"] != (recipe_for(network) if trains else ""):
+        if cell["encoder"] != encoder_for(network) or cell["recipe"] != (
+            recipe_for(network) if trains else ""
+        ):
             return False
         # All methods pick the same when they pick everything.
         return bool(cell["amount"] != "100%" or cell["method"] == plan.methods[0])
@@ -222,6 +235,7 @@ def places_of(plan: Plan, *, cache: str, device: str, threads: int) -> Places:
         encoder=plan.encoder,
         cache=cache,
         device=device,
+        label_column=plan.label_column,
         image_size=plan.image_size,
         limit=plan.limit,
         test_limit=plan.test_limit,

@@ -46,6 +46,11 @@ class PaperBlock:
     amounts: tuple[str, ...]
     rows: dict[str, tuple[Printed, ...]]
 
+    @property
+    def measure(self) -> str:
+        """What is printed, by the name that a cell has for it: ImageNet's table alone is top-5."""
+        return "top_5" if self.table == "tab:imagenet_accuracy" else "accuracy"
+
     def at(self, method: str, amount: str) -> Printed | None:
         """Return what is printed for a method and an amount, if anything is."""
         if method not in self.rows or amount not in self.amounts:

@@ -27,26 +27,30 @@ VERSION = 1
 class ProxySpec:
     """The encoder of a study, as the user named it.
 
-    ``in-domain`` or ``in-domain:NETWORK``; ``pixels``; a folder or ``.npz`` file with features
-    (``train.npy`` and ``test.npy``, or members ``train`` and ``test``); or anything that
+    ``in-domain``, ``in-domain:NETWORK`` or ``in-domain:NETWORK:RECIPE``; ``pixels``; a folder or ``.npz``
+    file with features (``train.npy`` and ``test.npy``, or members ``train`` and ``test``); or anything that
     :func:`gmmatch.encoders.load_encoder` takes.
 
     Examples
     --------
     >>> ProxySpec.parse("in-domain:resnet50").name, ProxySpec.parse("openai/clip-vit-base-patch32").kind
     ('in-domain:resnet50', 'encoder')
+    >>> ProxySpec.parse("in-domain:resnet50:fast").recipe
+    'fast'
     """
 
     kind: str
     spec: str
     name: str
+    recipe: str = ""
 
     @classmethod
     def parse(cls, spec: str, network: str = "resnet18") -> ProxySpec:
         """Tell what a text names; ``network`` is the in-domain one if the text names none."""
         if spec.partition(":")[0] == IN_DOMAIN:
-            chosen = spec.partition(":")[2] or network
-            return cls(IN_DOMAIN, chosen, f"{IN_DOMAIN}:{chosen}")
+            chosen, _, recipe = spec.partition(":")[2].partition(":")
+            name = f"{IN_DOMAIN}:{chosen or network}"
+            return cls(IN_DOMAIN, chosen or network, f"{name}:{recipe}" if recipe else name, recipe)
         if spec == PIXELS:
             return cls(PIXELS, spec, spec)
         path = Path(spec)

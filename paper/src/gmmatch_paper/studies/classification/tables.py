@@ -78,6 +78,12 @@ class Block:
         return spec.kind != "none" and spec.rate < 1.0
 
     @property
+    def measure(self) -> str:
+        """What is shown of a cell: what the paper prints of the same data."""
+        same = self.paper is not None and _same_data(self.paper, self.setting)
+        return self.paper.measure if same and self.paper is not None else "accuracy"
+
+    @property
     def amounts(self) -> list[str]:
         """The columns: what was measured and what the paper has, little first."""
         paper = self.paper.amounts if self.paper is not None else ()
@@ -95,7 +101,7 @@ class Block:
         found = self.cells.where(method=method, amount=amount)
         if amount == "100%" and not len(found):
             found = self.cells.where(amount=amount)  # everything is everything, whatever the method
-        values = [100.0 * cell["accuracy"] for cell in found if "error" not in cell]
+        values = [100.0 * cell[self.measure] for cell in found if self.measure in cell]
         return Printed(float(np.mean(values)), float(np.std(values))) if values else None
 
     def failed(self, method: str, amount: str) -> bool:
@@ -315,7 +321,7 @@ def _caption(block: Block) -> str:
     seeds = sorted({sum(1 for _ in block.cells.where(method=m, amount=a)) for m in block.cells.distinct("method")
                     for a in block.cells.distinct("amount")} - {0})  # fmt: skip
     return (
-        f"{words}; {setting.where}. Test accuracy in percent, "
+        f"{words}; {setting.where}. Test accuracy{', top-5,' if block.measure == 'top_5' else ''} in percent, "
         f"mean ± standard deviation over {'–'.join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))} seeds.{beside}"
     )
 

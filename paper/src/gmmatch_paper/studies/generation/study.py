@@ -113,6 +113,7 @@ STUDY = ImageStudy(
     ),
     knows=(
         "dataset",
+        "label_column",
         "encoder",
         "ratios",
         "methods",
