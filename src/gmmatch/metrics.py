@@ -20,7 +20,7 @@ from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kerne
 from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
-from gmmatch.types import Indices, Mask, Matrix, Vector
+from gmmatch.types import Indices, Mask, Matrix, Vector, on_host
 
 __all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
 
@@ -419,6 +419,7 @@ def _pick_indices(picks: Any, n: int) -> Indices:
 def _classes(labels: Any) -> tuple[list[Any], Indices]:
     """Return the distinct labels, sorted if they can be, and for every row the position of its label."""
     codes, values = distinct_values(labels)
+    codes = on_host(codes)
     if len(codes) == 0:
         raise InvalidInputError("labels is empty; give one label per row.")
     order = list(range(len(values)))

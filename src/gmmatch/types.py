@@ -40,3 +40,27 @@ def namespace(values: object) -> ModuleType:
         module: ModuleType = torch
         return module
     return np
+
+
+def stable_order(values: Any) -> Any:
+    """Return the positions that sort an array or a tensor; equals stay in their order.
+
+    Examples
+    --------
+    >>> stable_order(np.array([2, 1, 2, 0]))
+    array([3, 1, 0, 2])
+    """
+    if is_tensor(values):
+        return values.sort(stable=True).indices
+    return np.argsort(values, kind="stable")
+
+
+def on_host(values: Any) -> NDArray[Any]:
+    """Return an array or a tensor, wherever it lies, as an array.
+
+    Examples
+    --------
+    >>> on_host([1, 2])
+    array([1, 2])
+    """
+    return np.asarray(values.cpu() if is_tensor(values) else values)

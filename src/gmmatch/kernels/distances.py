@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import as_generator
 from gmmatch.rows.rows import as_rows
-from gmmatch.types import Matrix, RandomState
+from gmmatch.types import Indices, Matrix, RandomState
 
 Block = NDArray[np.float64]
 
@@ -77,10 +77,7 @@ def median_distance(X: Matrix, metric: str, random_state: RandomState = 0) -> fl
     from scipy.spatial.distance import pdist
 
     rows = as_rows(X)
-    picked = np.arange(len(rows))
-    if len(rows) > _MEDIAN_ROWS:
-        picked = np.sort(as_generator(random_state).choice(len(rows), _MEDIAN_ROWS, replace=False))
-    distances = pdist(rows.gather(picked), metric)
+    distances = pdist(rows.gather(median_sample(len(rows), random_state)), metric)
     if not np.all(np.isfinite(distances)):
         raise InvalidInputError(
             "X holds NaN, infinity or numbers too large to take distances of; drop such rows."
@@ -90,6 +87,19 @@ def median_distance(X: Matrix, metric: str, random_state: RandomState = 0) -> fl
         return 1.0
     median = float(np.median(distances))
     return median if median > 0.0 else float(positive.mean())
+
+
+def median_sample(n: int, random_state: RandomState = 0) -> Indices:
+    """Return which of ``n`` rows the median distance is taken of.
+
+    Examples
+    --------
+    >>> median_sample(3), len(median_sample(5000))
+    (array([0, 1, 2]), 1000)
+    """
+    if n <= _MEDIAN_ROWS:
+        return np.arange(n)
+    return np.sort(as_generator(random_state).choice(n, _MEDIAN_ROWS, replace=False))
 
 
 def _with_sizes(rows: Block, centre: Block, scale: float, size_column: int) -> tuple[Block, Block]:

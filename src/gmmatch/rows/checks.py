@@ -48,20 +48,10 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
     """Raise unless every number is finite and can be squared; name the first rows that are not."""
     if not rows.bfloat16 and rows.source.dtype.kind in "iub":
         return
-    from gmmatch.rows.compiled import has_unusable  # compiled: loaded where it is needed
-
-    def bad_rows(number: int) -> NDArray[np.int64]:
-        start, stop = rows.bounds(number)
-        if hasattr(rows.source, "bad_rows"):  # on a device, where it is cheaper to look than to fetch
-            positions: NDArray[np.int64] = rows.source.bad_rows(start, stop)
-            return positions
-        block = rows.block(number)
-        if not has_unusable(block, LARGEST):
-            return np.empty(0, dtype=np.int64)
-        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
-        return start + np.flatnonzero(~good)
-
-    bad = np.concatenate(map_in_order(bad_rows, rows.n_chunks, threads or available_cores()))
+    if hasattr(rows.source, "bad_rows"):  # on a device, where it is cheaper to look than to fetch
+        bad = rows.source.bad_rows()
+    else:
+        bad = _bad_rows(rows, threads or available_cores())
     if len(bad) == 0:
         return
     # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
@@ -70,6 +60,20 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
         f"Input {name} contains NaN, infinity or a value too large to square, in {len(bad)} of {len(rows)} "
         f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
     )
+
+
+def _bad_rows(rows: Rows, threads: int) -> NDArray[np.int64]:
+    from gmmatch.rows.compiled import has_unusable  # compiled: loaded where it is needed
+
+    def work(number: int) -> NDArray[np.int64]:
+        start, _ = rows.bounds(number)
+        block = rows.block(number)
+        if not has_unusable(block, LARGEST):
+            return np.empty(0, dtype=np.int64)
+        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
+        return start + np.flatnonzero(~good)
+
+    return np.concatenate(map_in_order(work, rows.n_chunks, threads))
 
 
 def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") -> Vector:

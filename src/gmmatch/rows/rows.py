@@ -59,6 +59,7 @@ class Rows:
         in_memory = isinstance(source, np.ndarray)
         self.source = read_only(source) if in_memory else source
         self.bfloat16 = bfloat16
+        self.whole = index is None  # all rows of the source, in their order
         every = np.arange(len(source), dtype=np.int64) if index is None else index
         self.index: Indices = read_only(np.ascontiguousarray(every, dtype=np.int64))
         wide = source.dtype.itemsize > 4 or (source.dtype.kind in "iu" and source.dtype.itemsize > 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +79,146 @@ class SelectedGroup:
         return SelectedGroup, (self.label, self.order, self.n_rows, self.residuals)
 
 
+class SelectedGroups(Sequence[SelectedGroup]):
+    """The picks of all classes in flat arrays; the object of one class is made when it is asked for.
+
+    Parameters
+    ----------
+    labels
+        The label of each class.
+    n_rows
+        How many rows each class has.
+    order, offsets
+        Row numbers in the order they were picked, class after class, and where each class begins.
+    residuals, residual_offsets
+        The same for residuals; a class has as many as picks, or none.
+
+    Examples
+    --------
+    >>> SelectedGroups(["a", "b"], [5, 4], np.array([7, 3, 1]), np.array([0, 2, 3]))[1]
+    SelectedGroup(label='b', order=array([1]), n_rows=4, residuals=array([], dtype=float64))
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[Label],
+        n_rows: Sequence[int],
+        order: Indices,
+        offsets: Indices,
+        residuals: Vector | None = None,
+        residual_offsets: Indices | None = None,
+    ) -> None:
+        self.labels, self.n_rows = list(labels), list(n_rows)
+        self.order, self.offsets = frozen_row_numbers(order, "order"), offsets
+        self.residuals = frozen(np.empty(0) if residuals is None else residuals)
+        self.residual_offsets = np.zeros_like(offsets) if residual_offsets is None else residual_offsets
+
+    @classmethod
+    def of(cls, groups: Sequence[SelectedGroup]) -> SelectedGroups:
+        """Return groups that were made one by one."""
+        if isinstance(groups, SelectedGroups):
+            return groups
+        return cls(
+            [group.label for group in groups],
+            [group.n_rows for group in groups],
+            np.concatenate([np.empty(0, dtype=np.int64), *(group.order for group in groups)]),
+            offsets_of([len(group.order) for group in groups]),
+            np.concatenate([np.empty(0), *(group.residuals for group in groups)]),
+            offsets_of([len(group.residuals) for group in groups]),
+        )
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of picks of each class."""
+        return np.diff(self.offsets)
+
+    @property
+    def last_residuals(self) -> list[float]:
+        """The residual of each class after its last pick; NaN where it was not computed."""
+        known = np.diff(self.residual_offsets) > 0
+        found = np.full(len(self), np.nan)
+        found[known] = self.residuals[self.residual_offsets[1:][known] - 1]
+        return found.tolist()
+
+    def prefix(self, sizes: Indices) -> SelectedGroups:
+        """Return the first picks of each class, as many as are asked for."""
+        order, offsets = _first(self.order, self.offsets, sizes)
+        residuals, residual_offsets = _first(self.residuals, self.residual_offsets, sizes)
+        return SelectedGroups(self.labels, self.n_rows, order, offsets, residuals, residual_offsets)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, number: int) -> SelectedGroup: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[SelectedGroup, ...]: ...
+    def __getitem__(self, number: int | slice) -> SelectedGroup | tuple[SelectedGroup, ...]:
+        if isinstance(number, slice):
+            return tuple(self[one] for one in range(*number.indices(len(self))))
+        at = range(len(self))[number]
+        picks = self.order[self.offsets[at] : self.offsets[at + 1]]
+        path = self.residuals[self.residual_offsets[at] : self.residual_offsets[at + 1]]
+        return SelectedGroup(self.labels[at], picks, self.n_rows[at], path)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(one == its for one, its in zip(self, other, strict=True))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = (self.labels, self.n_rows, self.order, self.offsets, self.residuals, self.residual_offsets)
+        return SelectedGroups, state
+
+
+def _first(values: NDArray[Any], offsets: Indices, sizes: Indices) -> tuple[NDArray[Any], Indices]:
+    """Return the first of each run, at most ``sizes``, and where each begins."""
+    lengths = np.diff(offsets)
+    within = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
+    return values[within < np.repeat(sizes, lengths)], offsets_of(np.minimum(sizes, lengths))
+
+
+def offsets_of(sizes: ArrayLike) -> Indices:
+    """Return where each of several runs begins in the whole, and where the last ends.
+
+    Examples
+    --------
+    >>> offsets_of([2, 0, 1])
+    array([0, 2, 2, 3])
+    """
+    counts = np.asarray(sizes, dtype=np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+
+
+@dataclass(frozen=True, eq=False)
+class MergedPicks:
+    """The picks of all groups in one order, and the position of each pick's group."""
+
+    order: Indices
+    owners: Indices
+
+
+def merge(groups: SelectedGroups, included: Indices | None = None) -> MergedPicks:
+    """Merge the groups' picks as :func:`interleave` does, after those that were there before.
+
+    ``included`` is how many of the first picks of each group were; they come first, in the order of their rows.
+    """
+    sizes = groups.sizes
+    before = np.zeros_like(sizes) if included is None else included
+    owners = np.repeat(np.arange(len(groups)), sizes)
+    within = np.arange(len(owners)) - (groups.offsets[:-1] + before)[owners]
+    places = (within + 0.5) / np.maximum(sizes - before, 1)[owners]
+    if included is not None:
+        # Whole numbers below 2^53 are exact: included rows are placed before all others, by their number.
+        places = np.where(within < 0, groups.order - 2.0**53, places)
+    # The sort is stable and the groups are in order, so that ties fall to the first group.
+    by_place = np.argsort(places, kind="stable")
+    return MergedPicks(groups.order[by_place], owners[by_place])
+
+
 def interleave(groups: Sequence[SelectedGroup]) -> Indices:
     """Merge the groups' picks into one order of which every prefix is close to proportional.
 
@@ -92,19 +232,15 @@ def interleave(groups: Sequence[SelectedGroup]) -> Indices:
     >>> interleave([SelectedGroup("a", [10, 11, 12, 13], 9), SelectedGroup("b", [20, 21], 9)])
     array([10, 20, 11, 12, 21, 13])
     """
-    if not groups:
-        return np.empty(0, dtype=np.int64)
-    places = np.concatenate([(np.arange(len(group.order)) + 0.5) / len(group.order) for group in groups])
-    # The sort is stable and the groups are in order, so that ties fall to the first group.
-    return np.concatenate([group.order for group in groups])[np.argsort(places, kind="stable")]
+    return merge(SelectedGroups.of(groups)).order
 
 
-def match_groups(order: Indices, groups: tuple[SelectedGroup, ...]) -> Indices:
+def match_groups(order: Indices, groups: SelectedGroups) -> Indices:
     """The position of each pick's group, after checking that groups and order say the same."""
-    if len({group.label for group in groups}) < len(groups):
+    if len(set(groups.labels)) < len(groups):
         raise InvalidInputError("groups must have different labels.")
-    picks = np.concatenate([group.order for group in groups])
-    owners = np.repeat(np.arange(len(groups)), [len(group.order) for group in groups])
+    picks = groups.order
+    owners = np.repeat(np.arange(len(groups)), groups.sizes)
     rows, first = np.unique(picks, return_index=True)
     where = np.searchsorted(rows, order)
     if len(picks) != len(order) or not np.array_equal(rows, np.unique(order)):
@@ -115,7 +251,7 @@ def match_groups(order: Indices, groups: tuple[SelectedGroup, ...]) -> Indices:
     owner_of_pick: Indices = owner_of_row[where]
     if not np.array_equal(order[np.argsort(owner_of_pick, kind="stable")], picks):
         raise InvalidInputError("order must have each group's picks in the group's own sequence.")
-    return frozen(owner_of_pick)
+    return owner_of_pick
 
 
 def frozen(array: _Array) -> _Array:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -13,7 +14,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError, InvalidTypeError, UnlabeledRowsWarning
 from gmmatch.rows.checks import warn_caller
 from gmmatch.selection.budget import PerClass
-from gmmatch.types import Indices
+from gmmatch.types import Indices, is_tensor, namespace, on_host, stable_order
 
 Label: TypeAlias = "bool | int | float | str | None"
 """The name of a class; None stands for rows without a label, or for all rows when labels are ignored."""
@@ -33,7 +34,12 @@ class Group:
 
 
 def group_rows(
-    y: Any, *, n: int, per_class: PerClass = "proportional", unlabeled: Unlabeled = "drop"
+    y: Any,
+    *,
+    n: int,
+    per_class: PerClass = "proportional",
+    unlabeled: Unlabeled = "drop",
+    beside: Callable[[Any], Any] | None = None,
 ) -> list[Group]:
     """Split ``n`` rows by their labels: in a list, an array, a Series, a Categorical or a tensor.
 
@@ -45,6 +51,8 @@ def group_rows(
     an unlabeled row. One exception: if the integers in ``y`` are exactly -1 and 1, they are the two
     classes of the binary convention.
 
+    ``beside`` moves an array to the device that holds the rows, if one does: sorting is quick there.
+
     Examples
     --------
     >>> group_rows(["dog", "cat", "dog"], n=3)
@@ -54,7 +62,7 @@ def group_rows(
         raise InvalidInputError(f"unlabeled={unlabeled!r}: give 'drop' or 'group'.")
     if y is None or per_class is None:
         return [Group(None, np.arange(n, dtype=np.int64))]
-    codes, values = distinct_values(y)
+    codes, values = distinct_values(y if beside is None else beside(y))
     if len(codes) != n:
         raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row.")
     if n == 0:
@@ -69,9 +77,15 @@ def group_rows(
         classes.sort(key=lambda label: (str(label), type(label).__name__))
     position: dict[Label, int] = {label: i for i, label in enumerate(classes)}
     # Rows without a label get the position after the last class.
-    final = np.array([position.get(label, len(classes)) for label in labels], dtype=np.int64)[codes]
-    ends = np.cumsum(np.bincount(final, minlength=len(classes) + 1))
-    *by_class, without_label = np.split(np.argsort(final, kind="stable"), ends[:-1])
+    final = np.array([position.get(label, len(classes)) for label in labels], dtype=np.int64)
+    if is_tensor(codes):
+        group_of_row = namespace(codes).as_tensor(final, device=codes.device)[codes]
+    else:  # as small numbers, which are sorted several times faster
+        group_of_row = final.astype(np.min_scalar_type(len(classes)))[codes]
+    counts = namespace(codes).bincount(group_of_row, minlength=len(classes) + 1)
+    in_order = on_host(stable_order(group_of_row))
+    ends = [0, *np.cumsum(on_host(counts)).tolist()]
+    *by_class, without_label = [in_order[first:stop] for first, stop in itertools.pairwise(ends)]
     _refuse_measurements(classes, n - len(without_label))
     groups = [Group(label, rows) for label, rows in zip(classes, by_class, strict=True)]
     if len(without_label) and unlabeled == "group":
@@ -139,13 +153,17 @@ def plain_label(value: Any) -> Label:
     )
 
 
-def distinct_values(y: Any) -> tuple[Indices, list[Any]]:
-    """Codes, one per row, into the list of distinct values of y."""
+def distinct_values(y: Any) -> tuple[Any, list[Any]]:
+    """Codes, one per row, into the list of distinct values of y; on the device of a tensor that lies on one."""
     if isinstance(y, (str, bytes, Mapping, AbstractSet)) or not isinstance(y, Iterable):
         raise InvalidTypeError(f"y has type {type(y).__name__}: give a list or an array, one label per row.")
     if hasattr(y, "detach"):  # a torch tensor, maybe on a GPU, maybe with a gradient
-        y = y.detach().cpu()
-        y = (y.double() if y.is_floating_point() else y).numpy()
+        y = y.detach()
+        y = y.double() if y.is_floating_point() else y
+        if y.is_cuda:
+            distinct, codes = namespace(y).unique(_one_column(y), return_inverse=True)
+            return codes, distinct.tolist()
+        y = y.numpy()
     if hasattr(y, "to_numpy") and getattr(y, "ndim", 1) == 2:  # a data frame
         y = y.to_numpy()
     if isinstance(y, np.ndarray):
@@ -168,10 +186,10 @@ def distinct_values(y: Any) -> tuple[Indices, list[Any]]:
     return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values)), list(numbers)
 
 
-def _one_column(labels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _one_column(labels: Any) -> Any:
     if labels.ndim == 1 or (labels.ndim == 2 and labels.shape[1] == 1):
         return labels.ravel()
     raise InvalidInputError(
-        f"y has shape {labels.shape}: give one label per row, shape (n,) "
+        f"y has shape {tuple(labels.shape)}: give one label per row, shape (n,) "
         "(y.argmax(axis=1) turns one-hot rows into labels)."
     )

@@ -18,7 +18,9 @@ from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, resolve_count
 from gmmatch.selection.files import read_selection, write_selection
 from gmmatch.selection.groups import (
+    MergedPicks,
     SelectedGroup,
+    SelectedGroups,
     frozen,
     frozen_ids,
     frozen_row_numbers,
@@ -76,7 +78,7 @@ class Selection:
 
     order: Indices
     n_rows: int
-    groups: tuple[SelectedGroup, ...]
+    groups: SelectedGroups
     order_ids: NDArray[Any] | None
     provenance: dict[str, Any]
     screening: Screening | None
@@ -84,20 +86,20 @@ class Selection:
 
     def __init__(
         self,
-        order: ArrayLike,
+        order: ArrayLike | MergedPicks,
         n_rows: int,
         groups: Sequence[SelectedGroup] = (),
         ids: Any = None,
         provenance: Mapping[str, Any] | None = None,
         screening: Screening | None = None,
     ) -> None:
-        picks = frozen_row_numbers(order, "order")
+        picks = frozen_row_numbers(order.order if isinstance(order, MergedPicks) else order, "order")
         rows = row_count(n_rows)
         if len(picks) and int(picks.max()) >= rows:
             raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
         if screening is not None and len(screening) != rows:
             raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
-        parts = tuple(groups) or (SelectedGroup(None, picks, rows),)
+        parts = SelectedGroups.of(groups if len(groups) else (SelectedGroup(None, picks, rows),))
         values = {
             "order": picks,
             "n_rows": rows,
@@ -105,7 +107,9 @@ class Selection:
             "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
             "provenance": _json_copy(provenance or {}),
             "screening": screening,
-            "group_of_pick": match_groups(picks, parts),
+            "group_of_pick": frozen(
+                order.owners if isinstance(order, MergedPicks) else match_groups(picks, parts)
+            ),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -132,7 +136,7 @@ class Selection:
     @property
     def labels(self) -> NDArray[Any]:
         """The label of each pick's group, in the order of :attr:`indices`."""
-        of_groups = [group.label for group in self.groups]
+        of_groups = self.groups.labels
         array = np.empty(len(of_groups), dtype=object)
         array[:] = of_groups
         if {type(label) for label in of_groups} in ({int}, {float}, {bool}):
@@ -149,12 +153,12 @@ class Selection:
     @property
     def counts(self) -> dict[Label, int]:
         """The number of picks per group."""
-        return {group.label: len(group.order) for group in self.groups}
+        return dict(zip(self.groups.labels, self.groups.sizes.tolist(), strict=True))
 
     @property
     def residual(self) -> dict[Label, float]:
         """‖target − mean of picks‖ per group; NaN where it was not computed."""
-        return {group.label: group.residual for group in self.groups}
+        return dict(zip(self.groups.labels, self.groups.last_residuals, strict=True))
 
     @property
     def residual_path(self) -> dict[Label, Vector]:
@@ -191,7 +195,7 @@ class Selection:
         parts = [f"Selection: {picks} of {self.n_rows:,} rows"]
         if self.provenance.get("method"):
             parts[0] += f" by {self.provenance['method']}"
-        classes = sum(group.label is not None for group in self.groups)
+        classes = sum(label is not None for label in self.groups.labels)
         if classes:
             parts.append(f"{classes:,} class" + ("es" if classes > 1 else ""))
         known = [value for value in self.residual.values() if not math.isnan(value)]
@@ -244,10 +248,7 @@ class Selection:
         return Selection(
             order=self.order[:count],
             n_rows=self.n_rows,
-            groups=[
-                SelectedGroup(group.label, group.order[:size], group.n_rows, group.residuals[:size])
-                for group, size in zip(self.groups, sizes.tolist(), strict=True)
-            ],
+            groups=self.groups.prefix(sizes),
             ids=None if self.order_ids is None else self.order_ids[:count],
             provenance={**self.provenance, "prefix": count},
             screening=self.screening,
@@ -331,18 +332,21 @@ class Selection:
         return read_selection(cls, path)
 
 
-def _json_copy(value: Any, name: str = "provenance") -> Any:
+def _json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
     """A deep copy made of what JSON can hold."""
+    if type(value) in (str, int, bool, type(None)) or (type(value) is float and math.isfinite(value)):
+        return value  # most values, of which there are several for each of many classes
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _json_copy(item, f"{name}[{key!r}]") for key, item in value.items()}
+        return {str(key): _json_copy(item, (*path, key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_json_copy(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [_json_copy(item, (*path, i)) for i, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    name = "".join(f"[{key!r}]" for key in path)
     raise InvalidTypeError(
-        f"{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
+        f"provenance{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
     )

@@ -12,7 +12,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.model_scores import Labels, check_some_weight
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
 from gmmatch.selectors.ranking import measured
@@ -125,7 +125,7 @@ class Optimization(Selector):
         made = {"proxy": "softmax regression", "hessian": influence.hessian, "projected": influence.projected}
         return vectors, {**details, **made, "dimensions": vectors.shape[1]}
 
-    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+    def _run(self, tasks: Tasks) -> Results:
         facts: _Facts = tasks[0].facts
         groups = [self._beginning(task) for task in tasks]
         if facts.vectors is not None:
@@ -136,12 +136,14 @@ class Optimization(Selector):
             with one_blas_thread():
                 before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
             facts.record.update(summed_influence_at_random=before, summed_influence=after)
-        return [
-            measured(task, np.searchsorted(task.row_numbers, group.picked))
-            if task.k
-            else GroupResult(Picks.join([]), {})
-            for task, group in zip(tasks, groups, strict=True)
-        ]
+        return Results.join(
+            [
+                measured(task, np.searchsorted(task.row_numbers, group.picked))
+                if task.k
+                else GroupResult(Picks.join([]), {})
+                for task, group in zip(tasks, groups, strict=True)
+            ]
+        )
 
     def _beginning(self, task: GroupTask) -> SwapGroup:
         """Return random picks to begin with; the first rows where every subset is as good."""

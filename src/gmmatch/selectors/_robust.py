@@ -20,7 +20,7 @@ from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_optio
 from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.types import Indices
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
@@ -74,7 +74,7 @@ class Robust(KernelHerding):
         found = self.match_moment(explicit, moment)
         return replace(found, details={**self._about(features), **found.details})
 
-    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+    def _run(self, tasks: Tasks) -> Results:
         features: FourierFeatures | None = tasks[0].facts
         if features is None:
             return super()._run(tasks)
@@ -96,7 +96,7 @@ class Robust(KernelHerding):
         )
         source: Any = tasks[0].rows.source
         details = {**self._about(features), "device": str(source.tensor.device)}
-        return [GroupResult(picks, details) for picks in found]
+        return Results.join([GroupResult(picks, details) for picks in found])
 
     def _about(self, features: FourierFeatures) -> dict[str, Any]:
         return {

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.selection.budget import PerClass
-from gmmatch.selection.groups import frozen_ids
-from gmmatch.selection.labels import Group
-from gmmatch.types import Mask, Vector
+from gmmatch.selection.groups import frozen_ids, offsets_of
+from gmmatch.selection.labels import Group, Label
+from gmmatch.selectors.tasks import Tasks
+from gmmatch.types import Mask
 
 
 def check_switches(selector: Any) -> None:
@@ -115,6 +116,8 @@ def readable_groups(groups: list[Group], absent: Mask) -> list[Group]:
 
 def check_included(inside: Mask, groups: list[Group]) -> None:
     """Raise for rows that are picked already but belong to no group."""
+    if not inside.any():
+        return
     lost = inside.copy()
     for group in groups:
         lost[group.rows] = False
@@ -125,14 +128,31 @@ def check_included(inside: Mask, groups: list[Group]) -> None:
         )
 
 
-def check_group_weights(weights: Vector, group: Group) -> None:
-    """Raise where no row of a group counts."""
-    if weights.sum() == 0.0:
+def check_tasks(tasks: Tasks) -> None:
+    """Raise where more rows of a group were picked already than it has picks, or where no row of it counts."""
+    too_many = tasks.n_included > tasks.quotas
+    if too_many.any():
+        at = int(np.argmax(too_many))
         raise InvalidInputError(
-            f"sample_weight is 0 for every row of {group_name(group)}; leave these rows out of X instead."
+            f"include names {tasks.n_included[at]} rows of {_name(tasks.labels[at])}, more than its "
+            f"{tasks.quotas[at]} picks: raise k or include fewer."
+        )
+    if tasks.weights.all():
+        return
+    # Not by differences of running sums, which round: a group counts if any of its weights does.
+    counted = np.diff(offsets_of(tasks.weights > 0.0)[tasks.offsets]) > 0
+    empty = ~counted & (tasks.quotas > tasks.n_included)
+    if empty.any():
+        raise InvalidInputError(
+            f"sample_weight is 0 for every row of {_name(tasks.labels[int(np.argmax(empty))])}; leave these rows out "
+            "of X instead."
         )
 
 
 def group_name(group: Group) -> str:
     """Return what a message calls a group."""
-    return "the data" if group.label is None else f"class {group.label!r}"
+    return _name(group.label)
+
+
+def _name(label: Label) -> str:
+    return "the data" if label is None else f"class {label!r}"

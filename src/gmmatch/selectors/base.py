@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,16 +17,15 @@ from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
-from gmmatch.selection.groups import SelectedGroup, interleave
+from gmmatch.selection.groups import merge, offsets_of
 from gmmatch.selection.labels import Group, Unlabeled, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import (
-    check_group_weights,
     check_ids,
     check_included,
     check_switches,
+    check_tasks,
     class_budgets,
-    group_name,
     readable_groups,
     row_masks,
 )
@@ -37,7 +36,10 @@ from gmmatch.selectors.provenance import (
     label_fingerprint,
     recorded_parameters,
 )
+from gmmatch.selectors.tasks import GroupResult, GroupTask, Results, Tasks
 from gmmatch.types import Indices, Mask, RandomState, Vector
+
+__all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Selector", "Tasks"]
 
 # How much is picked when neither k nor a mapping of classes says so.
 DEFAULT_SHARE = 0.1
@@ -88,41 +90,6 @@ class Prepared:
     facts: Any = None
     details: dict[str, Any] = field(default_factory=dict)
     screening: Screening | None = None
-
-
-@dataclass(frozen=True)
-class GroupTask:
-    """One group to pick from: its rows, and what the caller said about them.
-
-    Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
-    may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
-    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows. ``seed`` tells independent
-    batches apart, among ``n_total`` rows of all groups.
-    """
-
-    rows: Rows
-    row_numbers: Indices
-    weights: Vector
-    available: Mask
-    already: Indices
-    k: int
-    random: np.random.Generator
-    threads: int
-    label: Any
-    input_bytes: int
-    side_by_side: int
-    facts: Any = None
-    seed: int = 0
-    n_total: int = 0
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """The picks of a group, with what should be recorded and warned about."""
-
-    picks: Picks
-    details: dict[str, Any]
-    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,7 +170,9 @@ class Selector(EstimatorConventions, BaseEstimator):
         names = ids if callable(ids) else check_ids(ids, len(rows))
         steps = parse_steps(self.preprocess) + self._own_steps()
         per_class = class_budgets(self.per_class, y)
-        groups = group_rows(y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled)
+        groups = group_rows(
+            y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled, beside=getattr(rows.source, "beside", None)
+        )  # fmt: skip
         absent: Mask | None = getattr(rows.source, "absent", None)
         if absent is not None:
             groups = readable_groups(groups, absent)
@@ -218,7 +187,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         prepared = self._prepare(request)
         tasks = self._tasks(prepared.request, prepared.facts)
         results = self._run(tasks)
-        _warn_of(results)
+        _warn_of(results.warnings)
         return self._selection(request, prepared, tasks, results)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
@@ -257,9 +226,10 @@ class Selector(EstimatorConventions, BaseEstimator):
         k = self.k
         if k is None and not isinstance(per_class, Mapping):
             k = DEFAULT_SHARE
-        sizes = [int((~outside[group.rows]).sum()) for group in groups]
+        sizes = [len(group.rows) for group in groups]
         unit = "rows"
         if outside.any():
+            sizes = [int((~outside[group.rows]).sum()) for group in groups]
             unit = "rows that exclude leaves"
         elif absent is not None:
             unit = "rows that can be read"
@@ -271,67 +241,47 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _replaces(self) -> bool:
         return self.allows_replacement and bool(getattr(self, "replacement", False))
 
-    def _tasks(self, request: Request, facts: Any) -> list[GroupTask]:
+    def _tasks(self, request: Request, facts: Any) -> Tasks:
         rows, groups = request.preprocessed, request.groups
         jobs = resolve_jobs(self.n_jobs)
         # Classes side by side where there are enough of them; otherwise, and where rows come from files,
         # one after another, each on all threads. The picks are the same.
         side_by_side = jobs if len(groups) >= jobs and not rows.on_disk else 1
-        streams = np.random.SeedSequence(request.seed).spawn(len(groups))
-        tasks = []
-        for group, share, stream in zip(groups, request.shares, streams, strict=True):
-            mine = group.rows
-            already = np.flatnonzero(request.inside[mine])
-            if len(already) > share:
-                raise InvalidInputError(
-                    f"include names {len(already)} rows of {group_name(group)}, more than its {share} picks: "
-                    "raise k or include fewer."
-                )
-            weights, taken = request.weights[mine], request.outside[mine]
-            if share > len(already):
-                check_group_weights(weights, group)
-            tasks.append(
-                GroupTask(
-                    rows=rows if len(groups) == 1 and len(mine) == len(rows) else rows.subset(mine),
-                    row_numbers=mine,
-                    weights=weights,
-                    available=~taken if self._replaces() else ~(taken | request.inside[mine]),
-                    already=already,
-                    k=int(share) - len(already),
-                    random=np.random.default_rng(stream),
-                    threads=jobs if side_by_side == 1 else 1,
-                    label=group.label,
-                    input_bytes=rows.nbytes,
-                    side_by_side=side_by_side,
-                    facts=facts,
-                    seed=int(stream.generate_state(1, np.uint64)[0]),
-                    n_total=len(rows),
-                )
-            )
-        return tasks
+        row_numbers = groups[0].rows if len(groups) == 1 else np.concatenate([one.rows for one in groups])
+        included, taken = (
+            mask[row_numbers] if mask.any() else np.zeros(len(row_numbers), dtype=bool)
+            for mask in (request.inside, request.outside)
+        )
+        alike = bool(np.all(request.weights == 1.0))
+        tasks = Tasks(
+            rows=rows,
+            labels=[group.label for group in groups],
+            numbers=np.arange(len(groups)),
+            row_numbers=row_numbers,
+            offsets=offsets_of([len(group.rows) for group in groups]),
+            weights=request.weights[: len(row_numbers)] if alike else request.weights[row_numbers],
+            available=~taken if self._replaces() else ~(taken | included),
+            included=included,
+            quotas=request.shares,
+            seed=request.seed,
+            threads=jobs if side_by_side == 1 else 1,
+            side_by_side=side_by_side,
+            facts=facts,
+        )
+        check_tasks(tasks)
+        return replace(tasks, quotas=tasks.quotas - tasks.n_included)
 
-    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
+    def _run(self, tasks: Tasks) -> Results:
         def work(number: int) -> GroupResult:
-            task = tasks[number]
-            if task.k == 0:
+            if tasks.quotas[number] == 0:
                 return GroupResult(Picks.join([]), {})
-            return self.pick_group(task)
+            return self.pick_group(tasks[number])
 
-        return map_in_order(work, len(tasks), tasks[0].side_by_side)
+        return Results.join(map_in_order(work, len(tasks), tasks.side_by_side))
 
-    def _selection(
-        self, request: Request, prepared: Prepared, tasks: list[GroupTask], results: list[GroupResult]
-    ) -> Selection:
-        rows, chosen, fresh = request.rows, [], []
-        for task, result, group in zip(tasks, results, request.groups, strict=True):
-            order, residuals = task.row_numbers[result.picks.order], result.picks.residuals
-            fresh.append(SelectedGroup(group.label, order, len(group.rows)))
-            if len(task.already) and len(residuals):
-                # The rows that were there before have no residual of their own on the way.
-                residuals = np.concatenate([np.full(len(task.already), np.nan), residuals])
-            order = np.concatenate([task.row_numbers[task.already], order])
-            chosen.append(SelectedGroup(group.label, order, len(group.rows), residuals))
-        order = np.concatenate([np.flatnonzero(request.inside), interleave(fresh)])
+    def _selection(self, request: Request, prepared: Prepared, tasks: Tasks, results: Results) -> Selection:
+        rows, groups = request.rows, results.selected(tasks)
+        merged = merge(groups, tasks.n_included if tasks.included.any() else None)
         provenance = {
             "method": self.method,
             "parameters": recorded_parameters(self),
@@ -345,29 +295,28 @@ class Selector(EstimatorConventions, BaseEstimator):
                 **request.fingerprints(),
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
-            "groups": [result.details for result in results],
+            "groups": results.details,
             **prepared.details,
             **(rows.source.provenance() if hasattr(rows.source, "provenance") else {}),
         }
         names = request.names
         if names is not None:
-            names = names(order) if callable(names) else names[order]
+            names = names(merged.order) if callable(names) else names[merged.order]
         return Selection(
-            order=order,
+            order=merged,
             n_rows=len(rows),
-            groups=tuple(chosen),
+            groups=groups,
             ids=names,
             provenance=provenance,
             screening=prepared.screening,
         )
 
 
-def _warn_of(results: list[GroupResult]) -> None:
+def _warn_of(warnings: list[Warning]) -> None:
     """Give each kind of warning once, in the caller's thread, for the first class that has it."""
     by_kind: dict[type[Warning], list[Warning]] = {}
-    for result in results:
-        for warning in result.warnings:
-            by_kind.setdefault(type(warning), []).append(warning)
+    for warning in warnings:
+        by_kind.setdefault(type(warning), []).append(warning)
     for kind, (first, *others) in by_kind.items():
         also = f" The same holds for {len(others):,} more of the classes." if others else ""
         warn_caller(kind(f"{first}{also}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -12,11 +12,11 @@ from gmmatch.errors import FarRowWarning, InvalidInputError
 from gmmatch.kernels.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
 from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
-from gmmatch.matching.walk import Picks, Walk
+from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.preprocessing import parse_steps
-from gmmatch.selectors.base import GroupResult, GroupTask, Selector
+from gmmatch.selectors.base import GroupResult, GroupTask, Results, Selector, Tasks
 from gmmatch.selectors.kernel_groups import (
     Approximation,
     check_kernel_options,
@@ -141,9 +141,9 @@ class MomentMatching(Selector):
 
     def match_moments(
         self,
-        tasks: list[GroupTask],
-        moments: list[Moment],
-        spreads: list[Spread],
+        tasks: Sequence[GroupTask],
+        moments: Sequence[Moment],
+        spreads: Sequence[Spread],
         picker: Callable[[list[Pool]], Picker],
         memory: int = 0,
     ) -> list[GroupResult]:
@@ -167,26 +167,40 @@ class MomentMatching(Selector):
         results = []
         for pool, picks, task, moment, spread in zip(pools, found, tasks, moments, spreads, strict=True):
             details = dict(moment.details) if self.carry else {"batches": pool.batches, **moment.details}
-            warnings = (self._convergence_warning(task, moment), self._far_row_warning(task, spread))
-            results.append(GroupResult(picks, details, tuple(w for w in warnings if w is not None)))
+            warnings = self.moment_warnings([task], [moment.details], [spread])
+            results.append(GroupResult(picks, details, tuple(warnings)))
         return results
 
-    def _run(self, tasks: list[GroupTask]) -> list[GroupResult]:
-        source, wanted = tasks[0].rows.source, [task for task in tasks if task.k]
-        if not wanted:
+    def moment_warnings(
+        self, tasks: Sequence[GroupTask], details: Sequence[dict[str, Any]], spreads: Sequence[Spread]
+    ) -> list[Warning]:
+        """Return what is to be warned about: medians that did not converge, and rows far from the target."""
+        found = []
+        for number, (about, spread) in enumerate(zip(details, spreads, strict=True)):
+            if not about.get("median_converged", True):
+                of_group = f"The geometric median{_of(tasks[number])}"
+                found.append(median_warning(self, about, of_group))
+            if 0.0 < FAR * spread.typical < spread.farthest:
+                found.append(_far_row_warning(tasks[number], spread))
+        return [warning for warning in found if warning is not None]
+
+    def _run(self, tasks: Tasks) -> Results:
+        source, wanted = tasks.rows.source, tasks.take(np.flatnonzero(tasks.quotas))
+        if not len(wanted):
             return super()._run(tasks)
         if hasattr(source, "cluster"):
-            from gmmatch.backends.cluster.selecting import run_on_engine as run
+            from gmmatch.backends.cluster.selecting import run_on_engine
+
+            found = Results.join(run_on_engine(self, list(wanted)))
         elif hasattr(source, "tensor"):
-            from gmmatch.backends.cuda.selecting import run_on_device as run
-            from gmmatch.backends.cuda.selecting import runs_on_device
+            from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
 
             if not runs_on_device(self, wanted):
                 return super()._run(tasks)
+            found = run_on_device(self, wanted)
         else:
             return super()._run(tasks)
-        found = iter(run(self, wanted))
-        return [next(found) if task.k else GroupResult(Picks.join([]), {}) for task in tasks]
+        return found.spread(tasks.quotas > 0)
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do."""
@@ -234,18 +248,14 @@ class MomentMatching(Selector):
             check_whole_number(self.batches, "batches")
         check_kernel_options(self)
 
-    def _convergence_warning(self, task: GroupTask, moment: Moment) -> Warning | None:
-        return median_warning(self, moment.details, f"The geometric median{_of(task)}")
 
-    def _far_row_warning(self, task: GroupTask, spread: Spread) -> Warning | None:
-        if spread.typical == 0.0 or spread.farthest <= FAR * spread.typical:
-            return None
-        also = f", and {spread.far - 1:,} more over {FAR:.0f} times" if spread.far > 1 else ""
-        return FarRowWarning(
-            f"Row {task.row_numbers[spread.position]}{_of(task)} lies {spread.farthest / spread.typical:,.0f} times "
-            f"as far from the target as the median row{also}. Linear matching may pick such a row and lose the "
-            "target: pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
-        )
+def _far_row_warning(task: GroupTask, spread: Spread) -> Warning:
+    also = f", and {spread.far - 1:,} more over {FAR:.0f} times" if spread.far > 1 else ""
+    return FarRowWarning(
+        f"Row {task.row_numbers[spread.position]}{_of(task)} lies {spread.farthest / spread.typical:,.0f} times "
+        f"as far from the target as the median row{also}. Linear matching may pick such a row and lose the "
+        "target: pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
+    )
 
 
 def _of(task: GroupTask) -> str:

@@ -14,6 +14,9 @@ from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
+# 256 MB of float32, or of float64 differences, at a time.
+_BLOCK_BYTES = 1 << 28
+
 
 class TensorSource:
     """Rows of a two-dimensional tensor on a device."""
@@ -49,21 +52,37 @@ class TensorSource:
         values: NDArray[Any] = (host.view(torch.uint16) if self.bfloat16 else host).numpy()
         return values
 
-    def bad_rows(self, start: int, stop: int) -> Indices:
-        """Return the rows between ``start`` and ``stop`` that are not finite, or too large to square."""
+    def beside(self, values: Any) -> Any:
+        """Return an array of numbers as a tensor on the device of the rows; anything else as it is."""
+        plain = isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.dtype.itemsize <= 8
+        if not plain or not self.tensor.is_cuda or isinstance(values, np.ma.MaskedArray):
+            return values
+        wide = np.float64 if values.dtype.kind == "f" else np.int64
+        return (
+            values
+            if values.dtype == np.uint64
+            else tensor_beside(self.tensor, values.astype(wide, copy=False))
+        )
+
+    def bad_rows(self) -> Indices:
+        """Return the rows that are not finite, or too large to square."""
         import torch
 
-        part = self.tensor[start:stop]
-        lowest, highest = torch.aminmax(part)  # NaN if any number is
-        if float(lowest) >= -LARGEST and float(highest) <= LARGEST:
+        lowest, highest = extremes(self.tensor)
+        if lowest >= -LARGEST and highest <= LARGEST:
             return np.empty(0, dtype=np.int64)
-        good = (part.abs() <= LARGEST).all(dim=1)
-        found: Indices = start + torch.nonzero(~good)[:, 0].cpu().numpy()
+        parts = self.tensor.split(max(1, _BLOCK_BYTES // 8 // self.shape[1]))
+        good = torch.cat([(part.abs() <= LARGEST).all(dim=1) for part in parts])
+        found: Indices = torch.nonzero(~good)[:, 0].cpu().numpy()
         return found
 
 
-# 256 MB of float32, or of float64 differences, at a time.
-_BLOCK_BYTES = 1 << 28
+def extremes(tensor: Any) -> tuple[float, float]:
+    """Return the lowest and the highest number of a tensor; NaN if any number is."""
+    import torch
+
+    lowest, highest = torch.stack(torch.aminmax(tensor)).tolist()
+    return lowest, highest
 
 
 def on_device(rows: Rows) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,13 @@ from gmmatch.backends.cuda.picks import (
     slabs_that_fit,
 )
 from gmmatch.errors import InvalidInputError
+from gmmatch.kernels.distances import median_sample
 from gmmatch.kernels.kernels import RBF, Kernel, Polynomial
 from gmmatch.types import Indices
+
+# Numbers that are held in float64 at a time, and pairs of rows whose differences are.
+_BLOCK_ELEMENTS = 1 << 25
+_CLOSE_PAIRS = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,69 @@ def kernel_eps(eps: float) -> float:
     (1e-06, 0.001)
     """
     return max(eps, 1e-6)
+
+
+def fitted_kernels(kernel: Kernel, groups: DeviceGroups) -> list[Kernel]:
+    """Return the kernel of every group, with the median distance of the group's rows where that is its bandwidth.
+
+    Examples
+    --------
+    >>> import torch
+    >>> groups = DeviceGroups.of(torch.tensor([[0.0], [1.0], [3.0], [9.0]]), [np.arange(3), np.arange(4)])
+    >>> fitted_kernels(RBF(), groups)
+    [RBF(bandwidth=2.0), RBF(bandwidth=4.5)]
+    """
+    if not isinstance(kernel, RBF) or not isinstance(kernel.bandwidth, str):
+        return [kernel] * len(groups)
+    return [replace(kernel, bandwidth=scale) for scale in median_distances(groups).tolist()]
+
+
+def median_distances(groups: DeviceGroups) -> NDArray[np.float64]:
+    """Return the median distance between rows of every group, of the rows that the CPU draws."""
+    import torch
+
+    drawn = {size: median_sample(size) for size in np.unique(groups.sizes).tolist()}
+    width = max(len(positions) for positions in drawn.values())
+    found = np.ones(len(groups))
+    step = max(1, _BLOCK_ELEMENTS // (width * max(width, groups.n_features)))
+    for first in range(0, len(groups), step):
+        sizes = groups.sizes[first : first + step].tolist()
+        counts = np.array([len(drawn[size]) for size in sizes])
+        at = np.zeros((len(sizes), width), dtype=np.int64)  # short groups are filled up with their first row
+        for number, size in enumerate(sizes):
+            at[number, : counts[number]] = drawn[size]
+        at += groups.offsets[first : first + step][: len(sizes), None]
+        rows = groups.data[groups.rows[groups.to_device(at)]].double()
+        i, j = torch.triu_indices(width, width, 1, device=rows.device)
+        distances = _squared_distances(rows)[:, i, j].sqrt()
+        there = j < groups.to_device(counts)[:, None]
+        ranked = distances.where(there, torch.inf).sort(dim=1).values
+        pairs = groups.to_device(counts * (counts - 1) // 2)[:, None]
+        if width > 1:
+            middle = torch.cat([(pairs - 1).clamp(min=0) // 2, pairs // 2], dim=1).clamp(
+                max=ranked.shape[1] - 1
+            )
+            median = ranked.gather(1, middle).mean(dim=1)
+            positive = there & (distances > 0.0)
+            # More than half of the pairs are duplicates: the mean of the other distances stands in.
+            mean = distances.where(positive, 0.0).sum(dim=1) / positive.sum(dim=1)
+            scale = median.where(median > 0.0, mean).where(positive.any(dim=1), 1.0)
+            found[first : first + step] = scale.cpu().numpy()
+    return found
+
+
+def _squared_distances(rows: Any) -> Any:
+    """Return ‖xᵢ − xⱼ‖² of all pairs in each of several sets of rows, (sets, n, s), without cancellation."""
+    rows = rows - rows[:, :1]
+    norms = rows.square().sum(dim=2)
+    scale = norms[:, :, None] + norms[:, None, :]
+    squared = (scale - 2.0 * rows @ rows.transpose(1, 2)).clamp(min=0.0)
+    # Where nearly all digits cancelled, the differences themselves are squared.
+    group, i, j = (squared < 1e-9 * scale).nonzero(as_tuple=True)
+    for part in range(0, len(group), _CLOSE_PAIRS):
+        at = (group[part : part + _CLOSE_PAIRS], i[part : part + _CLOSE_PAIRS], j[part : part + _CLOSE_PAIRS])
+        squared[at] = (rows[at[0], at[1]] - rows[at[0], at[2]]).square().sum(dim=1)
+    return squared
 
 
 @on_their_device

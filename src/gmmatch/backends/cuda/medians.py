@@ -193,14 +193,6 @@ def _search(
     medians.iterations[group], medians.converged[group] = found.passes, best.gap <= eps
 
 
-def grouped_means(groups: DeviceGroups, weights: Any = None) -> Any:
-    """Return the weighted mean of every group, a float64 tensor of shape (G, s)."""
-    import torch
-
-    spans = zip(groups.offsets[:-1].tolist(), groups.offsets[1:].tolist(), strict=True)
-    return torch.stack([_Group(groups, start, stop, weights).mean() for start, stop in spans])
-
-
 class _Group:
     """The rows of one group, read block by block in float64 on their device."""
 

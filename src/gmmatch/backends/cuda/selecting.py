@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmmatch.backends.cuda.blocks import TensorRows, TensorSource
+from gmmatch.backends.cuda.blocks import TensorSource, extremes, tensor_beside
 from gmmatch.backends.cuda.groups import DeviceGroups
-from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks, kernel_eps
-from gmmatch.backends.cuda.medians import grouped_means, grouped_medians, uses_triton
+from gmmatch.backends.cuda.kernel_space import fitted_kernels, grouped_kernel_picks, kernel_eps
+from gmmatch.backends.cuda.medians import grouped_medians, uses_triton
 from gmmatch.backends.cuda.picks import LARGEST_SQUARED, MOST_ROWS_PER_PROGRAM, grouped_picks
+from gmmatch.backends.cuda.sums import grouped_distances, grouped_means, grouped_spreads
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
-from gmmatch.median.result import Spread
-from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.selectors.base import Results, Tasks
 from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
 
 
-def runs_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
+def runs_on_device(selector: MomentMatching, tasks: Tasks) -> bool:
     """Return whether the grouped functions cover what is asked; the rest is read chunk by chunk."""
-    if not all(isinstance(task.rows.source, TensorSource) for task in tasks):
+    if not isinstance(tasks.rows.source, TensorSource):
         return False
     plain = selector.delta == 0.0 and selector.median_fraction == 1.0
     known = selector.target in ("mean", "geometric-median")
@@ -37,58 +37,69 @@ def _is_linear(selector: MomentMatching) -> bool:
     return resolve_kernel(selector.kernel).is_linear
 
 
-def _fits_in_kernel(selector: MomentMatching, tasks: list[GroupTask]) -> bool:
+def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
     kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
-    small = max(len(task.rows) for task in tasks) <= MOST_ROWS_PER_PROGRAM
-    fresh = selector.batches in (None, 1) and not any(len(task.already) for task in tasks)
+    small = tasks.sizes.max() <= MOST_ROWS_PER_PROGRAM
+    fresh = selector.batches in (None, 1) and not tasks.included.any()
     covered = (
         kind and small and fresh and selector.approximation in ("auto", None) and not selector.unit_target
     )
-    tensor = _tensor(tasks)
     # Kernel values are float32, which squares of larger numbers do not fit. Triton is asked last: that may warn. In
     # a kernel's space there are no plain torch operations to fall back to.
-    return covered and float(tensor.abs().max()) <= LARGEST_SQUARED and uses_triton(tensor)
+    source: Any = tasks.rows.source
+    tensor = source.tensor
+    return bool(covered) and max(map(abs, extremes(tensor))) <= LARGEST_SQUARED and uses_triton(tensor)
 
 
-def _tensor(tasks: list[GroupTask]) -> Any:
-    return tasks[0].rows.source.tensor  # type: ignore[union-attr]
-
-
-def run_on_device(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
+def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
     """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per row or group."""
-    tensor = _tensor(tasks)
-    groups = DeviceGroups.of(tensor, [task.rows.index for task in tasks])
-    flat = np.concatenate([task.weights for task in tasks])
-    weights = None if np.all(flat == 1.0) else groups.to_device(flat)
+    groups = groups_on_device(tasks)
+    weights = None if np.all(tasks.weights == 1.0) else groups.to_device(tasks.weights)
     if not _is_linear(selector):
         return _run_in_kernel(selector, tasks, groups, weights)
-    moments = _moments(selector, tasks, groups, weights)
-    spreads = [
-        Spread.of(TensorRows(task.rows).distances_to(moment.point), task.available)
-        if moment.distances is None
-        else Spread.of(moment.distances, task.available)
-        for task, moment in zip(tasks, moments, strict=True)
-    ]
-    return selector.match_moments(tasks, moments, spreads, lambda pools: DevicePicker(pools, selector))
+    points, distances, details = _moments(selector, groups, weights)
+    spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
+    if selector.carry and selector.batches in (None, 1) and not tasks.included.any():
+        if selector.unit_target:
+            lengths = points.norm(dim=1, keepdim=True)
+            points = points / lengths.where(lengths > 0.0, 1.0)
+        picks = grouped_picks(
+            groups, points, tasks.quotas, start=selector.start, replacement=selector.replacement,
+            available=groups.to_device(tasks.available), memory_limit=selector.memory_limit,
+        )  # fmt: skip
+        return Results(
+            picks.order, picks.offsets, picks.residuals, picks.offsets, details,
+            selector.moment_warnings(tasks, details, spreads),
+        )  # fmt: skip
+    moments = [Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)]
+    found = selector.match_moments(
+        list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
+    )
+    return Results.join(found)
+
+
+def groups_on_device(tasks: Tasks) -> DeviceGroups:
+    """Return the groups of rows of a tensor, on its device."""
+    source: Any = tasks.rows.source
+    rows = tasks.row_numbers if tasks.rows.whole else tasks.rows.index[tasks.row_numbers]
+    return DeviceGroups(source.tensor, tensor_beside(source.tensor, rows), tasks.offsets)
 
 
 def _moments(
-    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any
-) -> list[Moment]:
+    selector: MomentMatching, groups: DeviceGroups, weights: Any
+) -> tuple[Any, Any, list[dict[str, Any]]]:
+    """Return the target of every group, the distance of every row to it, and what to record."""
     device = {"device": str(groups.data.device)}
     if selector.target == "mean":
-        return [Moment(point, dict(device)) for point in grouped_means(groups, weights).cpu().numpy()]
-    result = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
-    points, distances = result.points.cpu().numpy(), result.distances.cpu().numpy()
-    gaps, counts = result.gaps.cpu().numpy(), result.iterations.cpu().numpy()
-    return [
-        Moment(
-            points[number],
-            {**device, **_median_details(gaps[number], counts[number], selector.eps)},
-            distances[groups.offsets[number] : groups.offsets[number + 1]],
-        )
-        for number in range(len(tasks))
+        points = grouped_means(groups, weights)
+        return points, grouped_distances(groups, points), [device] * len(groups)
+    found = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
+    gaps, counts = found.gaps.tolist(), found.iterations.tolist()
+    details = [
+        {**device, **_median_details(gap, count, selector.eps)}
+        for gap, count in zip(gaps, counts, strict=True)
     ]
+    return found.points, found.distances, details
 
 
 def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:
@@ -137,26 +148,22 @@ class DevicePicker:
         return picks
 
 
-def _run_in_kernel(
-    selector: MomentMatching, tasks: list[GroupTask], groups: DeviceGroups, weights: Any
-) -> list[GroupResult]:
-    kernels = [resolve_kernel(selector.kernel).fit(task.rows) for task in tasks]
+def _run_in_kernel(selector: MomentMatching, tasks: Tasks, groups: DeviceGroups, weights: Any) -> Results:
+    kernels = fitted_kernels(resolve_kernel(selector.kernel), groups)
     median = selector.target == "geometric-median"
     result = grouped_kernel_picks(
-        groups, kernels, np.array([task.k for task in tasks]), median=median, weights=weights,
-        available=groups.to_device(np.concatenate([task.available for task in tasks])), start=selector.start,
-        replacement=selector.replacement, eps=selector.eps, max_iter=selector.max_iter,
-        memory_limit=selector.memory_limit,
+        groups, kernels, tasks.quotas, median=median, weights=weights,
+        available=groups.to_device(tasks.available), start=selector.start, replacement=selector.replacement,
+        eps=selector.eps, max_iter=selector.max_iter, memory_limit=selector.memory_limit,
     )  # fmt: skip
-    found = []
+    eps, found = kernel_eps(selector.eps), []
     for number, kernel in enumerate(kernels):
         part = slice(int(result.picks.offsets[number]), int(result.picks.offsets[number + 1]))
         details: dict[str, Any] = {"device": str(groups.data.device)}
         if median:
-            eps = kernel_eps(selector.eps)
             details |= _median_details(result.gaps[number], result.iterations[number], eps)
             if eps != selector.eps:
                 details["median_eps"] = eps
         picks = Picks(result.picks.order[part], result.picks.residuals[part])
         found.append(kernel_result(selector, kernel, picks, details))
-    return found
+    return Results.join(found)

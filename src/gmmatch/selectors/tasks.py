@@ -1,0 +1,244 @@
+"""The groups that a method picks from, and what it found in them: flat arrays over all, and one group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+
+from gmmatch.matching.walk import Picks
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.groups import SelectedGroups, offsets_of
+from gmmatch.selection.labels import Label
+from gmmatch.types import Indices, Mask, Vector
+
+
+class Stream:
+    """The random numbers of one group: a stream of its own, made when it is asked for."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        self._origin = (seed, number)
+
+    @cached_property
+    def _sequence(self) -> np.random.SeedSequence:
+        seed, number = self._origin
+        return np.random.SeedSequence(seed, spawn_key=(number,))
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """The generator."""
+        return np.random.default_rng(self._sequence)
+
+    @cached_property
+    def seed(self) -> int:
+        """A number that tells this stream from others."""
+        return int(self._sequence.generate_state(1, np.uint64)[0])
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """One group to pick from: its rows, and what the caller said about them.
+
+    Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
+    may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
+    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows. ``seed`` tells independent
+    batches apart, among ``n_total`` rows of all groups.
+    """
+
+    rows: Rows
+    row_numbers: Indices
+    weights: Vector
+    available: Mask
+    already: Indices
+    k: int
+    stream: Stream
+    threads: int
+    label: Any
+    input_bytes: int
+    side_by_side: int
+    facts: Any = None
+    n_total: int = 0
+
+    @property
+    def random(self) -> np.random.Generator:
+        """The group's random numbers."""
+        return self.stream.random
+
+    @property
+    def seed(self) -> int:
+        """A number of the group's random stream."""
+        return self.stream.seed
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """The picks of a group, with what should be recorded and warned about."""
+
+    picks: Picks
+    details: dict[str, Any]
+    warnings: tuple[Warning, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks(Sequence[GroupTask]):
+    """All groups to pick from. Group g owns ``offsets[g]`` to ``offsets[g + 1]`` of the flat arrays.
+
+    Attributes
+    ----------
+    rows
+        The rows of the whole input, after the preprocessing.
+    labels, numbers
+        The label of each group, and its number among all groups.
+    row_numbers, weights, available, included
+        Of the groups' rows: their numbers in the input, their weights, whether they may be picked, and whether they
+        were picked before.
+    quotas
+        How many picks each group is to make.
+    """
+
+    rows: Rows
+    labels: list[Label]
+    numbers: Indices
+    row_numbers: Indices
+    offsets: Indices
+    weights: Vector
+    available: Mask
+    included: Mask
+    quotas: Indices
+    seed: int
+    threads: int
+    side_by_side: int
+    facts: Any = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Rows of each group."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def group_of_row(self) -> Indices:
+        """The position of each row's group."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @cached_property
+    def n_included(self) -> Indices:
+        """How many rows of each group were picked before."""
+        if not self.included.any():
+            return np.zeros_like(self.quotas)
+        return np.diff(offsets_of(self.included)[self.offsets])
+
+    @overload
+    def __getitem__(self, number: int) -> GroupTask: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[GroupTask]: ...
+    def __getitem__(self, number: int | slice) -> GroupTask | list[GroupTask]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        at = range(len(self))[number]
+        span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+        own, every = self.row_numbers[span], self.rows
+        return GroupTask(
+            rows=every if len(self) == 1 and len(own) == len(every) else every.subset(own),
+            row_numbers=own,
+            weights=self.weights[span],
+            available=self.available[span],
+            already=np.flatnonzero(self.included[span]),
+            k=int(self.quotas[at]),
+            stream=Stream(self.seed, int(self.numbers[at])),
+            threads=self.threads,
+            label=self.labels[at],
+            input_bytes=every.nbytes,
+            side_by_side=self.side_by_side,
+            facts=self.facts,
+            n_total=len(every),
+        )
+
+    def take(self, chosen: Indices) -> Tasks:
+        """Return some of the groups."""
+        if len(chosen) == len(self):
+            return self
+        wanted = np.zeros(len(self), dtype=bool)
+        wanted[chosen] = True
+        rows = wanted[self.group_of_row]
+        return replace(
+            self,
+            labels=[self.labels[number] for number in chosen.tolist()],
+            numbers=self.numbers[chosen],
+            row_numbers=self.row_numbers[rows],
+            offsets=offsets_of(self.sizes[chosen]),
+            weights=self.weights[rows],
+            available=self.available[rows],
+            included=self.included[rows],
+            quotas=self.quotas[chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The picks of all groups, positions within each, in flat arrays; what to record of each, and all warnings.
+
+    Examples
+    --------
+    >>> both = [GroupResult(Picks(np.array([3, 1]), np.array([0.5, 0.1])), {}), GroupResult(Picks.join([]), {})]
+    >>> Results.join(both).offsets
+    array([0, 2, 2])
+    """
+
+    order: Indices
+    offsets: Indices
+    residuals: Vector
+    residual_offsets: Indices
+    details: list[dict[str, Any]]
+    warnings: list[Warning]
+
+    @classmethod
+    def join(cls, results: Sequence[GroupResult]) -> Results:
+        """Return the results of groups that were worked on one by one."""
+        return cls(
+            np.concatenate([result.picks.order for result in results]),
+            offsets_of([len(result.picks.order) for result in results]),
+            np.concatenate([result.picks.residuals for result in results]),
+            offsets_of([len(result.picks.residuals) for result in results]),
+            [result.details for result in results],
+            [warning for result in results for warning in result.warnings],
+        )
+
+    def spread(self, chosen: Mask) -> Results:
+        """Return the results of the chosen ones among more groups, of which the others have none."""
+        if chosen.all():
+            return self
+        offsets, residual_offsets = np.zeros((2, len(chosen)), dtype=np.int64)
+        offsets[chosen], residual_offsets[chosen] = np.diff(self.offsets), np.diff(self.residual_offsets)
+        details = iter(self.details)
+        return replace(
+            self,
+            offsets=offsets_of(offsets),
+            residual_offsets=offsets_of(residual_offsets),
+            details=[next(details) if one else {} for one in chosen.tolist()],
+        )
+
+    def selected(self, tasks: Tasks) -> SelectedGroups:
+        """Return the picks as rows of the input, those that were there before first."""
+        fresh = np.repeat(np.arange(len(tasks)), np.diff(self.offsets))
+        order = tasks.row_numbers[tasks.offsets[fresh] + self.order]
+        offsets, residuals, residual_offsets = self.offsets, self.residuals, self.residual_offsets
+        if tasks.included.any():
+            before = tasks.n_included
+            owners = np.concatenate([np.repeat(np.arange(len(tasks)), before), fresh])
+            order = np.concatenate([tasks.row_numbers[tasks.included], order])
+            order = order[np.argsort(owners, kind="stable")]
+            # Rows that were there before have no residual of their own on the way.
+            measured = np.diff(residual_offsets)
+            unknown = np.where(measured > 0, before, 0)
+            owners = np.repeat(np.tile(np.arange(len(tasks)), 2), np.concatenate([unknown, measured]))
+            residuals = np.concatenate([np.full(int(unknown.sum()), np.nan), residuals])
+            residuals = residuals[np.argsort(owners, kind="stable")]
+            offsets = offsets + offsets_of(before)
+            residual_offsets = residual_offsets + offsets_of(unknown)
+        return SelectedGroups(tasks.labels, tasks.sizes.tolist(), order, offsets, residuals, residual_offsets)
