@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
+from gmmatch.selection.groups import offsets_of
+from gmmatch.selectors.base import GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.model_scores import Labels, check_some_weight
+from gmmatch.selectors.places import place_of
 from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
-from gmmatch.selectors.ranking import measured
 from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
 
 # Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.
@@ -136,14 +136,10 @@ class Optimization(Selector):
             with one_blas_thread():
                 before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
             facts.record.update(summed_influence_at_random=before, summed_influence=after)
-        return Results.join(
-            [
-                measured(task, np.searchsorted(task.row_numbers, group.picked))
-                if task.k
-                else GroupResult(Picks.join([]), {})
-                for task, group in zip(tasks, groups, strict=True)
-            ]
-        )
+        picked = np.concatenate([group.picked for group in groups])
+        within = np.empty(len(tasks.rows), dtype=np.int64)  # the position of each row in its group
+        within[tasks.row_numbers] = np.arange(len(tasks.row_numbers)) - tasks.offsets[tasks.group_of_row]
+        return place_of(tasks).measured(within[picked], offsets_of(tasks.quotas))
 
     def _beginning(self, task: GroupTask) -> SwapGroup:
         """Return random picks to begin with; the first rows where every subset is as good."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.selectors.base import GroupResult, GroupTask, Selector
-from gmmatch.selectors.ranking import measured
+from gmmatch.selection.groups import offsets_of
+from gmmatch.selectors.base import GroupTask, Results, Selector, Tasks
+from gmmatch.selectors.places import place_of
+from gmmatch.types import Indices
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,7 +37,16 @@ class Random(Selector):
     method = "random"
     allows_replacement = True
 
-    def pick_group(self, task: GroupTask) -> GroupResult:
+    def _run(self, tasks: Tasks) -> Results:
+        wanted = tasks.take(np.flatnonzero(tasks.quotas))
+        if not len(wanted):
+            return super()._run(tasks)
+        place = place_of(wanted)
+        orders = place.each(self._draw)
+        found = place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
+        return found.spread(tasks.quotas > 0)
+
+    def _draw(self, task: GroupTask) -> Indices:
         """Draw from the rows that may be picked."""
         positions = np.flatnonzero(task.available)
         weights = task.weights[positions]
@@ -46,4 +57,4 @@ class Random(Selector):
                 "sample_weight."
             )
         shares = weights / weights.sum()
-        return measured(task, task.random.choice(positions, size=task.k, replace=self.replacement, p=shares))
+        return task.random.choice(positions, size=task.k, replace=self.replacement, p=shares)

@@ -14,9 +14,9 @@ from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Selector
+from gmmatch.selectors.base import Prepared, Request, Results, Selector, Tasks
+from gmmatch.selectors.places import place_of
 from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint, recorded_parameters
-from gmmatch.selectors.ranking import best_rows, measured
 from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
@@ -60,17 +60,21 @@ class ScoreRanking(Selector):
         """Return a score per row, NaN where a row can have none, and what to record of its making."""
         raise TypeError(f"{type(self).__name__} does not define learn.")
 
-    def pick_group(self, task: GroupTask) -> GroupResult:
+    def _run(self, tasks: Tasks) -> Results:
         """Keep the best-ranked rows; the residual is measured from the mean of the group."""
-        scores = task.facts[task.row_numbers]
-        unknown = task.available & np.isnan(scores)
+        wanted = tasks.take(np.flatnonzero(tasks.quotas))
+        if not len(wanted):
+            return super()._run(tasks)
+        scores = wanted.facts[wanted.row_numbers]
+        unknown = wanted.available & np.isnan(scores)
         if unknown.any():
             raise InvalidInputError(
-                f"Row {task.row_numbers[np.argmax(unknown)]} and {int(unknown.sum()) - 1} more have no "
+                f"Row {wanted.row_numbers[np.argmax(unknown)]} and {int(unknown.sum()) - 1} more have no "
                 f"{self.method} score, because they have no label or were never recorded: leave them out "
                 "(exclude=[...], unlabeled='drop')."
             )
-        return measured(task, best_rows(task, scores, self.ranked_by.keep))
+        place = place_of(wanted)
+        return place.ranked(place.beside(scores), self.ranked_by.keep).spread(tasks.quotas > 0)
 
     def _prepare(self, request: Request) -> Prepared:
         n = len(request.rows)

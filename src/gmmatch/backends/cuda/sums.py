@@ -79,6 +79,42 @@ def grouped_means(groups: DeviceGroups, weights: Any = None) -> Any:
     return grouped_sums(groups, weights) / grouped_totals(weights, groups.offsets)[:, None]
 
 
+def grouped_coordinate_medians(groups: DeviceGroups, weights: Any = None) -> Any:
+    """Return the weighted median of each column of every group, a float64 tensor of shape (G, s).
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows = torch.tensor([[0.0], [1.0], [5.0], [7.0]])
+    >>> grouped_coordinate_medians(DeviceGroups.of(rows, [np.arange(4), np.array([2])])).tolist()
+    [[3.0], [5.0]]
+    """
+    import torch
+
+    device, most = groups.data.device, int(groups.sizes.max())
+    found = torch.empty((len(groups), groups.n_features), dtype=torch.float64, device=device)
+    width = max(1, min(groups.n_features, _BLOCK_ELEMENTS // most))
+    step = max(1, _BLOCK_ELEMENTS // (most * width))
+    for first in range(0, len(groups), step):
+        starts = groups.offsets_on_device[first : first + step + 1]
+        sizes = starts.diff()
+        at = starts[:-1, None] + torch.arange(int(sizes.max()), device=device)
+        there = at < starts[1:, None]
+        at = at.where(there, starts[:-1, None])
+        weight = there.double() if weights is None else weights[at] * there
+        for column in range(0, groups.n_features, width):
+            columns = groups.data[groups.rows[at], column : column + width].double()
+            ranked, order = columns.where(there[:, :, None], torch.inf).sort(dim=1)
+            # The tolerance of `middle_values`, which does this for one group on the CPU.
+            below = weight[:, :, None].expand_as(order).gather(1, order).cumsum(dim=1)
+            half = 0.5 * below[:, -1:]
+            low = (below < half * (1.0 - 1e-12)).sum(dim=1, keepdim=True)
+            high = (below <= half * (1.0 + 1e-12)).sum(dim=1, keepdim=True)
+            middle = ranked.gather(1, low) + ranked.gather(1, high)
+            found[first : first + step, column : column + width] = 0.5 * middle[:, 0]
+    return found
+
+
 def grouped_distances(groups: DeviceGroups, points: Any) -> Any:
     """Return the distance of every row to its group's point, a float64 tensor in the groups' order."""
     import torch

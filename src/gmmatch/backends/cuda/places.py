@@ -1,0 +1,60 @@
+"""What rankings ask of all groups at once, where the rows are on a GPU."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gmmatch.backends.cuda.groups import DeviceGroups
+from gmmatch.backends.cuda.medians import grouped_medians
+from gmmatch.backends.cuda.selecting import groups_on_device
+from gmmatch.backends.cuda.sums import (
+    grouped_coordinate_medians,
+    grouped_distances,
+    grouped_means,
+    grouped_residuals,
+)
+from gmmatch.selectors.places import Place
+from gmmatch.types import Indices, Vector, is_tensor, on_host
+
+
+class DevicePlace(Place):
+    """A GPU: nothing leaves it but the picks and their residuals."""
+
+    @cached_property
+    def groups(self) -> DeviceGroups:
+        """The rows, in groups."""
+        return groups_on_device(self.tasks)
+
+    @cached_property
+    def weights(self) -> Any:
+        """The weights of all rows; None where they are alike."""
+        alike = np.all(self.tasks.weights == 1.0)
+        return None if alike else self.groups.to_device(self.tasks.weights)
+
+    def beside(self, values: Any) -> Any:
+        """Return numbers on the device."""
+        if values is self.tasks.group_of_row:
+            return self.groups.group_of_row
+        return values if is_tensor(values) else self.groups.to_device(values)
+
+    def centers(self, name: str) -> tuple[Any, Any]:
+        """Return the mean or a median of every group, and the distance of every row to its group's."""
+        if name == "geometric-median":
+            found = grouped_medians(self.groups, self.weights)
+            return found.points, found.distances
+        of_groups = grouped_means if name == "mean" else grouped_coordinate_medians
+        points = of_groups(self.groups, self.weights)
+        return points, grouped_distances(self.groups, points)
+
+    def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
+        """Return ‖centre − mean of picks‖ after each pick."""
+        points = grouped_means(self.groups, self.weights) if centers is None else self.beside(centers)
+        already = self.beside(self.tasks.included) if self.tasks.included.any() else None
+        return on_host(grouped_residuals(self.groups, points, self.beside(order), offsets, already))
+
+    def details(self) -> dict[str, Any]:
+        """Return what is recorded of where the work was done."""
+        return {"device": str(self.groups.data.device)}

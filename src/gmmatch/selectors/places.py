@@ -1,0 +1,129 @@
+"""What rankings ask of all groups at once, wherever their rows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from gmmatch.matching.walk import Walk, replay
+from gmmatch.median.passes import weighted_mean
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.selection.groups import offsets_of
+from gmmatch.selectors.tasks import GroupTask, Results, Tasks
+from gmmatch.targets.moments import Moment, middle_values, resolve_target
+from gmmatch.types import Indices, Vector, namespace, on_host, stable_order
+
+Keep = Literal["lowest", "highest", "middle"]
+
+
+class Place:
+    """Where the rows of groups lie: here in memory or in files, which are read group by group.
+
+    A device or a cluster has a place of its own, which answers the same questions for all groups at once.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks = tasks
+
+    def beside(self, values: Any) -> Any:
+        """Return numbers where the sorting is done."""
+        return values
+
+    def centers(self, name: str) -> tuple[Any, Any]:
+        """Return the mean or a median of every group, (G, s), and the distance of every row to its group's."""
+        target = resolve_target(name, argument="center")
+
+        def work(task: GroupTask) -> tuple[Vector, Vector]:
+            moment: Moment = target.of(task.rows, task.weights, task.random, task.threads)
+            return moment.point, moment.distances_of(task.rows, task.threads)
+
+        found = self.each(work)
+        return np.stack([point for point, _ in found]), np.concatenate([apart for _, apart in found])
+
+    def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
+        """Return ‖centre − mean of picks‖ after each pick, the rows included beforehand counted in.
+
+        The centre is the mean of the group by default.
+        """
+
+        def work(number: int) -> Vector:
+            task = self.tasks[number]
+            center = (
+                weighted_mean(task.rows, task.weights, task.threads) if centers is None else centers[number]
+            )
+            walk = Walk.begin(center, "zero", task.rows.gather(task.already))
+            return replay(task.rows, walk, order[offsets[number] : offsets[number + 1]])
+
+        found = map_in_order(work, len(self.tasks), self.tasks.side_by_side)
+        return np.concatenate([np.empty(0), *found])
+
+    def each(self, work: Callable[[GroupTask], Any]) -> list[Any]:
+        """Return what ``work`` makes of every group, several side by side."""
+        tasks = self.tasks
+        return map_in_order(lambda number: work(tasks[number]), len(tasks), tasks.side_by_side)
+
+    def details(self) -> dict[str, Any]:
+        """Return what is recorded of where the work was done."""
+        return {"device": "cpu"} if hasattr(self.tasks.rows.source, "tensor") else {}
+
+    def ranked(self, scores: Any, keep: Keep, centers: Any = None) -> Results:
+        """Return the best-ranked rows of every group that may be picked, as many as are asked for."""
+        tasks = self.tasks
+        positions = rank(scores, tasks, keep, self.beside)
+        positions = positions[self.beside(tasks.available)[positions]]
+        group = self.beside(tasks.group_of_row)[positions]
+        counts = on_host(namespace(group).bincount(group, minlength=len(tasks)))
+        ahead = namespace(group).ones_like(group).cumsum(0) - 1 - self.beside(offsets_of(counts))[group]
+        chosen = ahead < self.beside(tasks.quotas)[group]
+        order = on_host((positions - self.beside(tasks.offsets)[group])[chosen])
+        return self.measured(order, offsets_of(np.minimum(counts, tasks.quotas)), centers)
+
+    def measured(self, order: Indices, offsets: Indices, centers: Any = None) -> Results:
+        """Return picks of all groups with their residuals."""
+        residuals = self.residuals(order, offsets, centers)
+        return Results(order, offsets, residuals, offsets, [self.details()] * len(self.tasks), [])
+
+
+def rank(scores: Any, tasks: Tasks, keep: Keep, beside: Callable[[Any], Any] = np.asarray) -> Any:
+    """Return the positions of every group's rows from the most to the least wanted; equals stay in row order.
+
+    The middle is the weighted median of the group's scores.
+    """
+    group = beside(tasks.group_of_row)
+    if keep == "lowest":
+        wanted = scores
+    elif keep == "highest":
+        wanted = -scores
+    else:
+        # Twice the distance to the median, so that the two scores around it are exactly as far from it.
+        low, high = _middles(scores, tasks, beside)
+        wanted = abs((scores - low[group]) + (scores - high[group]))
+    return _within_groups(wanted, group)
+
+
+def _within_groups(values: Any, group: Any) -> Any:
+    by_value = stable_order(values)
+    return by_value[stable_order(group[by_value])]
+
+
+def _middles(scores: Any, tasks: Tasks, beside: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """Return the two scores of each group that its weighted median lies between."""
+    starts, sizes = tasks.offsets[:-1], tasks.sizes
+    if np.all(tasks.weights == 1.0):
+        ranked = scores[_within_groups(scores, beside(tasks.group_of_row))]
+        return ranked[beside(starts + (sizes - 1) // 2)], ranked[beside(starts + sizes // 2)]
+    here = on_host(scores)[:, None]
+    spans = [slice(start, start + size) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+    found = np.array([middle_values(here[span], tasks.weights[span]) for span in spans])[:, :, 0]
+    return beside(found[:, 0]), beside(found[:, 1])
+
+
+def place_of(tasks: Tasks) -> Place:
+    """Return the place that holds the rows of groups."""
+    if hasattr(tasks.rows.source, "tensor"):
+        from gmmatch.backends.cuda.places import DevicePlace
+
+        return DevicePlace(tasks)
+    return Place(tasks)
