@@ -305,13 +305,19 @@ def test_rows_are_preprocessed_once(method, monkeypatch):
     from gmmatch.rows import preprocessing
 
     calls = []
-    monkeypatch.setattr(preprocessing, "unit_length", lambda data: calls.append(len(data)))
+
+    class Counted(preprocessing.UnitLength):
+        def __call__(self, block):
+            calls.append(len(block))
+            return super().__call__(block)
+
+    monkeypatch.setattr(preprocessing, "UnitLength", Counted)
     X = np.random.default_rng(0).normal(size=(40, 4))
     try:
         gm.select(X, y=np.arange(40) % 2, k=6, method=method, preprocess=["unit"], random_state=0)
     except gm.errors.MissingDependencyError as error:
         pytest.skip(str(error))
-    assert calls == [40]
+    assert [count for count in calls if count > 1] == [40]  # one row shows what the map makes of it
 
 
 @every_method

@@ -16,18 +16,18 @@ from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import RBF, Kernel, KernelSpec, Laplacian, resolve_kernel
 from gmmatch.rows.checks import as_generator, check_rows, check_whole_number
 from gmmatch.rows.rows import as_rows
-from gmmatch.types import RandomState
+from gmmatch.types import Matrix, RandomState
 
 # Not scikit-learn's RBFSampler and Nystroem. The first draws a phase where this has a cosine and a sine: with 512
 # features the root mean square error of a wide kernel's values was 0.03 instead of 0.0002; and it knows no Laplacian.
 # The second holds the kernel of all rows with all landmarks at once, and divides by eigenvalues that are rounding.
-Self = TypeVar("Self", bound="_FeatureMap")
+Self = TypeVar("Self", bound="FeatureMap")
 
-# Float64 numbers that a block's intermediate results may hold: 32 MB.
-_BLOCK_ELEMENTS = 1 << 22
+# Float64 numbers that a block's intermediate results may hold: 8 MB.
+_BLOCK_ELEMENTS = 1 << 20
 
 
-class _FeatureMap(ABC):
+class FeatureMap(ABC):
     """Fit on rows, then turn rows into features block by block."""
 
     kernel_: Kernel
@@ -90,6 +90,10 @@ class _FeatureMap(ABC):
             self._write(rows.gather(np.arange(start, stop)), out[start:stop])
         return out
 
+    def __call__(self, block: Matrix) -> Matrix:
+        """Return the features of a block of rows: what :meth:`Rows.mapped <gmmatch.rows.rows.Rows.mapped>` takes."""
+        return self.transform(block)
+
     def fit_transform(self, X: Any) -> NDArray[Any]:
         """Fit on ``X`` and return its features."""
         return self.fit(X).transform(X)
@@ -107,7 +111,7 @@ class _FeatureMap(ABC):
         """Write the features of a block of rows."""
 
 
-class FourierFeatures(_FeatureMap):
+class FourierFeatures(FeatureMap):
     """Random Fourier features of a translation-invariant kernel.
 
     By Bochner's theorem such a kernel is the mean of cos⟨ω, x − y⟩ over a distribution of frequencies:
@@ -179,7 +183,7 @@ class FourierFeatures(_FeatureMap):
         np.multiply(waves, factor, out=out[:, half:], casting="same_kind")
 
 
-class NystroemFeatures(_FeatureMap):
+class NystroemFeatures(FeatureMap):
     """Nyström features: the kernel as seen from a sample of landmark rows.
 
     With landmarks L drawn from the rows without replacement and K(L, L) = V Λ Vᵀ,

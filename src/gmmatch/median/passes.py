@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gmmatch.median import loops
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Vector
+from gmmatch.types import Indices, Matrix, Vector
 
 # Unit roundoff of float64.
 ROUNDOFF = 2.0**-53
@@ -185,26 +185,22 @@ def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, flo
 
 def distances_to(rows: Rows, point: Vector, threads: int = 1) -> Vector:
     """Return the Euclidean distance of every row to ``point``."""
-    out = np.empty(len(rows))
+    return rows.each(_distances, point, threads=threads)
 
-    def work(number: int) -> None:
-        start, stop = rows.bounds(number)
-        block, index = rows.chunk(number)
-        loops.distances_chunk(block, index, point, out[start:stop])
 
-    map_in_order(work, rows.n_chunks, threads)
+def _distances(block: Matrix, index: Indices, point: Vector) -> Vector:
+    out = np.empty(len(index))
+    loops.distances_chunk(block, index, point, out)
     return out
 
 
 def weighted_mean(rows: Rows, weights: Vector, threads: int = 1) -> Vector:
     """Return Σ wᵢxᵢ / Σ wᵢ, summed in float64."""
-    totals = np.zeros((rows.n_chunks, rows.n_features))
-
-    def work(number: int) -> None:
-        start, stop = rows.bounds(number)
-        block, index = rows.chunk(number)
-        loops.sum_chunk(block, index, weights[start:stop], totals[number])
-
-    map_in_order(work, rows.n_chunks, threads)
-    mean: Vector = totals.sum(axis=0) / weights.sum()
+    mean: Vector = rows.total(_weighted_sum, weights, threads=threads) / weights.sum()
     return mean
+
+
+def _weighted_sum(block: Matrix, index: Indices, weights: Vector) -> Vector:
+    out = np.zeros(block.shape[1])
+    loops.sum_chunk(block, index, weights, out)
+    return out

@@ -1,4 +1,4 @@
-"""Compiled loops over blocks: float16 to float32, and whether a block holds anything that is not finite."""
+"""Compiled loops over blocks: float16 to float32, unit length, and whether anything is not finite."""
 
 from __future__ import annotations
 
@@ -73,3 +73,15 @@ def widened(halves: NDArray[Any]) -> NDArray[np.float32]:
     with np.errstate(invalid="ignore"):  # NaN stays NaN; who checks for it says so
         values *= _OFFSET
     return values
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def unit_rows(block: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write each row at length 1 to ``out``, a row of zeros as it is; a row's outcome is its own affair."""
+    for i in range(block.shape[0]):
+        squared = 0.0
+        for j in range(block.shape[1]):
+            squared += np.float64(block[i, j]) * np.float64(block[i, j])
+        length = np.sqrt(squared) if squared > 0.0 else 1.0
+        for j in range(block.shape[1]):
+            out[i, j] = np.float64(block[i, j]) / length

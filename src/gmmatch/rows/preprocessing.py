@@ -1,22 +1,25 @@
 """Simple steps between the embeddings and the selection: centre, scale, PCA, unit length.
 
-A step makes a new array, in float32 where the input has no more digits than that; without steps the
-input is read where it lies. Steps look at all rows alike, whatever their weight or class, and are
-recorded in the selection's provenance.
+A step is fitted by sums over all rows, whatever their weight or class, and then makes a row of each row, in
+float32 where the input has no more digits than that. Without steps the input is read where it lies.
+Steps are recorded in the selection's provenance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.median.passes import weighted_mean
-from gmmatch.rows.rows import Rows, read_only
-from gmmatch.types import Vector
+from gmmatch.rows.rows import RowMap, Rows, read_only
+from gmmatch.types import Indices, Matrix, Vector
+
+# Rows whose float64 differences are held at a time.
+_AT_ONCE = 4096
 
 # scikit-learn's scaler, PCA and normalizer work on float32 in float32, which changes picks: on 40,000 isotropic
 # rows of 256 numbers the coordinates of 64 components were off by up to 2.2 (here by 2e-7), unit lengths by 2e-8
@@ -53,8 +56,8 @@ def parse_steps(preprocess: str | Sequence[str] | None) -> list[tuple[str, int]]
     return steps
 
 
-def preprocess_rows(rows: Rows, steps: list[tuple[str, int]]) -> Rows:
-    """Apply the steps to all rows, in order.
+def preprocess_rows(rows: Rows, steps: list[tuple[str, int]], threads: int = 1) -> Rows:
+    """Apply the steps to all rows, in order; rows on disk are preprocessed as they are read.
 
     Examples
     --------
@@ -62,62 +65,100 @@ def preprocess_rows(rows: Rows, steps: list[tuple[str, int]]) -> Rows:
     array([[0.6, 0.8],
            [0. , 1. ]])
     """
-    if not steps:
-        return rows
-    data = rows.copied()
     for name, number in steps:
-        if name == "center":
-            data -= _mean(data)
-        elif name == "scale":
-            data /= _deviation(data)
-        elif name == "pca":
-            data = _principal_components(data, number)
-        else:
-            unit_length(data)
-    return Rows(read_only(data))
+        rows = rows.mapped(_fitted(rows, name, number, threads))
+    return rows.made()
 
 
-def unit_length(data: NDArray[Any]) -> None:
-    """Scale each row to length 1 in place; a row of zeros stays as it is."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", data, data, dtype=np.float64))
-    lengths[lengths == 0.0] = 1.0
-    data /= lengths[:, None]
-
-
-def _mean(data: NDArray[Any]) -> Vector:
-    return weighted_mean(Rows(read_only(data)), np.ones(len(data)))
-
-
-def _deviation(data: NDArray[Any]) -> Vector:
-    """Return the standard deviation of each column, 1 for a constant one."""
-    center = _mean(data)
-    squares = np.zeros(data.shape[1])
-    for block in _centered_blocks(data, center):
-        squares += np.einsum("ij,ij->j", block, block)
-    deviation: Vector = np.sqrt(squares / len(data))
-    # Not "deviation == 0": the mean of equal numbers may be off by rounding, and dividing by that
-    # would blow the column up.
-    return np.where(data.min(axis=0) == data.max(axis=0), 1.0, deviation)
-
-
-def _centered_blocks(data: NDArray[Any], center: Vector) -> Iterator[NDArray[np.float64]]:
-    for first in range(0, len(data), 4096):
-        yield data[first : first + 4096] - center
-
-
-def _principal_components(data: NDArray[Any], number: int) -> NDArray[Any]:
-    largest = min(data.shape)
+def _fitted(rows: Rows, name: str, number: int, threads: int) -> RowMap:
+    if name == "unit":
+        return UnitLength()
+    ones = np.ones(len(rows))
+    center = weighted_mean(rows, ones, threads)
+    if name == "center":
+        return Centered(center)
+    if name == "scale":
+        # Not "deviation == 0": the mean of equal numbers may be off by rounding, and dividing by that
+        # would blow the column up.
+        squares, from_first = rows.total(_squares, ones, center, rows.row(0), threads=threads)
+        return Scaled(np.where(from_first == 0.0, 1.0, np.sqrt(squares / len(rows))))
+    largest = min(len(rows), rows.n_features)
     if number > largest:
         raise InvalidInputError(
             f'preprocess step "pca:{number}" asks for more components than X has rows or columns; '
             f'"pca:{largest}" is the most.'
         )
-    center = _mean(data)
-    scatter = np.zeros((data.shape[1], data.shape[1]))
-    for block in _centered_blocks(data, center):
-        scatter += block.T @ block
-    _, vectors = np.linalg.eigh(scatter)
+    _, vectors = np.linalg.eigh(rows.total(_scatter, ones, center, threads=threads))
     axes = vectors[:, ::-1][:, :number]
     # An eigenvector's sign is arbitrary: fix it, so that two machines agree.
-    axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(number)])
-    return np.concatenate([(block @ axes).astype(data.dtype) for block in _centered_blocks(data, center)])
+    return Projected(center, axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(number)]))
+
+
+@dataclass(frozen=True)
+class Centered:
+    """Takes a point off every row."""
+
+    center: Vector
+
+    def __call__(self, block: Matrix) -> Matrix:
+        return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Divides every column by its deviation."""
+
+    deviation: Vector
+
+    def __call__(self, block: Matrix) -> Matrix:
+        return np.divide(block, self.deviation, out=np.empty_like(block), casting="same_kind")
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Principal components of every row."""
+
+    center: Vector
+    axes: NDArray[np.float64]
+
+    def __call__(self, block: Matrix) -> Matrix:
+        out = np.empty((len(block), self.axes.shape[1]), dtype=block.dtype)
+        for first in range(0, len(block), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            out[part] = (block[part] - self.center) @ self.axes
+        return out
+
+
+@dataclass(frozen=True)
+class UnitLength:
+    """Scales every row to length 1; a row of zeros stays as it is."""
+
+    def __call__(self, block: Matrix) -> Matrix:
+        from gmmatch.rows.compiled import unit_rows  # compiled: loaded where it is needed
+
+        out = np.empty_like(block)
+        unit_rows(read_only(block), out)
+        return out
+
+
+def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector, first: Vector) -> Vector:
+    """Return the sums of the squared differences to two points, column by column."""
+    out = np.zeros((2, block.shape[1]))
+    for part in _parts(block, index):
+        for place, point in enumerate((center, first)):
+            apart = part - point
+            out[place] += np.einsum("ij,ij->j", apart, apart)
+    return out
+
+
+def _scatter(block: Matrix, index: Indices, weights: Vector, center: Vector) -> NDArray[np.float64]:
+    out = np.zeros((block.shape[1], block.shape[1]))
+    for part in _parts(block, index):
+        apart = part - center
+        out += apart.T @ apart
+    return out
+
+
+def _parts(block: Matrix, index: Indices) -> Iterator[Matrix]:
+    for first in range(0, len(index), _AT_ONCE):
+        yield block[index[first : first + _AT_ONCE]]

@@ -7,16 +7,21 @@ wholesale.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.rows.parallel import map_in_order
 from gmmatch.types import Indices, Matrix, Vector, is_tensor
 
 # Large enough that a thread's start does not show, small enough to balance a handful of cores.
 CHUNK_ELEMENTS = 1 << 21
+
+RowMap = Callable[[Matrix], Matrix]
+"""Makes a row of each row of a block, of which it knows nothing else."""
 
 
 class RowSource(Protocol):
@@ -132,9 +137,49 @@ class Rows:
             out[start:stop] = self.block(number)
         return out
 
-    def gather(self, positions: Indices) -> NDArray[np.float64]:
-        """Return the rows at these positions in float64; a read-only view where they are stored so."""
-        return self._convert(self.index[positions], np.dtype(np.float64))
+    def gather(self, positions: Indices, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return the rows at these positions, in float64; a read-only view where they are stored so."""
+        return self._convert(self.index[positions], np.dtype(dtype))
+
+    def each(self, score: Callable[..., Vector], *arguments: Any, threads: int = 1) -> Vector:
+        """Return a number per row: ``score(block, index, *arguments)`` of every chunk.
+
+        Like :meth:`total` it runs wherever the rows lie. Workers are sent the function, so it should be one of a module.
+        """
+        out = np.empty(len(self))
+
+        def work(number: int) -> None:
+            start, stop = self.bounds(number)
+            out[start:stop] = score(*self.chunk(number), *arguments)
+
+        map_in_order(work, self.n_chunks, threads)
+        return out
+
+    def total(
+        self, part: Callable[..., Vector], weights: Vector, *arguments: Any, threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return the sum over all chunks of ``part(block, index, weights, *arguments)``, added in their order."""
+
+        def work(number: int) -> Vector:
+            start, stop = self.bounds(number)
+            return part(*self.chunk(number), weights[start:stop], *arguments)
+
+        total: Any = 0.0
+        for first in range(0, self.n_chunks, 4 * threads):  # few parts at a time: a scatter is large
+            few = min(4 * threads, self.n_chunks - first)
+            for found in map_in_order(lambda number, first=first: work(first + number), few, threads):  # type: ignore[misc]
+                total = total + found
+        return np.asarray(total)
+
+    def mapped(self, row_map: RowMap) -> Rows:
+        """Return the rows as a map makes them, each time that they are read."""
+        return Rows(MappedSource(self, row_map))
+
+    def made(self) -> Rows:
+        """Return mapped rows as an array, unless they are made of what lies on disk."""
+        if isinstance(self.source, MappedSource) and not self.on_disk:
+            return Rows(read_only(self.copied()))
+        return self
 
     def row(self, position: int) -> Vector:
         """Return a copy of one row in float64."""
@@ -159,6 +204,32 @@ class Rows:
         if self.bfloat16:
             return from_bfloat16(picked).astype(dtype, copy=False)
         return np.ascontiguousarray(picked, dtype=dtype)
+
+
+class MappedSource:
+    """Rows that a map makes of others as they are read: preprocessed, or as a kernel's features."""
+
+    bfloat16 = False
+
+    def __init__(self, rows: Rows, row_map: RowMap) -> None:
+        example = row_map(np.zeros((1, rows.n_features), dtype=rows.dtype))
+        self.rows, self.row_map = rows, row_map
+        self.shape = (len(rows), int(example.shape[1]))
+        self.dtype: np.dtype[Any] = example.dtype
+        self.on_disk = rows.on_disk
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
+        wanted = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+        out = np.empty((len(wanted), self.shape[1]), dtype=self.dtype)
+        # What a row is made of may be longer than the row.
+        step = max(32, CHUNK_ELEMENTS // max(self.shape[1], self.rows.n_features))
+        for start in range(0, len(wanted), step):
+            part = wanted[start : start + step]
+            out[start : start + step] = self.row_map(self.rows.gather(part, self.rows.dtype))
+        return out
 
 
 def as_rows(X: Any, *, name: str = "X") -> Rows:

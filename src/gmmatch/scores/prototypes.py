@@ -7,13 +7,15 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.rows.parallel import map_in_order, one_blas_thread
+from gmmatch.rows.parallel import one_blas_thread
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Vector
+from gmmatch.types import Indices, Matrix, Vector
 
 # Prototypes of more rows than this are found on a sample: they are means, and means of many rows.
 SAMPLED_ROWS = 50_000
 _STARTS = 3
+# Rows whose differences to a prototype are held at a time: they should stay in the cache.
+_AT_ONCE = 256
 
 
 def find_prototypes(
@@ -54,17 +56,16 @@ def prototype_distances(rows: Rows, prototypes: NDArray[np.float64], threads: in
     >>> prototype_distances(Rows(np.array([[0.0], [4.0], [9.0]])), np.array([[1.0], [10.0]]))
     array([1., 3., 1.])
     """
-    distances = np.empty(len(rows))
+    return rows.each(_nearest, prototypes, threads=threads)
 
-    def work(number: int) -> None:
-        first, last = rows.bounds(number)
-        block = rows.block(number, np.float64)
-        nearest = np.full(len(block), np.inf)
+
+def _nearest(block: Matrix, index: Indices, prototypes: NDArray[np.float64]) -> Vector:
+    nearest = np.full(len(index), np.inf)
+    for first in range(0, len(index), _AT_ONCE):
+        part = block[index[first : first + _AT_ONCE]].astype(np.float64)
+        found = nearest[first : first + _AT_ONCE]
         for prototype in prototypes:
             # Not by ‖x‖² − 2xp + ‖p‖², which loses the digits that a row close to its prototype has.
-            apart = block - prototype
-            np.minimum(nearest, np.einsum("ij,ij->i", apart, apart), out=nearest)
-        distances[first:last] = np.sqrt(nearest)
-
-    map_in_order(work, rows.n_chunks, threads)
-    return distances
+            apart = part - prototype
+            np.minimum(found, np.einsum("ij,ij->i", apart, apart), out=found)
+    return np.sqrt(nearest)

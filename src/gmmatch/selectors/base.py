@@ -180,7 +180,8 @@ class Selector(EstimatorConventions, BaseEstimator):
         shares = self._shares(groups, per_class, outside, absent)
         # Rows that lie with workers are prepared there.
         by_workers = getattr(rows.source, "prepared", None)
-        seen = preprocess_rows(rows, steps) if by_workers is None else by_workers(steps)
+        threads = resolve_jobs(self.n_jobs)
+        seen = preprocess_rows(rows, steps, threads) if by_workers is None else by_workers(steps)
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y
         )

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gmmatch.errors import ApproximationWarning, ConvergenceWarning, InvalidInputError
-from gmmatch.kernels.feature_maps import FourierFeatures, NystroemFeatures
+from gmmatch.kernels.feature_maps import FeatureMap, FourierFeatures, NystroemFeatures
 from gmmatch.kernels.kernels import Kernel, resolve_kernel
 from gmmatch.kernels.means import row_means
-from gmmatch.matching.cost import GRAM_LIMIT
+from gmmatch.matching.cost import GRAM_LIMIT, working_memory
 from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
 from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
@@ -36,6 +36,7 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     how, forced = _approximation(selector, len(task.rows))
     if how is not None:
         return _pick_by_features(selector, task, kernel, how, forced)
+    task = replace(task, rows=task.rows.held(rows_to_hold(selector, task)))
     scores, norm, kernel_rows, details = _target_scores(selector, task, kernel)
     if selector.unit_target and norm > 0.0:
         scores, norm = scores / np.sqrt(norm), 1.0
@@ -126,28 +127,42 @@ def _pick_by_features(
     selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str, forced: bool
 ) -> GroupResult:
     n = len(task.rows)
-    count = selector.n_components
-    if count is None:  # even, because Fourier features come in pairs
-        count = min(1024, max(16, int(_limit(selector) // (6 * n)))) // 2 * 2
-    make = NystroemFeatures if how == "nystroem" else FourierFeatures
-    features = make(kernel, count, random_state=task.random).fit(task.rows).transform(task.rows)
-    explicit = replace(task, rows=Rows(features))
+    features = feature_map(selector, task, kernel, how)
+    rows = task.rows.mapped(features).made()
+    explicit = replace(task, rows=rows.held(rows_to_hold(selector, task)))
     moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
     result = selector.match_moment(explicit, moment)
     details = {
         "kernel": kernel.name, **kernel.params, "approximation": how,
-        "n_components": int(features.shape[1]), **result.details,
+        "n_components": rows.n_features, **result.details,
     }  # fmt: skip
     warnings = result.warnings
     if forced:
         exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
         message = (
-            f"{features.shape[1]} {how} features stand in for the {kernel.name} kernel, because "
+            f"{rows.n_features} {how} features stand in for the {kernel.name} kernel, because "
             f"{_why_not_exact(selector, n)}. For exact picks {exact}; to choose the features yourself "
             'pass approximation="nystroem" and n_components.'
         )
         warnings = (ApproximationWarning(message), *warnings)
     return GroupResult(result.picks, details, warnings)
+
+
+def feature_map(selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str) -> FeatureMap:
+    """Return the features that stand in for a kernel on the rows of a group, fitted to them."""
+    count = selector.n_components
+    if count is None:
+        # Features of rows on disk are made as these are read: how many there are is not a matter of memory.
+        limit = GRAM_LIMIT if task.rows.on_disk else _limit(selector)
+        # Even, because Fourier features come in pairs.
+        count = min(1024, max(16, int(limit // (6 * len(task.rows))))) // 2 * 2
+    make = NystroemFeatures if how == "nystroem" else FourierFeatures
+    return make(kernel, count, random_state=task.random).fit(task.rows)
+
+
+def rows_to_hold(selector: MomentMatching, task: GroupTask) -> int:
+    """Return how many bytes of a group on disk are read once and held; many passes would each read them again."""
+    return working_memory(selector.memory_limit, task.input_bytes, on_disk=True) // 4
 
 
 def _target_scores(

@@ -22,6 +22,7 @@ from gmmatch.selectors.kernel_groups import (
     check_kernel_options,
     median_warning,
     pick_in_kernel,
+    rows_to_hold,
 )
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
@@ -116,9 +117,7 @@ class MomentMatching(Selector):
         """Match the target of one group."""
         if not resolve_kernel(self.kernel).is_linear:
             return pick_in_kernel(self, task)
-        # A class that fits is read once; many passes over files would each read it again.
-        limit = working_memory(self.memory_limit, task.input_bytes, on_disk=True)
-        task = replace(task, rows=task.rows.held(limit // 4))
+        task = replace(task, rows=task.rows.held(rows_to_hold(self, task)))
         moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
         return self.match_moment(task, moment)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, read_rows
 from gmmatch.embeddings.sharded_array import ShardedArray
+from gmmatch.rows.compiled import unit_rows
 from gmmatch.rows.rows import Rows, read_only
 from gmmatch.types import Indices, Matrix
 
@@ -124,18 +124,6 @@ class Piece:
         order = np.concatenate(parts).astype(np.int32)
         ends = np.cumsum([len(part) for part in parts])
         return Piece(stored, whole, self.first_row, order, ends, self.unit, chosen)
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def unit_rows(block: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write each row at length 1 to ``out``, a row of zeros as it is; a row's outcome is its own affair."""
-    for i in range(block.shape[0]):
-        squared = 0.0
-        for j in range(block.shape[1]):
-            squared += np.float64(block[i, j]) * np.float64(block[i, j])
-        length = np.sqrt(squared) if squared > 0.0 else 1.0
-        for j in range(block.shape[1]):
-            out[i, j] = np.float64(block[i, j]) / length
 
 
 def prepared(stored: NDArray[Any], unit: bool) -> Matrix:
