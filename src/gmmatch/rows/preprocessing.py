@@ -101,6 +101,7 @@ class Centered:
     center: Vector
 
     def __call__(self, block: Matrix) -> Matrix:
+        """Return the rows that become of a block's."""
         return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
 
 
@@ -111,6 +112,7 @@ class Scaled:
     deviation: Vector
 
     def __call__(self, block: Matrix) -> Matrix:
+        """Return the rows that become of a block's."""
         return np.divide(block, self.deviation, out=np.empty_like(block), casting="same_kind")
 
 
@@ -122,6 +124,7 @@ class Projected:
     axes: NDArray[np.float64]
 
     def __call__(self, block: Matrix) -> Matrix:
+        """Return the rows that become of a block's."""
         out = np.empty((len(block), self.axes.shape[1]), dtype=block.dtype)
         for first in range(0, len(block), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
@@ -134,6 +137,7 @@ class UnitLength:
     """Scales every row to length 1; a row of zeros stays as it is."""
 
     def __call__(self, block: Matrix) -> Matrix:
+        """Return the rows that become of a block's."""
         from gmmatch.rows.compiled import unit_rows  # compiled: loaded where it is needed
 
         out = np.empty_like(block)

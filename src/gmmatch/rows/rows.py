@@ -144,7 +144,7 @@ class Rows:
     def each(self, score: Callable[..., Vector], *arguments: Any, threads: int = 1) -> Vector:
         """Return a number per row: ``score(block, index, *arguments)`` of every chunk.
 
-        Like :meth:`total` it runs wherever the rows lie. Workers are sent the function, so it should be one of a module.
+        Like :meth:`total` it runs wherever the rows lie; workers are sent the function, so let it be a module's.
         """
         out = np.empty(len(self))
 

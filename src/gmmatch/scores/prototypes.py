@@ -11,8 +11,9 @@ from gmmatch.rows.parallel import one_blas_thread
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Matrix, Vector
 
-# Prototypes of more rows than this are found on a sample: they are means, and means of many rows.
+# Prototypes of more rows than this, or of so many numbers, are found on a sample: they are means of many rows.
 SAMPLED_ROWS = 50_000
+SAMPLED_ELEMENTS = 1 << 25
 _STARTS = 3
 # Rows whose differences to a prototype are held at a time: they should stay in the cache.
 _AT_ONCE = 256
@@ -24,7 +25,7 @@ def find_prototypes(
     """Return the centres that k-means finds, shape (clusters, s).
 
     Fewer than ``n_clusters`` where there are fewer rows with a weight. The best of three starts, on a
-    sample of 50,000 rows where there are more.
+    sample of 50,000 rows (fewer if they are longer than 671 numbers) where there are more.
 
     Examples
     --------
@@ -37,14 +38,19 @@ def find_prototypes(
     from sklearn.exceptions import ConvergenceWarning
 
     chosen = np.flatnonzero(weights > 0.0)
-    if len(chosen) > SAMPLED_ROWS:
-        chosen = np.sort(random.choice(chosen, SAMPLED_ROWS, replace=False))
+    most = min(SAMPLED_ROWS, max(1, SAMPLED_ELEMENTS // rows.n_features))
+    if len(chosen) > most:
+        chosen = np.sort(random.choice(chosen, most, replace=False))
     kmeans = KMeans(
-        n_clusters=min(n_clusters, len(chosen)), n_init=_STARTS, random_state=int(random.integers(2**31 - 1))
+        n_clusters=min(n_clusters, len(chosen)),
+        n_init=_STARTS,
+        random_state=int(random.integers(2**31 - 1)),
+        copy_x=False,
     )
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        kmeans.fit(rows.gather(chosen), sample_weight=weights[chosen])
+        sample = np.array(rows.gather(chosen, rows.dtype))  # our own, which k-means may centre in place
+        kmeans.fit(sample, sample_weight=weights[chosen])
     return np.asarray(kmeans.cluster_centers_, dtype=np.float64)
 
 
