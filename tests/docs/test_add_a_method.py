@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine
 from gmmatch.embeddings import StoreWriter, open_store
-from gmmatch.errors import InvalidInputError
 from gmmatch.selectors import registry
 
 from .blocks import ROOT, blocks_of
@@ -116,16 +115,12 @@ def test_they_pick_the_same_rows_wherever_the_rows_are(registered, tmp_path, met
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_matching_runs_on_an_engine(registered, workers):
+@pytest.mark.parametrize(("method", "options"), [("longest", {}), ("steady", {"batches": 1})])
+def test_they_run_on_an_engine(registered, workers, method, options):
     labels = np.arange(400) % 3
-    here = gm.select(ROWS, y=labels, k=60, method="steady")
-    there = gm.select(ROWS, y=labels, k=60, method="steady", engine=LocalEngine(workers), batches=1)
+    here = gm.select(ROWS, y=labels, k=60, method=method)
+    there = gm.select(ROWS, y=labels, k=60, method=method, engine=LocalEngine(workers), **options)
     assert there.order.tolist() == here.order.tolist()
-
-
-def test_a_ranking_says_that_it_does_not_run_on_an_engine(registered):
-    with pytest.raises(InvalidInputError, match="method='longest' does not run on an engine"):
-        gm.select(ROWS, k=60, method="longest", engine="local")
 
 
 def test_they_are_known_everywhere_once_they_are_registered(registered, tmp_path, monkeypatch):

@@ -56,8 +56,12 @@ def parse_steps(preprocess: str | Sequence[str] | None) -> list[tuple[str, int]]
     return steps
 
 
-def preprocess_rows(rows: Rows, steps: list[tuple[str, int]], threads: int = 1) -> Rows:
+def preprocess_rows(
+    rows: Rows, steps: list[tuple[str, int]], threads: int = 1, *, among: Indices | None = None
+) -> Rows:
     """Apply the steps to all rows, in order; rows on disk are preprocessed as they are read.
+
+    Steps are fitted to all rows, or to those at the positions ``among``.
 
     Examples
     --------
@@ -66,7 +70,8 @@ def preprocess_rows(rows: Rows, steps: list[tuple[str, int]], threads: int = 1) 
            [0. , 1. ]])
     """
     for name, number in steps:
-        rows = rows.mapped(_fitted(rows, name, number, threads))
+        examples = rows if among is None else rows.subset(among)
+        rows = rows.mapped(_fitted(examples, name, number, threads))
     return rows.made()
 
 

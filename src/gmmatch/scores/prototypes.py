@@ -49,7 +49,7 @@ def find_prototypes(
     )
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        sample = np.array(rows.gather(chosen, rows.dtype))  # our own, which k-means may centre in place
+        sample = np.require(rows.gather(chosen, rows.dtype), requirements="W")  # centred in place
         kmeans.fit(sample, sample_weight=weights[chosen])
     return np.asarray(kmeans.cluster_centers_, dtype=np.float64)
 
@@ -74,4 +74,4 @@ def _nearest(block: Matrix, index: Indices, prototypes: NDArray[np.float64]) -> 
             # Not by ‖x‖² − 2xp + ‖p‖², which loses the digits that a row close to its prototype has.
             apart = part - prototype
             np.minimum(found, np.einsum("ij,ij->i", apart, apart), out=found)
-    return np.sqrt(nearest)
+    return np.sqrt(nearest, out=nearest)

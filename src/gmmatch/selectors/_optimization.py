@@ -141,6 +141,15 @@ class Optimization(Selector):
         within[tasks.row_numbers] = np.arange(len(tasks.row_numbers)) - tasks.offsets[tasks.group_of_row]
         return place_of(tasks).measured(within[picked], offsets_of(tasks.quotas))
 
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise for what an engine cannot do."""
+        super().check_engine(sample_weight)
+        if self.vectors is None:
+            raise InvalidInputError(
+                "method='optimization' trains a model, which an engine does not: pass vectors=, or select without "
+                "an engine."
+            )
+
     def _beginning(self, task: GroupTask) -> SwapGroup:
         """Return random picks to begin with; the first rows where every subset is as good."""
         vectors = task.facts.vectors

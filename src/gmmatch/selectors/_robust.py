@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.backends.cuda.blocks import on_device
-from gmmatch.errors import GMMatchWarning
+from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF, resolve_kernel
 from gmmatch.rows.checks import warn_caller
@@ -73,6 +73,13 @@ class Robust(KernelHerding):
         moment = self.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
         found = self.match_moment(explicit, moment)
         return replace(found, details={**self._about(features), **found.details})
+
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise: the screening reads rows that workers hold."""
+        raise InvalidInputError(
+            "method='robust' does not run on an engine: screen the rows on one machine (gmmatch.screen) and pass "
+            "exclude= to method='kernel-herding', or select without an engine."
+        )
 
     def _run(self, tasks: Tasks) -> Results:
         features: FourierFeatures | None = tasks[0].facts

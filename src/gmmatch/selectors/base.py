@@ -178,10 +178,8 @@ class Selector(EstimatorConventions, BaseEstimator):
             groups = readable_groups(groups, absent)
         check_included(inside, groups)
         shares = self._shares(groups, per_class, outside, absent)
-        # Rows that lie with workers are prepared there.
-        by_workers = getattr(rows.source, "prepared", None)
-        threads = resolve_jobs(self.n_jobs)
-        seen = preprocess_rows(rows, steps, threads) if by_workers is None else by_workers(steps)
+        readable = None if absent is None else np.flatnonzero(~absent)
+        seen = preprocess_rows(rows, steps, resolve_jobs(self.n_jobs), among=readable)
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y
         )
@@ -210,9 +208,10 @@ class Selector(EstimatorConventions, BaseEstimator):
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do, before any work is done."""
-        raise InvalidInputError(
-            f"method={self.method!r} does not run on an engine: gm-matching, herding and moment-matching do."
-        )
+        self._check_parameters()
+        parse_steps(self.preprocess)
+        if sample_weight is not None:
+            raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
 
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.
@@ -245,9 +244,10 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _tasks(self, request: Request, facts: Any) -> Tasks:
         rows, groups = request.preprocessed, request.groups
         jobs = resolve_jobs(self.n_jobs)
-        # Classes side by side where there are enough of them; otherwise, and where rows come from files,
-        # one after another, each on all threads. The picks are the same.
-        side_by_side = jobs if len(groups) >= jobs and not rows.on_disk else 1
+        # Classes side by side where there are enough of them; otherwise, and where rows come from files or lie
+        # with workers, one after another, each on all threads. The picks are the same.
+        apart = rows.on_disk or hasattr(rows.source, "cluster")
+        side_by_side = jobs if len(groups) >= jobs and not apart else 1
         row_numbers = groups[0].rows if len(groups) == 1 else np.concatenate([one.rows for one in groups])
         included, taken = (
             mask[row_numbers] if mask.any() else np.zeros(len(row_numbers), dtype=bool)
@@ -278,6 +278,8 @@ class Selector(EstimatorConventions, BaseEstimator):
                 return GroupResult(Picks.join([]), {})
             return self.pick_group(tasks[number])
 
+        if hasattr(tasks.rows.source, "cluster"):  # workers are told of all groups at once
+            tasks.rows.source.cluster.announce(tasks.row_numbers, tasks.offsets)
         return Results.join(map_in_order(work, len(tasks), tasks.side_by_side))
 
     def _selection(self, request: Request, prepared: Prepared, tasks: Tasks, results: Results) -> Selection:

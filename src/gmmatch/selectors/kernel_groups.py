@@ -126,36 +126,44 @@ def _why_not_exact(selector: MomentMatching, n: int) -> str:
 def _pick_by_features(
     selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str, forced: bool
 ) -> GroupResult:
-    n = len(task.rows)
     features = feature_map(selector, task, kernel, how)
     rows = task.rows.mapped(features).made()
     explicit = replace(task, rows=rows.held(rows_to_hold(selector, task)))
     moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
     result = selector.match_moment(explicit, moment)
+    exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
+    reason = f"{_why_not_exact(selector, len(rows))}. For exact picks {exact}"
+    return features_result(result, features, how, reason if forced else None)
+
+
+def features_result(result: GroupResult, features: FeatureMap, how: str, reason: str | None) -> GroupResult:
+    """Return picks by a kernel's features with what to record; warn where there is a reason that nobody asked for."""
+    kernel, count = features.kernel_, features.n_features_out_
     details = {
-        "kernel": kernel.name, **kernel.params, "approximation": how,
-        "n_components": rows.n_features, **result.details,
+        "kernel": kernel.name, **kernel.params, "approximation": how, "n_components": count, **result.details,
     }  # fmt: skip
-    warnings = result.warnings
-    if forced:
-        exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
-        message = (
-            f"{rows.n_features} {how} features stand in for the {kernel.name} kernel, because "
-            f"{_why_not_exact(selector, n)}. For exact picks {exact}; to choose the features yourself "
-            'pass approximation="nystroem" and n_components.'
-        )
-        warnings = (ApproximationWarning(message), *warnings)
-    return GroupResult(result.picks, details, warnings)
+    if reason is None:
+        return replace(result, details=details)
+    warning = ApproximationWarning(
+        f"{count} {how} features stand in for the {kernel.name} kernel, because {reason}; to choose the features "
+        'yourself pass approximation="nystroem" and n_components.'
+    )
+    return replace(result, details=details, warnings=(warning, *result.warnings))
 
 
-def feature_map(selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str) -> FeatureMap:
-    """Return the features that stand in for a kernel on the rows of a group, fitted to them."""
+def feature_map(
+    selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str, most: int = 1 << 62
+) -> FeatureMap:
+    """Return the features that stand in for a kernel on the rows of a group, fitted to them.
+
+    How many there are is up to the selector; if it does not say, the map has at most ``most`` numbers.
+    """
     count = selector.n_components
     if count is None:
         # Features of rows on disk are made as these are read: how many there are is not a matter of memory.
         limit = GRAM_LIMIT if task.rows.on_disk else _limit(selector)
-        # Even, because Fourier features come in pairs.
-        count = min(1024, max(16, int(limit // (6 * len(task.rows))))) // 2 * 2
+        count = min(1024, int(limit // (6 * len(task.rows))), most // (task.rows.n_features + 1024))
+        count = max(16, count) // 2 * 2  # even, because Fourier features come in pairs
     make = NystroemFeatures if how == "nystroem" else FourierFeatures
     return make(kernel, count, random_state=task.random).fit(task.rows)
 

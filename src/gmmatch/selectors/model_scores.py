@@ -168,6 +168,15 @@ class ModelRanking(ScoreRanking):
 
         return self.of_runs(small_model.side_by_side(run, self.runs, threads))
 
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise for what an engine cannot do."""
+        super().check_engine(sample_weight)
+        if self.scores is None and self.dynamics is None:
+            raise InvalidInputError(
+                f"method={self.method!r} trains a model, which an engine does not: pass scores= or dynamics= of a "
+                "training, or select without an engine."
+            )
+
     def _recorded(self) -> dict[str, Any]:
         parameters = super()._recorded()
         if self.dynamics is not None and not isinstance(self.dynamics, (str, os.PathLike)):

@@ -15,7 +15,6 @@ from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.checks import check_whole_number
-from gmmatch.rows.preprocessing import parse_steps
 from gmmatch.selectors.base import GroupResult, GroupTask, Results, Selector, Tasks
 from gmmatch.selectors.kernel_groups import (
     Approximation,
@@ -28,7 +27,7 @@ from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
 
 # Parameters that say how one process works.
-_WITHOUT_ENGINE = ("median_fraction", "strategy", "approximation", "n_components", "memory_limit")
+_WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit")
 
 TargetName = Literal["mean", "geometric-median", "coordinate-median"]
 
@@ -203,24 +202,23 @@ class MomentMatching(Selector):
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do."""
-        self._check_parameters()
+        super().check_engine(sample_weight)
         for field in fields(self):
             if field.name in _WITHOUT_ENGINE and getattr(self, field.name) != field.default:
                 raise InvalidInputError(f"{field.name}= has no meaning on an engine: leave it out.")
-        if sample_weight is not None:
-            raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
         if self.carry and self.batches != 1:
             raise InvalidInputError(
                 "carry=True: batches on an engine are independent; pass carry=False, or batches=1."
             )
-        if not resolve_kernel(self.kernel).is_linear:
-            raise InvalidInputError(f"kernel={self.kernel!r}: an engine matches in the linear kernel only.")
+        if self.approximation is None and not resolve_kernel(self.kernel).is_linear:
+            raise InvalidInputError(
+                f"approximation=None: an engine matches in the space of kernel={self.kernel!r} by features; leave it "
+                "out, or select without an engine."
+            )
         if self.target == "coordinate-median":
             raise InvalidInputError(
                 'target="coordinate-median" does not run on an engine: use "geometric-median".'
             )
-        if any(name != "unit" for name, _ in parse_steps(self.preprocess)):
-            raise InvalidInputError(f'preprocess={self.preprocess!r}: an engine knows "unit" only.')
 
     def moment_target(self) -> Target:
         """Return the target as an object."""

@@ -21,7 +21,8 @@ Keep = Literal["lowest", "highest", "middle"]
 class Place:
     """Where the rows of groups lie: here in memory or in files, which are read group by group.
 
-    A device or a cluster has a place of its own, which answers the same questions for all groups at once.
+    Rows that workers hold are asked through them (:meth:`Rows.each <gmmatch.rows.rows.Rows.each>`). A device has a place
+    of its own, which answers the same questions for all groups at once.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -126,4 +127,6 @@ def place_of(tasks: Tasks) -> Place:
         from gmmatch.backends.cuda.places import DevicePlace
 
         return DevicePlace(tasks)
+    if hasattr(tasks.rows.source, "cluster"):  # workers are told of all groups at once
+        tasks.rows.source.cluster.announce(tasks.row_numbers, tasks.offsets)
     return Place(tasks)

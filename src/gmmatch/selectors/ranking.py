@@ -52,3 +52,11 @@ class CenterRanking(Ranking):
             raise InvalidInputError(
                 f'center={self.center!r}: expected "mean", "coordinate-median" or "geometric-median".'
             )
+
+    def check_engine(self, sample_weight: Any = None) -> None:
+        """Raise for what an engine cannot do."""
+        super().check_engine(sample_weight)
+        if self.center == "coordinate-median":
+            raise InvalidInputError(
+                'center="coordinate-median" does not run on an engine: use "geometric-median" or "mean".'
+            )

@@ -9,6 +9,7 @@ import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.median.passes import distances_to, weighted_mean
+from gmmatch.median.search import FoundMedian
 from gmmatch.median.weiszfeld import solve
 from gmmatch.rows.checks import check_fraction, check_number, check_whole_number
 from gmmatch.rows.rows import Rows
@@ -31,6 +32,16 @@ class Moment:
     point: Vector
     details: dict[str, Any] = field(default_factory=dict)
     distances: Vector | None = None
+
+    @classmethod
+    def of_median(cls, found: FoundMedian) -> Moment:
+        """Return the moment of a median that was searched for."""
+        details = {
+            "median_gap": found.best.gap,
+            "median_iterations": found.passes,
+            "median_converged": found.converged,
+        }
+        return cls(found.best.point, details)
 
     def distances_of(self, rows: Rows, threads: int = 1) -> Vector:
         """Return the distance of every row to the point."""
@@ -71,6 +82,8 @@ class GeometricMedianTarget:
 
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows, of a random sample of them where ``fraction`` is below 1."""
+        if hasattr(rows, "geometric_median"):  # workers make the passes
+            return Moment.of_median(rows.geometric_median(self.eps, self.max_iter, self.delta))
         sample, sample_weights = rows, weights
         if self.fraction < 1.0:
             chosen = sample_positions(weights, self.fraction, random)

@@ -18,8 +18,11 @@ import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError
 
+from .test_methods import METHODS, picks
+
 ray = pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow
+KILLED = [name for name in METHODS if name not in ("hard", "moment-matching", "kernel-herding, Fourier")]
 
 # Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
 SETTINGS = {
@@ -147,6 +150,45 @@ def test_killed_workers_are_replaced_and_nothing_changes(nodes, task, expected, 
     assert found.provenance["engine"]["replaced_workers"] >= 2
     assert found.order.tolist() == expected.order.tolist()
     assert found.groups == expected.groups
+
+
+class DeadlyPlacement:
+    """Kills a worker at the first call of each kind, while it works or before it begins."""
+
+    def __init__(self, placement, seed):
+        self.placement, self.random, self.kinds = placement, random.Random(seed), set()
+        self.plain, placement.call = placement.call, self.call
+
+    def call(self, method, *shared, each=None):
+        if method in self.kinds or method == "check":
+            return self.plain(method, *shared, each=each)
+        self.kinds.add(method)
+        actor = self.random.choice(self.placement.actors)
+        process = ray.get(actor.process.remote())
+        timer = threading.Timer(self.random.uniform(0.0, 0.01), os.kill, [process, signal.SIGKILL])
+        timer.start()
+        found = self.plain(method, *shared, each=each)
+        timer.join()
+        return found
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_workers_killed_in_every_stage_of_a_method_change_nothing(nodes, clouds, rows_file, name):
+    asked = {"y": np.arange(len(clouds)) % 2, "preprocess": ["scale"]}
+    engine = RayEngine(workers=2)
+    place = engine.place
+    deadly = []
+
+    def placed(specs):
+        placement = place(specs)
+        deadly.append(DeadlyPlacement(placement, seed=name))
+        return placement
+
+    engine.place = placed
+    found = picks(rows_file, name, **asked, engine=engine)
+    assert found.order.tolist() == picks(clouds, name, **asked).order.tolist()
+    assert {"assign", "look", "total", "take"} <= deadly[0].kinds
+    assert found.provenance["engine"]["replaced_workers"] >= 3
 
 
 def test_a_shard_that_cannot_be_read_is_named_across_the_cluster(nodes, clouds, tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.compute import PassPart, scan_batches, score_slack
-from gmmatch.backends.cluster.pieces import Piece, prepared
+from gmmatch.backends.cluster.pieces import Piece, taken
 from gmmatch.errors import MissingDependencyError
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
@@ -134,7 +134,7 @@ class OnDevice:
             near = torch.nonzero((own >= 0) & ~(scores[span] < least[own.clamp(min=0)])).squeeze(1)
             rows = state.first + first + near.cpu().numpy()
             if len(rows):
-                _decide(pieces[0], rows, group[span][near].cpu().numpy(), thetas, score, row)
+                _decide(pieces, rows, group[span][near].cpu().numpy(), thetas, score, row)
         return score, row
 
     def mark(self, rows: Indices) -> None:
@@ -158,7 +158,7 @@ class _ScanState:
 
 
 def _decide(
-    piece: Piece,
+    pieces: list[Piece],
     rows: Indices,
     groups: Indices,
     thetas: NDArray[np.float64],
@@ -166,12 +166,11 @@ def _decide(
     row: Indices,
 ) -> None:
     """Update the best row of each group by the exact scores of some rows, in ascending order."""
-    stored = np.asarray(piece.rows[rows - piece.first_row + piece.where.start])
     every, own = np.ones(len(rows), dtype=bool), np.arange(len(thetas), dtype=np.int32)
     best, place = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
     all_of_them = np.full(len(thetas), np.inf)
     scan_batches(
-        prepared(stored, piece.unit), 0, every, groups.astype(np.uint32), own, read_only(thetas), all_of_them,
+        read_only(taken(pieces, rows)), 0, every, groups.astype(np.uint32), own, read_only(thetas), all_of_them,
         best, place,
     )  # fmt: skip
     better = (place >= 0) & ((row < 0) | (best > score))
@@ -184,7 +183,12 @@ class DeviceRows:
     def __init__(self, torch: Any, device: Any, piece: Piece) -> None:
         self._torch, self._device, self._piece = torch, device, piece
         stored = piece.rows[piece.where]
-        if piece.unit or stored.dtype.name not in _AS_STORED or not stored.dtype.isnative:
+        if (
+            piece.view.steps
+            or piece.view.by_class
+            or stored.dtype.name not in _AS_STORED
+            or not stored.dtype.isnative
+        ):
             stored = piece.block()
         self._width = np.dtype(np.float64 if stored.dtype == np.float64 else np.float32)
         self.rows = torch.from_numpy(np.array(stored)).to(device)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, read_rows
 from gmmatch.embeddings.sharded_array import ShardedArray
-from gmmatch.rows.compiled import unit_rows
-from gmmatch.rows.rows import Rows, read_only
+from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Matrix
 
 
@@ -36,8 +35,6 @@ class WorkerSpec:
         The class of each of its rows, -1 for none; None if all are of class 0.
     n_classes, batches, seeds
         Classes; batches and seed of the partition for each of them.
-    unit
-        Whether rows are scaled to length 1.
     device
         What sums are made on: "cpu", "cuda", or "auto" for a GPU where there is one.
     """
@@ -53,13 +50,37 @@ class WorkerSpec:
     seeds: tuple[int, ...] = (0,)
     absent: frozenset[str] = frozenset()
     codes: NDArray[Any] | None = None
-    unit: bool = False
     device: str = "cpu"
 
     @property
     def last_piece(self) -> int:
         """The number of the piece after its last."""
         return self.first_piece + len(self.bounds) - 1
+
+
+@dataclass(frozen=True)
+class View:
+    """What a method sees of stored rows: the outcome of some steps, and then of a map for each class.
+
+    Attributes
+    ----------
+    steps
+        Maps of all rows, one after another.
+    by_class
+        Maps of the rows of each class; what they make may differ in length, and is filled up with zeros.
+    width
+        Numbers in a row that is seen; 0 for those that are stored.
+    held
+        Whether a worker keeps what it made: it is costly to make, and not longer than what is stored.
+    """
+
+    steps: tuple[RowMap, ...] = ()
+    by_class: tuple[RowMap, ...] = ()
+    width: int = 0
+    held: bool = False
+
+
+STORED = View()
 
 
 @dataclass
@@ -85,18 +106,45 @@ class Piece:
     first_row: int
     order: NDArray[np.int32] | None
     ends: Indices
-    unit: bool
+    view: View = STORED
     positions: Indices | None = None
     available: NDArray[np.bool_] | None = field(default=None, repr=False)
     batch: NDArray[np.uint32] | None = field(default=None, repr=False)
     longest: float = -1.0
+    _made: Matrix | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return int(self.where.stop - self.where.start)
 
     def block(self) -> Matrix:
-        """Return the rows as float32 or float64, C-ordered, read-only."""
-        return prepared(self.rows[self.where], self.unit)
+        """Return the rows that a method sees as float32 or float64, C-ordered, read-only."""
+        if self._made is not None:
+            return self._made
+        seen = prepared(self.rows[self.where], self.view.steps)
+        if self.view.by_class:
+            made = np.zeros((len(self), self.view.width), dtype=np.float32)
+            for number, row_map in enumerate(self.view.by_class):
+                index = self.of_class(number)
+                if len(index):
+                    found = row_map(seen[index])
+                    made[index, : found.shape[1]] = found
+            seen = read_only(made)
+        if self.view.held:
+            self._made = seen
+        return seen
+
+    def taken(self, positions: Indices) -> Matrix:
+        """Return some of the rows that a method sees."""
+        if self.view.held:
+            return self.block()[positions]
+        return prepared(np.asarray(self.rows[self.where.start + positions]), self.view.steps)
+
+    def chunk(self, number: int) -> tuple[Matrix, Indices]:
+        """Return ``(block, index)`` such that ``block[index]`` are the rows of a class."""
+        index = self.of_class(number)
+        if self.view.held or 4 * len(index) >= len(self):
+            return self.block(), read_only(index)
+        return self.taken(index), read_only(np.arange(len(index)))
 
     def of_class(self, number: int) -> Indices:
         """Return the positions of a class's rows, ascending."""
@@ -119,30 +167,27 @@ class Piece:
         stored = np.asarray(self.rows[self.where])[chosen]
         whole = slice(0, len(chosen))
         if self.order is None:
-            return Piece(stored, whole, self.first_row, None, np.array([len(chosen)]), self.unit, chosen)
+            return Piece(stored, whole, self.first_row, None, np.array([len(chosen)]), self.view, chosen)
         parts = [np.searchsorted(chosen, self.of_class(number)[::every]) for number in range(len(self.ends))]
         order = np.concatenate(parts).astype(np.int32)
         ends = np.cumsum([len(part) for part in parts])
-        return Piece(stored, whole, self.first_row, order, ends, self.unit, chosen)
+        return Piece(stored, whole, self.first_row, order, ends, self.view, chosen)
 
 
-def prepared(stored: NDArray[Any], unit: bool) -> Matrix:
-    """Return stored rows as the loops read them.
+def prepared(stored: NDArray[Any], steps: tuple[RowMap, ...] = ()) -> Matrix:
+    """Return stored rows as the loops read them, after some steps.
 
     Examples
     --------
-    >>> prepared(np.array([[3, 4]], dtype=np.int8), unit=True)
+    >>> prepared(np.array([[3, 4]], dtype=np.int8), (UnitLength(),))
     array([[0.6, 0.8]], dtype=float32)
     """
-    if len(stored) == 0:
-        return np.empty(stored.shape, dtype=np.float32)
-    rows = Rows(np.asarray(stored))
-    block = read_only(rows.block(0))
-    if not unit:
-        return block
-    scaled = np.empty_like(block)
-    unit_rows(block, scaled)
-    return read_only(scaled)
+    rows = np.asarray(stored)
+    block = Rows(rows).block(0) if len(rows) else np.empty(rows.shape, dtype=np.float32)
+    for step in steps:
+        # Of no rows there is still to be known how long they would be.
+        block = step(block) if len(block) else step(np.zeros((1, block.shape[1]), dtype=block.dtype))[:0]
+    return read_only(block)
 
 
 def open_rows(spec: WorkerSpec) -> tuple[Any, int]:
@@ -167,20 +212,35 @@ def open_rows(spec: WorkerSpec) -> tuple[Any, int]:
     return rows, offset
 
 
-def cut_pieces(spec: WorkerSpec, rows: Any, offset: int) -> list[Piece]:
+def cut_pieces(spec: WorkerSpec, view: View, rows: Any, offset: int) -> list[Piece]:
     """Cut a worker's rows into its pieces."""
-    return [_piece(spec, rows, offset, number) for number in range(len(spec.bounds) - 1)]
+    return [_piece(spec, view, rows, offset, number) for number in range(len(spec.bounds) - 1)]
 
 
-def _piece(spec: WorkerSpec, rows: Any, offset: int, number: int) -> Piece:
+def _piece(spec: WorkerSpec, view: View, rows: Any, offset: int, number: int) -> Piece:
     start, stop = int(spec.bounds[number]), int(spec.bounds[number + 1])
     where = slice(start - offset, stop - offset)
     if spec.codes is None:
-        return Piece(rows, where, start, None, np.array([stop - start]), spec.unit)
+        return Piece(rows, where, start, None, np.array([stop - start]), view)
     codes = spec.codes[start - int(spec.bounds[0]) : stop - int(spec.bounds[0])].astype(np.int64)
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(spec.n_classes + 1))
-    return Piece(rows, where, start, order[ends[0] :].astype(np.int32), ends[1:] - ends[0], spec.unit)
+    return Piece(rows, where, start, order[ends[0] :].astype(np.int32), ends[1:] - ends[0], view)
+
+
+def taken(pieces: list[Piece], rows: Indices) -> Matrix:
+    """Return the rows that a method sees with these numbers, which lie in some pieces."""
+    piece_of_row = np.searchsorted([piece.first_row for piece in pieces], rows, side="right") - 1
+    parts = {}
+    for number in np.unique(piece_of_row).tolist():
+        # A piece without rows begins where the next one does, which is the one that is found.
+        where = np.flatnonzero(piece_of_row == number)
+        parts[number] = where, pieces[number].taken(rows[where] - pieces[number].first_row)
+    first = next(iter(parts.values()))[1]
+    out = np.empty((len(rows), first.shape[1]), dtype=first.dtype)
+    for where, part in parts.values():
+        out[where] = part
+    return out
 
 
 def unreadable_files(spec: WorkerSpec) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from gmmatch.backends.cluster.compute import check_device
 from gmmatch.backends.cluster.on_device import usable_gpus
-from gmmatch.backends.cluster.pieces import WorkerSpec
+from gmmatch.backends.cluster.pieces import View, WorkerSpec
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import GMMatchError
 from gmmatch.rows.parallel import resolve_jobs
@@ -34,6 +34,8 @@ def payload_bytes(value: Any) -> int:
         return len(value.encode())
     if isinstance(value, WorkerSpec):
         return payload_bytes((value.bounds, value.codes))
+    if hasattr(value, "__dict__"):  # a map of rows, a function
+        return payload_bytes(list(vars(value).values()))
     return 0 if value is None else 8
 
 
@@ -149,6 +151,7 @@ class Placement(ABC):
         self.traffic = Traffic()
         self.replaced = 0
         self.restore: Callable[[int], Any] = lambda number: None
+        self._view: Any = None
         self._lost = [0] * len(self.specs)
 
     def __len__(self) -> int:
@@ -180,6 +183,11 @@ class Placement(ABC):
         """Give all workers another spec for the same rows; who is made again is made of it."""
         self.specs = list(specs)
         self.call("assign", each=[(spec,) for spec in self.specs])
+
+    def look(self, view: View) -> None:
+        """Let all workers see their rows in another way; who is made again is told as well."""
+        self._view = self.share(view)
+        self.call("look", view)
 
     def close(self) -> None:  # noqa: B027 (not every engine has something to end)
         """End the workers."""
@@ -229,6 +237,8 @@ class Placement(ABC):
             self.replaced += 1
             try:
                 self.start(number)
+                if self._view is not None:
+                    self.wait(number, self.ask(number, "look", (self._view,)))
                 known = self.restore(number)
                 if known is not None and len(known):
                     self.wait(number, self.ask(number, "mark", (known,)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from gmmatch.backends.cluster.layout import (
     piece_count,
     subtrees,
 )
-from gmmatch.backends.cluster.pieces import WorkerSpec
+from gmmatch.backends.cluster.pieces import STORED, View, WorkerSpec, prepared
 from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, Progress
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
-from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Mask
+from gmmatch.median.search import FoundMedian
+from gmmatch.rows.rows import RowMap, Rows
+from gmmatch.types import Indices, Mask, Vector
 
 
 def _tell_nobody(phase: str, done: int, total: int | None) -> None:
@@ -37,8 +39,12 @@ class Cluster:
     ----------
     placement
         The workers.
-    n_pieces, n_features
+    n_pieces
         Of the whole.
+    n_features
+        Numbers in a row that workers see.
+    groups, view
+        What they know about classes, and how they see rows.
     owners
         The first row of each worker, and the row after the last.
     progress
@@ -50,6 +56,8 @@ class Cluster:
     n_features: int
     progress: Progress = _tell_nobody
     owners: Indices = field(init=False)
+    groups: list[Indices] = field(init=False, default_factory=list)
+    view: View = STORED
     _taken: list[Indices] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -57,12 +65,65 @@ class Cluster:
         self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
         self.placement.restore = self._taken_of
 
+    def assign(
+        self,
+        groups: Sequence[Indices],
+        batches: Sequence[int] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        """Tell workers which of their rows are of which class, and how these are split into batches."""
+        n = int(self.owners[-1])
+        codes: NDArray[Any] | None = None
+        if len(groups) > 1 or len(groups[0]) < n:
+            codes = np.full(n, -1, dtype=np.int16 if len(groups) < 1 << 15 else np.int32)
+            for number, rows in enumerate(groups):
+                codes[rows] = number
+        self.placement.assign([
+            replace(
+                spec,
+                n_classes=len(groups),
+                batches=tuple(int(count) for count in batches or [1] * len(groups)),
+                seeds=tuple(seeds or [0] * len(groups)),
+                codes=None if codes is None else codes[int(spec.bounds[0]) : int(spec.bounds[-1])],
+            )
+            for spec in self.placement.specs
+        ])  # fmt: skip
+        self.groups = list(groups)
+
+    def announce(self, rows: Indices, offsets: Indices) -> None:
+        """Tell workers of all groups of rows, one after another in one array."""
+        self.assign([rows[first:stop] for first, stop in pairwise(offsets.tolist())])
+
+    def number_of(self, rows: Indices) -> int:
+        """Return the class that these rows are of, after telling workers if they do not know it."""
+        for number, known in enumerate(self.groups):
+            # The same place in memory, and not only the same numbers: quick to see, and kept alive here.
+            if known.ctypes.data == rows.ctypes.data and len(known) == len(rows):
+                return number
+        self.assign([rows])
+        return 0
+
+    def look(self, view: View, n_features: int) -> None:
+        """Let workers see rows in this way."""
+        if view is not self.view:
+            self.placement.look(view)
+            self.view, self.n_features = view, n_features
+
+    def owned(self, values: NDArray[Any], rows: Indices) -> list[NDArray[Any]]:
+        """Return what each worker owns of one value for each of some rows, which ascend."""
+        return np.split(values, np.searchsorted(rows, self.owners[1:-1]))
+
     def combined(
-        self, method: str, combine: Callable[[Any, Any], Any], *arguments: Any
+        self,
+        method: str,
+        combine: Callable[[Any, Any], Any],
+        *arguments: Any,
+        each: Sequence[tuple[Any, ...]] | None = None,
     ) -> NDArray[np.float64]:
         """Ask all workers for their subtrees' values and combine these along the tree."""
         values: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for spec, found in zip(self.placement.specs, self.placement.call(method, *arguments), strict=True):
+        answers = self.placement.call(method, *arguments, each=each)
+        for spec, found in zip(self.placement.specs, answers, strict=True):
             values.update(zip(subtrees(spec.first_piece, spec.last_piece), found, strict=True))
         return fold_parts(self.n_pieces, values, combine)
 
@@ -74,8 +135,8 @@ class Cluster:
         wanted = [np.flatnonzero(owner == worker) for worker in range(len(self.placement))]
         each = [(numbers[places],) if len(places) else None for places in wanted]
         found = self.placement.call("take", picked, stored, each=each)
-        kind = next(part.dtype for part in found if part is not None)
-        out = np.empty((len(numbers), self.n_features), dtype=kind)
+        example = next(part for part in found if part is not None)
+        out = np.empty((len(numbers), example.shape[1]), dtype=example.dtype)
         for places, part in zip(wanted, found, strict=True):
             if part is not None:
                 out[places] = part
@@ -105,11 +166,12 @@ class ClusterSource:
     on_disk = False
 
     def __init__(
-        self, cluster: Cluster, shards: Shards, engine: Engine, absent: dict[str, str], unit: bool = False
+        self, cluster: Cluster, shards: Shards, engine: Engine, absent: dict[str, str], view: View = STORED
     ) -> None:
-        self.cluster, self.shards, self.engine, self.unit = cluster, shards, engine, unit
-        self.shape = (len(shards), shards.n_features)
-        self.dtype: np.dtype[Any] = np.dtype(shards.dtype)
+        self.cluster, self.shards, self.engine, self.view = cluster, shards, engine, view
+        example = prepared(np.zeros((1, shards.n_features), dtype=shards.dtype), view.steps)
+        self.shape = (len(shards), view.width or shards.n_features)
+        self.dtype: np.dtype[Any] = np.dtype(shards.dtype) if view is STORED else example.dtype
         self._unreadable = absent
         self.absent: Mask | None = None
         if absent:
@@ -127,32 +189,20 @@ class ClusterSource:
         numbers = np.arange(len(self))[rows] if isinstance(rows, slice) else np.asarray(rows)
         if len(numbers) == 0:
             return np.empty((0, self.shape[1]), dtype=self.dtype)
-        return self.cluster.rows(numbers, stored=not self.unit)
+        self.look()
+        return self.cluster.rows(numbers, stored=self.view is STORED)
 
-    def prepared(self, steps: Sequence[tuple[str, int]]) -> Rows:
-        """Return the rows as a method sees them; of preprocessing, workers know unit length."""
-        scaled = ClusterSource(self.cluster, self.shards, self.engine, self._unreadable, unit=bool(steps))
-        return Rows(scaled)
+    def look(self) -> None:
+        """Let workers see rows as this source has them."""
+        self.cluster.look(self.view, self.shape[1])
 
-    def assign(self, classes: Sequence[Indices], batches: Sequence[int], seeds: Sequence[int]) -> None:
-        """Tell workers which of their rows are of which class, and how these are split into batches."""
-        n = len(self)
-        codes: NDArray[Any] | None = None
-        if len(classes) > 1 or len(classes[0]) < n:
-            codes = np.full(n, -1, dtype=np.int16 if len(classes) < 1 << 15 else np.int32)
-            for number, rows in enumerate(classes):
-                codes[rows] = number
-        self.cluster.placement.assign([
-            replace(
-                spec,
-                n_classes=len(classes),
-                batches=tuple(int(count) for count in batches),
-                seeds=tuple(seeds),
-                codes=None if codes is None else codes[int(spec.bounds[0]) : int(spec.bounds[-1])],
-                unit=self.unit,
-            )
-            for spec in self.cluster.placement.specs
-        ])  # fmt: skip
+    def seen(self, *steps: RowMap, by_class: Sequence[RowMap] = ()) -> ClusterSource:
+        """Return the rows after more steps, and then a map for each class; workers make them of theirs."""
+        row = prepared(np.zeros((1, self.shape[1])), steps)
+        width = max([row_map(row).shape[1] for row_map in by_class], default=row.shape[1])
+        held = self.view.held or bool(by_class) or width != self.shards.n_features
+        view = View((*self.view.steps, *steps), tuple(by_class), width, held)
+        return ClusterSource(self.cluster, self.shards, self.engine, self._unreadable, view)
 
     def provenance(self) -> dict[str, Any]:
         """Return what a selection records about where it was made, and from what."""
@@ -167,6 +217,54 @@ class ClusterSource:
             "bytes": placement.traffic.summary(),
         }
         return {"embeddings": self.shards.origin, "engine": facts}
+
+
+class ClusterRows(Rows):
+    """Rows that workers hold: sums over them and scores of them are made there."""
+
+    source: ClusterSource
+
+    def subset(self, positions: Indices) -> ClusterRows:
+        """Return the rows at these positions."""
+        # Of all rows, positions are row numbers; workers know a group by the array that has them.
+        whole = len(self) == len(self.source)
+        return ClusterRows(self.source, positions if whole else self.index[positions])
+
+    def mapped(self, row_map: RowMap) -> ClusterRows:
+        """Return the rows as a map makes them, which workers do."""
+        return ClusterRows(self.source.seen(row_map), self.index)
+
+    def each(self, score: Callable[..., Vector], *arguments: Any, threads: int = 1) -> Vector:
+        """Return a number per row."""
+        return np.concatenate(self._cluster.placement.call("each", self._number, score, *arguments))
+
+    def total(
+        self, part: Callable[..., Vector], weights: Vector, *arguments: Any, threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return a sum over the rows."""
+        cluster, number = self._cluster, self._number
+        own = (
+            cluster.owned(weights, self.index) if np.any(weights != 1.0) else [None] * len(cluster.placement)
+        )
+        asked = [(number, values) for values in own]
+        return cluster.combined("total", np.add, part, *arguments, each=asked)
+
+    def geometric_median(self, eps: float, max_iter: int, delta: float) -> FoundMedian:
+        """Return the geometric median."""
+        from gmmatch.backends.cluster.medians import class_medians
+
+        cluster, number = self._cluster, self._number
+        sizes = {number: len(self)}
+        return class_medians(cluster, sizes, eps=eps, max_iter=max_iter, delta=delta)[number]
+
+    @property
+    def _cluster(self) -> Cluster:
+        self.source.look()
+        return self.source.cluster
+
+    @property
+    def _number(self) -> int:
+        return self.source.cluster.number_of(self.index)
 
 
 @contextmanager
@@ -195,7 +293,7 @@ def rows_on(engine: Any, X: Any) -> Iterator[Rows]:
         with running.place(specs) as placement:
             absent = _check(placement, n, running.skip_unreadable)
             cluster = Cluster(placement, n_pieces, s, running.progress or _tell_nobody)
-            yield Rows(ClusterSource(cluster, shards, running, absent))
+            yield ClusterRows(ClusterSource(cluster, shards, running, absent))
 
 
 @contextmanager

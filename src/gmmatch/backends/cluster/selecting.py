@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.medians import class_means, class_medians, class_spreads
-from gmmatch.backends.cluster.rows import Cluster, ClusterSource
+from gmmatch.backends.cluster.rows import Cluster, ClusterRows, ClusterSource
+from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.matching.batches import independent_batches
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, greedy
+from gmmatch.median.passes import weighted_mean
 from gmmatch.median.result import Spread
 from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.selectors.kernel_groups import feature_map, features_result
 from gmmatch.targets import Moment
 from gmmatch.types import Indices, Vector
+
+# Numbers in the feature maps of all classes together: 128 MB.
+_MAP_ELEMENTS = 1 << 24
+_WHY_FEATURES = (
+    "an engine does not compute a kernel of all pairs of rows. For exact picks select without an engine"
+)
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
@@ -24,8 +34,30 @@ if TYPE_CHECKING:
 
 def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
     """Match the target of every group, in passes and rounds that the groups share."""
+    if resolve_kernel(selector.kernel).is_linear:
+        return _match(selector, tasks)
     source = tasks[0].rows.source
     assert isinstance(source, ClusterSource)
+    # Maps of all classes go to every worker.
+    most = _MAP_ELEMENTS // len(tasks)
+    kernels = [resolve_kernel(selector.kernel).fit(task.rows) for task in tasks]
+    how = "nystroem" if selector.approximation == "auto" else str(selector.approximation)
+    maps = [
+        feature_map(selector, task, kernel, how, most) for task, kernel in zip(tasks, kernels, strict=True)
+    ]
+    seen = source.seen(by_class=maps)
+    explicit = [replace(task, rows=ClusterRows(seen, task.rows.index)) for task in tasks]
+    found = _match(selector, explicit)
+    reason = _WHY_FEATURES if selector.approximation == "auto" else None
+    return [
+        features_result(result, features, how, reason) for result, features in zip(found, maps, strict=True)
+    ]
+
+
+def _match(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
+    source = tasks[0].rows.source
+    assert isinstance(source, ClusterSource)
+    source.look()
     cluster = source.cluster
     batches = [1] * len(tasks)
     if not selector.carry:
@@ -33,7 +65,7 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
             independent_batches(task.k, len(task.rows), task.rows.n_features, selector.batches, task.n_total)
             for task in tasks
         ]
-    source.assign([task.row_numbers for task in tasks], batches, [task.seed for task in tasks])
+    cluster.assign([task.rows.index for task in tasks], batches, [task.seed for task in tasks])
     cluster.leave_out(np.concatenate([task.row_numbers[~task.available] for task in tasks]))
     moments = _moments(selector, cluster, tasks)
     spreads = class_spreads(cluster, {number: moment.point for number, moment in enumerate(moments)})
@@ -51,23 +83,15 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
 
 
 def _moments(selector: MomentMatching, cluster: Cluster, tasks: list[GroupTask]) -> list[Moment]:
-    if selector.target == "mean":
+    if selector.target == "mean" and all(np.all(task.weights == 1.0) for task in tasks):
         return [Moment(point) for point in class_means(cluster, list(range(len(tasks)))).values()]
+    if selector.target == "mean":
+        return [Moment(weighted_mean(task.rows, task.weights)) for task in tasks]
     sizes = {number: len(task.rows) for number, task in enumerate(tasks)}
     medians = class_medians(
         cluster, sizes, eps=selector.eps, max_iter=selector.max_iter, delta=selector.delta
     )
-    return [
-        Moment(
-            medians[number].best.point,
-            {
-                "median_gap": medians[number].best.gap,
-                "median_iterations": medians[number].passes,
-                "median_converged": medians[number].converged,
-            },
-        )
-        for number in sizes
-    ]
+    return [Moment.of_median(medians[number]) for number in sizes]
 
 
 class EnginePicker:

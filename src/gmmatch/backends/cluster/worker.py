@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from gmmatch.backends.cluster.compute import Compute, compute_for
 from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import (
+    STORED,
     Piece,
+    View,
     WorkerSpec,
     cut_pieces,
     open_rows,
     prepared,
+    taken,
     unreadable_files,
 )
 from gmmatch.matching.batches import batch_of_rows
@@ -52,14 +55,26 @@ class ShardWorker:
     """
 
     def __init__(self, spec: WorkerSpec, compute: Compute | None = None) -> None:
-        self.spec = spec
+        self.spec, self.view = spec, STORED
         self._given = compute
 
     def assign(self, spec: WorkerSpec) -> None:
-        """Take another spec for the same rows: their classes, batches and scale."""
+        """Take another spec for the same rows: their classes and batches."""
         self.spec = spec
-        for known in ("_pieces", "_samples"):
+        self._forget()
+
+    def look(self, view: View) -> None:
+        """See the rows in another way."""
+        self.view = view
+        self._forget()
+
+    def _forget(self) -> None:
+        for known in ("_pieces", "_samples", "_compute"):
             self.__dict__.pop(known, None)
+
+    @property
+    def _width(self) -> int:
+        return self.view.width or self.spec.n_features
 
     @cached_property
     def _compute(self) -> Compute:
@@ -72,7 +87,7 @@ class ShardWorker:
 
     @cached_property
     def _pieces(self) -> list[Piece]:
-        return cut_pieces(self.spec, *self._opened)
+        return cut_pieces(self.spec, self.view, *self._opened)
 
     @property
     def _offsets(self) -> Indices:
@@ -91,7 +106,7 @@ class ShardWorker:
         for piece in self._pieces:
             if len(piece) == 0 or np.dtype(self.spec.dtype).kind in "iu":
                 continue
-            block = prepared(piece.rows[piece.where], False)
+            block = prepared(piece.rows[piece.where])
             if has_unusable(block, LARGEST):
                 good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(
                     axis=1
@@ -107,7 +122,7 @@ class ShardWorker:
         """Return Σx and the number of rows of some classes, shape (subtrees, classes, s + 1)."""
 
         def leaf(piece: Piece) -> NDArray[np.float64]:
-            out = np.zeros((len(classes), self.spec.n_features + 1))
+            out = np.zeros((len(classes), self._width + 1))
             rows = self._compute.rows_of(piece)
             for place, number in enumerate(classes.tolist()):
                 count = piece.size_of_class(number)
@@ -128,7 +143,7 @@ class ShardWorker:
     def _evaluate_piece(
         self, piece: Piece, request: NDArray[np.float64], points: list[Any]
     ) -> NDArray[np.float64]:
-        s = self.spec.n_features
+        s = self._width
         out = np.zeros((len(request), s + N_SCALARS))
         out[:, s + DISTANCE], out[:, s + ROW] = np.inf, -1.0
         rows = self._compute.rows_of(piece)
@@ -186,9 +201,31 @@ class ShardWorker:
         """Return rows by their numbers."""
         if picked:
             self.mark(rows)
-        array, offset = self._opened
-        found: NDArray[Any] = np.asarray(array[rows - offset])
-        return prepared(found, True) if self.spec.unit and not stored else found
+        if stored:
+            array, offset = self._opened
+            found: NDArray[Any] = np.asarray(array[rows - offset])
+            return found
+        return taken(self._pieces, rows)
+
+    def total(
+        self, number: int, weights: Vector | None, part: Callable[..., Vector], *arguments: Any
+    ) -> NDArray[np.float64]:
+        """Return the sum of ``part(block, index, weights, *arguments)`` over a class, for each subtree."""
+        counts = np.cumsum([0, *(piece.size_of_class(number) for piece in self._pieces)])
+        starts = {piece.first_row: int(start) for piece, start in zip(self._pieces, counts, strict=False)}
+
+        def leaf(piece: Piece) -> NDArray[np.float64]:
+            block, index = piece.chunk(number)
+            start = starts[piece.first_row] if len(piece) else 0
+            own = np.ones(len(index)) if weights is None else weights[start : start + len(index)]
+            return np.asarray(part(block, index, own, *arguments))
+
+        return self._folded(leaf, np.add, False)
+
+    def each(self, number: int, score: Callable[..., Vector], *arguments: Any) -> Vector:
+        """Return ``score(block, index, *arguments)`` of the rows of a class, one after another."""
+        found = [score(*piece.chunk(number), *arguments) for piece in self._pieces]
+        return np.concatenate([np.empty(0), *found])
 
     def mark(self, rows: Indices) -> None:
         """Remember that these rows are picked."""

@@ -1,0 +1,131 @@
+"""Every method on an engine: the picks that it makes in memory."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine
+from gmmatch.errors import ApproximationWarning, InvalidInputError
+
+from .test_faults import MortalEngine
+
+FEATURES = {"approximation": "nystroem", "n_components": 24, "carry": False}
+METHODS = {
+    "random": {},
+    "easy": {},
+    "hard": {},
+    "moderate": {},
+    "moderate, geometric median": {"center": "geometric-median"},
+    "self-supervised": {"n_clusters": 4},
+    "herding": {"carry": False},
+    "gm-matching": {"carry": False},
+    "moment-matching": {"carry": False},
+    "kernel-herding": FEATURES,
+    "kernel-herding, Fourier": {**FEATURES, "approximation": "fourier"},
+    "gm-matching, kernel": {**FEATURES, "kernel": "rbf"},
+    "el2n": {"scores": np.sin(np.arange(3000.0))},
+    "optimization": {"vectors": np.sin(np.arange(6000.0)).reshape(3000, 2)},
+}
+STEPS = [["unit"], ["center", "scale"], ["pca:3"], ["scale", "pca:4", "unit"]]
+
+
+def picks(X, name, **more):
+    options = {"k": 150, "random_state": 3, **METHODS[name], **more}
+    return gm.select(X, method=name.partition(",")[0], **options)
+
+
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize("labels", [pytest.param(False, marks=slow), True], ids=["one group", "classes"])
+@pytest.mark.parametrize("name", METHODS)
+def test_the_picks_are_those_made_in_memory(clouds, rows_file, name, labels):
+    y = np.random.default_rng(1).integers(0, 3, len(clouds)) if labels else None
+    expected = picks(clouds, name, y=y)
+    found = picks(rows_file, name, y=y, engine=LocalEngine(3))
+    assert found.order.tolist() == expected.order.tolist()
+    assert found.residual == pytest.approx(expected.residual, rel=1e-6)
+    assert found.provenance["engine"]["workers"] == 3
+
+
+@pytest.mark.parametrize(
+    "steps", [*(pytest.param(some, marks=slow) for some in STEPS[:-1]), STEPS[-1]], ids=str
+)
+@pytest.mark.parametrize("name", ["easy", "gm-matching", "kernel-herding", "self-supervised"])
+def test_rows_are_preprocessed_by_workers(clouds, rows_file, name, steps):
+    expected = picks(clouds, name, preprocess=steps)
+    found = picks(rows_file, name, preprocess=steps, engine=LocalEngine(2))
+    assert found.order.tolist() == expected.order.tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, pytest.param(np.float32, marks=slow), np.int16])
+@pytest.mark.parametrize("name", ["easy", "moderate", "self-supervised"])
+def test_equal_rows_are_told_apart_by_their_numbers(clouds, tmp_path, name, dtype):
+    rows = np.round(clouds * 4).astype(dtype)  # with many equal rows
+    np.save(tmp_path / "rows.npy", rows)
+    expected = picks(rows, name)
+    assert picks(tmp_path / "rows.npy", name, engine=LocalEngine(3)).order.tolist() == expected.order.tolist()
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "moderate" else pytest.param(name, marks=slow) for name in METHODS]
+)
+def test_workers_that_die_at_random_change_nothing(clouds, rows_file, name):
+    labels = np.arange(len(clouds)) % 3
+    expected = picks(rows_file, name, y=labels, preprocess=["scale"], engine=LocalEngine(1))
+    engine = MortalEngine(3, lambda traffic, number: 0.2)
+    found = picks(rows_file, name, y=labels, preprocess=["scale"], engine=engine)
+    assert engine.placement.deaths
+    assert found.order.tolist() == expected.order.tolist()
+
+
+def test_a_kernel_without_a_word_on_features_is_warned_of(rows_file):
+    with pytest.warns(ApproximationWarning, match="an engine does not compute a kernel of all pairs"):
+        found = gm.select(rows_file, method="kernel-herding", k=60, random_state=0, engine=LocalEngine(2))
+    assert found.provenance["groups"][0]["approximation"] == "nystroem"
+
+
+def test_many_classes_share_the_memory_for_their_maps(clouds, rows_file, monkeypatch):
+    monkeypatch.setattr("gmmatch.backends.cluster.selecting._MAP_ELEMENTS", 1030 * 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        found = gm.select(
+            rows_file, y=np.arange(3000) % 2, method="kernel-herding", k=64, engine=LocalEngine(2)
+        )
+    assert [group["n_components"] for group in found.provenance["groups"]] == [20, 20]
+
+
+def test_rows_that_cannot_be_read_count_in_no_step(clouds, tmp_path):
+    paths = [tmp_path / f"{number}.npy" for number in range(3)]
+    for path, part in zip(paths, np.split(clouds, 3), strict=True):
+        np.save(path, part)
+    from gmmatch.backends.cluster import open_shards
+
+    shards = open_shards(paths)
+    paths[0].unlink()
+    left = gm.select(clouds[1000:], method="easy", k=50, preprocess=["scale"])
+    engine = LocalEngine(2, skip_unreadable=True)
+    found = gm.select(shards, method="easy", k=50, preprocess=["scale"], engine=engine)
+    assert (found.order - 1000).tolist() == left.order.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "robust"}, "method='robust' does not run on an engine: .*kernel-herding"),
+        ({"method": "el2n"}, "trains a model, which an engine does not: pass scores="),
+        ({"method": "optimization"}, "pass vectors="),
+        ({"method": "easy", "center": "coordinate-median"}, 'use "geometric-median" or "mean"'),
+        ({"method": "kernel-herding", "approximation": None}, "leave it out, or select without an engine"),
+        ({"method": "easy", "sample_weight": np.ones(5)}, "an engine counts every row alike"),
+        ({"method": "gm-matching", "carry": True}, "pass carry=False"),
+    ],
+)
+def test_what_does_not_run_is_refused_before_any_work(options, message):
+    # The source does not exist, so nothing was opened.
+    with pytest.raises(InvalidInputError, match=message):
+        gm.select("nowhere.npy", k=5, engine="local", **options)
