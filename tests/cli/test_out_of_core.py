@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
+from gmmatch.cli.io.selecting import within_memory
 from gmmatch.embeddings import StoreWriter, open_store
+from gmmatch.errors import InvalidInputError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -70,14 +72,48 @@ def test_picks_agree_with_those_from_memory(store, batches, labels):
 
 def test_the_command_picks_in_batches_and_names_the_rows(store, tmp_path, succeeds):
     succeeds(
-        "select", store.path, "-k", "1%", "-o", tmp_path / "p.json", "--labels", "none", "--memory", "220MB"
+        "select", store.path, "-k", "1%", "-o", tmp_path / "p.json", "--labels", "none", "--memory", "240MB"
     )
     found = gm.Selection.load(tmp_path / "p.json")
-    expected = gm.select(
-        InMemory(np.asarray(store.as_array())), k="1%", random_state=0, memory_limit=20_000_000
-    )
+    options = within_memory(240_000_000, store.shape, "gm-matching", {})
+    expected = gm.select(InMemory(np.asarray(store.as_array())), k="1%", random_state=0, **options)
     assert np.array_equal(found.order, expected.order)
     assert found.order_ids.tolist() == [f"row-{row}" for row in found.order]
+
+
+METHODS = {
+    "random": {},
+    "easy": {},
+    "moderate": {"preprocess": ["center", "scale"]},
+    "self-supervised": {"preprocess": ["unit"]},
+    "gm-matching": {"normalize": True, "batches": 1},
+    "kernel-herding": {"approximation": "nystroem", "n_components": 32, "batches": 1},
+    "kernel-herding, exact": {},
+    "gm-matching, kernel": {"kernel": "rbf", "preprocess": ["pca:8"], "memory_limit": 10**9},
+    "optimization": {},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_picks_from_a_store_what_it_picks_from_memory(store, name):
+    options = {
+        "k": 45,
+        "random_state": 3,
+        "y": store.labels,
+        "method": name.partition(",")[0],
+        **METHODS[name],
+    }
+    on_disk = gm.select(store.as_array(), **options)
+    assert np.array_equal(on_disk.order, gm.select(np.asarray(store.as_array()), **options).order)
+
+
+@pytest.mark.parametrize("method", gm.methods())
+def test_too_little_memory_is_refused_with_what_would_be_enough(method):
+    with pytest.raises(InvalidInputError, match=r"is too little for method .* on 1,000,000 rows") as error:
+        within_memory(10**8, (10**6, 512), method, {})
+    enough = int(str(error.value).rpartition(" ")[2].rstrip(".").replace(",", ""))
+    assert within_memory(enough, (10**6, 512), method, {})["n_jobs"] == 1
+    assert within_memory(64 * enough, (10**6, 512), method, {"n_jobs": 8})["n_jobs"] == 8
 
 
 @pytest.mark.slow

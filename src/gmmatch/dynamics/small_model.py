@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 _PART_ELEMENTS = 1 << 23
 _BLOCK_ELEMENTS = 1 << 21
 _RUN = 64
+# Rows that are standardised in float64 at a time.
+_AT_ONCE = 1024
 
 
 class SmallClassifier(nn.Module):
@@ -127,7 +129,11 @@ class SmallTask:
                 yield part[some], inputs[some], codes[some], weights[some]
 
     def _inputs(self, positions: Indices) -> Tensor:
-        return torch.from_numpy(self.scale.take(self.rows, positions)).float()
+        inputs = torch.empty(len(positions), self.rows.n_features)
+        for first in range(0, len(positions), _AT_ONCE):
+            few = positions[first : first + _AT_ONCE]
+            inputs[first : first + _AT_ONCE] = torch.from_numpy(self.scale.take(self.rows, few))
+        return inputs
 
 
 Observe = Callable[[Indices, Tensor, Tensor], Any]

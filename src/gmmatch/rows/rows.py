@@ -165,8 +165,8 @@ class Rows:
             return part(*self.chunk(number), weights[start:stop], *arguments)
 
         total: Any = 0.0
-        for first in range(0, self.n_chunks, 4 * threads):  # few parts at a time: a scatter is large
-            few = min(4 * threads, self.n_chunks - first)
+        for first in range(0, self.n_chunks, threads):  # few parts at a time: a scatter is large
+            few = min(threads, self.n_chunks - first)
             for found in map_in_order(lambda number, first=first: work(first + number), few, threads):  # type: ignore[misc]
                 total = total + found
         return np.asarray(total)

@@ -38,7 +38,7 @@ def find_prototypes(
     from sklearn.exceptions import ConvergenceWarning
 
     chosen = np.flatnonzero(weights > 0.0)
-    most = min(SAMPLED_ROWS, max(1, SAMPLED_ELEMENTS // rows.n_features))
+    most = sample_size(rows.n_features)
     if len(chosen) > most:
         chosen = np.sort(random.choice(chosen, most, replace=False))
     kmeans = KMeans(
@@ -52,6 +52,17 @@ def find_prototypes(
         sample = np.require(rows.gather(chosen, rows.dtype), requirements="W")  # centred in place
         kmeans.fit(sample, sample_weight=weights[chosen])
     return np.asarray(kmeans.cluster_centers_, dtype=np.float64)
+
+
+def sample_size(n_features: int) -> int:
+    """Return how many rows prototypes are found on, if there are more.
+
+    Examples
+    --------
+    >>> sample_size(512), sample_size(2048)
+    (50000, 16384)
+    """
+    return min(SAMPLED_ROWS, max(1, SAMPLED_ELEMENTS // n_features))
 
 
 def prototype_distances(rows: Rows, prototypes: NDArray[np.float64], threads: int = 1) -> Vector:
@@ -74,4 +85,5 @@ def _nearest(block: Matrix, index: Indices, prototypes: NDArray[np.float64]) -> 
             # Not by ‖x‖² − 2xp + ‖p‖², which loses the digits that a row close to its prototype has.
             apart = part - prototype
             np.minimum(found, np.einsum("ij,ij->i", apart, apart), out=found)
-    return np.sqrt(nearest, out=nearest)
+    distances: Vector = np.sqrt(nearest)
+    return distances

@@ -16,7 +16,7 @@ from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.scores.logits import own_class
-from gmmatch.types import Indices, Vector, is_tensor, namespace
+from gmmatch.types import Indices, Matrix, Vector, is_tensor, namespace
 
 _BLOCK_ELEMENTS = 1 << 21
 # A row that lies farther out than so many deviations would dominate a small model's every step.
@@ -47,14 +47,7 @@ class Standardization:
         """Return the weighted mean of each column and one over its deviation, 0 for a constant one."""
         center = weighted_mean(rows, weights, threads)
 
-        def squares(number: int) -> Vector:
-            start, stop = rows.bounds(number)
-            block = rows.block(number, np.float64) - center
-            squared: Vector = np.einsum("i,ij,ij->j", weights[start:stop], block, block)
-            return squared
-
-        parts = map_in_order(squares, rows.n_chunks, threads)
-        deviation = np.sqrt(np.sum(parts, axis=0) / weights.sum())
+        deviation = np.sqrt(rows.total(_squares, weights, center, threads=threads) / weights.sum())
         # The mean of equal numbers may be off by rounding; dividing by that would make noise of it.
         constant = deviation <= 1e-10 * np.abs(center)
         with np.errstate(divide="ignore"):
@@ -65,6 +58,12 @@ class Standardization:
         """Return the rows at these positions, standardised."""
         block = (rows.gather(positions) - self.center) * self.inverse
         return np.clip(block, -self.farthest, self.farthest, out=block)
+
+
+def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector) -> Vector:
+    apart = block[index] - center
+    squared: Vector = np.einsum("i,ij,ij->j", weights, apart, apart)
+    return squared
 
 
 class Block(NamedTuple):

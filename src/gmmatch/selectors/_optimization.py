@@ -21,6 +21,10 @@ from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
 # Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.
 _MEMORY = 128 << 20
 _MOST_DIMENSIONS, _LEAST_DIMENSIONS = 1024, 64
+# SciPy, and the blocks of a regression.
+_REGRESSION = 128_000_000
+# Numbers of a vector where memory_limit leaves room for no more.
+_FEWEST = 16
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Optimization(Selector):
         How often to go over the classes for swaps, at most.
     memory_limit : int, optional
         Bytes for the influence vectors, 128 MiB by default. A vector has one number per parameter, up to
-        1,024; where there are more parameters, or less memory, vectors are projected at random.
+        1,024 and at least 16; where there are more parameters, or less memory, vectors are projected at random.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
         As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the regression still learns ``y``.
 
@@ -113,15 +117,19 @@ class Optimization(Selector):
             rows, labels.codes[known], request.weights[known], labels.n_classes, self.strength,
             resolve_jobs(self.n_jobs),
         )  # fmt: skip
-        limit = _MEMORY if self.memory_limit is None else self.memory_limit
+        limit, least = (
+            (_MEMORY, _LEAST_DIMENSIONS) if self.memory_limit is None else (self.memory_limit, _FEWEST)
+        )
         influence = influence_vectors(
             problem,
             problem.fit(),
-            dimensions=int(np.clip(limit // (4 * len(rows)), _LEAST_DIMENSIONS, _MOST_DIMENSIONS)),
+            dimensions=int(np.clip(limit // (4 * len(rows)), least, _MOST_DIMENSIONS)),
             random=np.random.default_rng(request.seed),
         )
-        vectors = np.full((len(request.rows), influence.vectors.shape[1]), np.nan, dtype=np.float32)
-        vectors[known] = influence.vectors
+        vectors = influence.vectors
+        if len(known) < len(request.rows):
+            vectors = np.full((len(request.rows), vectors.shape[1]), np.nan, dtype=np.float32)
+            vectors[known] = influence.vectors
         made = {"proxy": "softmax regression", "hessian": influence.hessian, "projected": influence.projected}
         return vectors, {**details, **made, "dimensions": vectors.shape[1]}
 
@@ -149,6 +157,10 @@ class Optimization(Selector):
                 "method='optimization' trains a model, which an engine does not: pass vectors=, or select without "
                 "an engine."
             )
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes that no limit can spare."""
+        return super().least_memory(n_rows, n_features) + (4 * _FEWEST + 16) * n_rows + _REGRESSION
 
     def _beginning(self, task: GroupTask) -> SwapGroup:
         """Return random picks to begin with; the first rows where every subset is as good."""

@@ -15,6 +15,8 @@ from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight
 from gmmatch.types import Vector
 
 _CLUSTERS_WITHOUT_LABELS = 10
+# Measured: bytes that importing k-means takes.
+_SCIKIT_LEARN = 32_000_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -64,6 +66,14 @@ class SelfSupervised(ScoreRanking):
         prototypes = find_prototypes(rows, n_clusters, counted, np.random.default_rng(request.seed))
         distances = prototype_distances(rows, prototypes, resolve_jobs(self.n_jobs))
         return distances, {"prototypes": len(prototypes), "found_by": "k-means"}
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes that no limit can spare: k-means holds a sample."""
+        from gmmatch.scores.prototypes import sample_size
+
+        # As it is stored, and as floats.
+        sample = 6 * n_features * min(n_rows, sample_size(n_features))
+        return super().least_memory(n_rows, n_features) + sample + _SCIKIT_LEARN
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -41,6 +41,11 @@ from gmmatch.types import Indices, Mask, RandomState, Vector
 
 __all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Selector", "Tasks"]
 
+# Measured (python -m benchmarks.support). Beside a row on disk: its number and weight, in all and in its class, its
+# label, masks and a score; and blocks of two million numbers, as they are stored and as floats.
+_ROW_BYTES = 72
+_BLOCK_BYTES = 32_000_000
+
 # How much is picked when neither k nor a mapping of classes says so.
 DEFAULT_SHARE = 0.1
 
@@ -205,6 +210,15 @@ class Selector(EstimatorConventions, BaseEstimator):
         """Raise for parameters that no data could make right."""
         resolve_jobs(self.n_jobs)
         check_switches(self)
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes beside the process itself that a selection from rows on disk cannot do without."""
+        pca = any(name == "pca" for name, _ in parse_steps(self.preprocess))
+        return _ROW_BYTES * n_rows + self.thread_memory() + (4 * 8 * n_features**2 if pca else 0)
+
+    def thread_memory(self) -> int:
+        """Return the bytes that each thread takes for the blocks that it reads, and what it makes of them."""
+        return (2 if self.preprocess or self._own_steps() else 1) * _BLOCK_BYTES
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do, before any work is done."""

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
+# Measured: bytes that torch takes once it is imported, and those of one training.
+_TORCH, _TRAINING = 240_000_000, 96_000_000
+
+
 @dataclass(frozen=True)
 class Labels:
     """The class number of each row, -1 where it has no label."""
@@ -167,6 +171,15 @@ class ModelRanking(ScoreRanking):
             return self.of_training(task, int(seeds[number]))
 
         return self.of_runs(small_model.side_by_side(run, self.runs, threads))
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes that no limit can spare: torch, and what a training holds."""
+        trained = self.scores is None and self.dynamics is None
+        return super().least_memory(n_rows, n_features) + (_TORCH if trained else 0)
+
+    def thread_memory(self) -> int:
+        """Return the bytes that each thread takes: a training shuffles a part of the rows at a time."""
+        return super().thread_memory() + _TRAINING
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do."""

@@ -29,6 +29,9 @@ from gmmatch.types import Start
 # Parameters that say how one process works.
 _WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit")
 
+# The least that a matching can work in.
+_LEAST_WORKING = 16_000_000
+
 TargetName = Literal["mean", "geometric-median", "coordinate-median"]
 
 
@@ -219,6 +222,14 @@ class MomentMatching(Selector):
             raise InvalidInputError(
                 'target="coordinate-median" does not run on an engine: use "geometric-median".'
             )
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes that no limit can spare."""
+        return super().least_memory(n_rows, n_features) + _LEAST_WORKING
+
+    def thread_memory(self) -> int:
+        """Return the bytes that each thread takes; a kernel's features are made in float64."""
+        return super().thread_memory() * (1 if resolve_kernel(self.kernel).is_linear else 2)
 
     def moment_target(self) -> Target:
         """Return the target as an object."""

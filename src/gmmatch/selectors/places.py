@@ -21,8 +21,8 @@ Keep = Literal["lowest", "highest", "middle"]
 class Place:
     """Where the rows of groups lie: here in memory or in files, which are read group by group.
 
-    Rows that workers hold are asked through them (:meth:`Rows.each <gmmatch.rows.rows.Rows.each>`). A device has a place
-    of its own, which answers the same questions for all groups at once.
+    Rows that workers hold are read by these. A device has a place of its own, which answers the same questions for
+    all groups at once.
     """
 
     def __init__(self, tasks: Tasks) -> None:

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
     from gmmatch.selectors.base import Selector
 
-# What Python and the compiled loops take before any row is read, and the least that a matching can work in.
-_OVERHEAD = 200_000_000
-_LEAST_WORKING = 16_000_000
+# Measured: what Python, its libraries and the compiled loops take before any row is read.
+_PROCESS = 180_000_000
 # A parameter that the command has an option of its own for.
 _OWN_OPTIONS = {
     "X": "INPUT",
@@ -45,17 +44,12 @@ def run_selection(
     options: dict[str, Any] | None = None,
 ) -> tuple[Selection, float]:
     """Select, and return the selection with its ids and origin, and the seconds it took."""
-    from gmmatch.selectors.registry import method_class, select
+    from gmmatch.selectors.registry import select
 
     options = dict(options or {})
     check_request(embeddings, k=k, method=method, options=options)
-    known = {field.name for field in fields(method_class(method))}
-    if memory is not None and "memory_limit" in known:
-        if memory - _OVERHEAD < _LEAST_WORKING:
-            raise InvalidInputError(
-                f"--memory {memory:,} bytes is too little: give at least {_OVERHEAD + _LEAST_WORKING:,}."
-            )
-        options["memory_limit"] = memory - _OVERHEAD
+    if memory is not None:
+        options |= within_memory(memory, embeddings.shape, method, options)
     began = time.perf_counter()
     found = select(
         embeddings.rows,
@@ -70,6 +64,35 @@ def run_selection(
     seconds = time.perf_counter() - began
     found.provenance["embeddings"] = embeddings.origin
     return found, seconds
+
+
+def within_memory(
+    memory: int, shape: tuple[int, int], method: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the parameters by which a method stays within so many bytes; raise if there are too few.
+
+    Examples
+    --------
+    >>> within_memory(2 * 10**9, (1_000_000, 512), "gm-matching", {"n_jobs": 2})
+    {'n_jobs': 2, 'memory_limit': 1664000000}
+    """
+    from gmmatch.rows.parallel import resolve_jobs
+    from gmmatch.selectors.registry import make_selector, method_class
+
+    selector = make_selector(method, None, dict(options))
+    least = _PROCESS + selector.least_memory(*shape)
+    if memory < least:
+        raise InvalidInputError(
+            f"--memory {memory:,} bytes is too little for method {selector.method!r} on {shape[0]:,} rows of "
+            f"{shape[1]:,} numbers: give at least {least:,}."
+        )
+    spare, each = memory - least, selector.thread_memory()
+    # Half of what can be spared may go to more threads; the picks do not depend on them.
+    threads = min(resolve_jobs(selector.n_jobs), 1 + spare // (2 * each))
+    found = {"n_jobs": threads}
+    if "memory_limit" in {field.name for field in fields(method_class(method))}:
+        found["memory_limit"] = spare - (threads - 1) * each
+    return found
 
 
 def check_request(
