@@ -19,7 +19,7 @@ def cluster_of(path, workers, labels=None):
     with rows_on(LocalEngine(workers), path) as rows:
         y = np.zeros(len(rows)) if labels is None else labels
         classes = [np.flatnonzero(y == label) for label in np.unique(y)]
-        rows.source.assign(classes, [1] * len(classes), [0] * len(classes))
+        rows.source.cluster.assign(classes, [1] * len(classes), [0] * len(classes))
         yield rows.source.cluster, {number: len(own) for number, own in enumerate(classes)}
 
 
