@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -188,11 +189,14 @@ class Selector(EstimatorConventions, BaseEstimator):
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y
         )
-        prepared = self._prepare(request)
-        tasks = self._tasks(prepared.request, prepared.facts)
-        results = self._run(tasks)
+        # Hashes leave the interpreter to others: there is time for them while the picks are made.
+        with ThreadPoolExecutor(1) as aside:
+            fingerprints = aside.submit(request.fingerprints)
+            prepared = self._prepare(request)
+            tasks = self._tasks(prepared.request, prepared.facts)
+            results = self._run(tasks)
         _warn_of(results.warnings)
-        return self._selection(request, prepared, tasks, results)
+        return self._selection(request, prepared, tasks, results, fingerprints.result())
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
@@ -296,7 +300,14 @@ class Selector(EstimatorConventions, BaseEstimator):
             tasks.rows.source.cluster.announce(tasks.row_numbers, tasks.offsets)
         return Results.join(map_in_order(work, len(tasks), tasks.side_by_side))
 
-    def _selection(self, request: Request, prepared: Prepared, tasks: Tasks, results: Results) -> Selection:
+    def _selection(
+        self,
+        request: Request,
+        prepared: Prepared,
+        tasks: Tasks,
+        results: Results,
+        fingerprints: dict[str, str],
+    ) -> Selection:
         rows, groups = request.rows, results.selected(tasks)
         merged = merge(groups, tasks.n_included if tasks.included.any() else None)
         provenance = {
@@ -309,7 +320,7 @@ class Selector(EstimatorConventions, BaseEstimator):
                 "n_features": rows.n_features,
                 "dtype": "bfloat16" if rows.bfloat16 else str(rows.source.dtype),
                 "fingerprint": fingerprint(rows),
-                **request.fingerprints(),
+                **fingerprints,
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": results.details,

@@ -15,6 +15,7 @@ from gmmatch.backends.cuda.picks import (
     MOST_ROWS_PER_PROGRAM,
     GroupedPicks,
     gram_of_slab,
+    score_block,
     slabs_that_fit,
 )
 from gmmatch.errors import InvalidInputError
@@ -166,7 +167,7 @@ def grouped_kernel_picks(
     nothing = new(1)
     for slab in slabs_that_fit(np.flatnonzero(quotas > 0), groups.sizes, limit):
         gram, gram_offsets = gram_of_slab(groups, slab, None, kernels)
-        block = max(64, 1 << (int(groups.sizes[slab].max()) - 1).bit_length())
+        block = score_block(int(groups.sizes[slab].max()))
         programs, first = (int(slab[-1] - slab[0]) + 1,), int(slab[0])
         medians_triton.kernel_targets[programs](
             gram, gram_offsets, groups.offsets_on_device, w, coefficients, products, scratch, target_norms,

@@ -5,6 +5,7 @@ Where Triton works, all groups share its launches; elsewhere plain torch operati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -127,47 +128,89 @@ def tile_shape(n_features: int) -> tuple[int, int, int]:
 def _by_triton(
     groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
 ) -> GroupedMedians:
-    import torch
-
-    from gmmatch.backends.cuda import medians_triton
-
-    count, s, device = len(groups), groups.n_features, groups.data.device
-    block_rows, columns, warps = tile_shape(s)
-    tiles = groups.tiles(ROWS_PER_TILE)
-    stride = groups.data.stride(0)
-
-    def new(*shape: int, dtype: Any = torch.float64) -> Any:
-        return torch.zeros(shape, dtype=dtype, device=device)
-
-    points, best, plain, last, step = (new(count, s) for _ in range(5))
-    pulls, sums = new(tiles.count, s), new(tiles.count, medians_triton.N_SUMS)
-    best_objective, gaps, objectives = (new(count) for _ in range(3))
-    accelerated, state = new(count, dtype=torch.int32), new(count, dtype=torch.int32)
-    passes = new(count, dtype=torch.int64)
-    distances = new(len(groups.rows))
-    sizes = groups.to_device(groups.sizes.astype(np.float64))
-    total = sizes if weights is None else new(count).index_add_(0, groups.group_of_row, weights)
-    running = new(max_iter + _PASSES_PER_LOOK, dtype=torch.int32)
-    medians_triton.sample_means[(count,)](
-        groups.data, groups.rows, groups.offsets_on_device, points, s, stride, SAMPLE=_SAMPLE, COLUMNS=columns
-    )
+    search = _TritonSearch(groups, weights, eps, max_iter, accelerate)
+    search.begin()
     done = 0
     while done < max_iter:
         for _ in range(min(_PASSES_PER_LOOK, max_iter - done)):
-            medians_triton.weiszfeld_pass[(tiles.count,)](
-                groups.data, groups.rows, distances if weights is None else weights, tiles.table, points,
-                state, pulls, sums, distances, s, stride,
-                BLOCK_ROWS=block_rows, COLUMNS=columns, WEIGHTED=weights is not None, num_warps=warps,
-            )  # fmt: skip
-            medians_triton.group_step[(count,)](
-                groups.data, groups.rows, tiles.first, pulls, sums, total, sizes, points, best, plain, last,
-                step, best_objective, accelerated, state, gaps, objectives, passes, running[done:], eps, s,
-                stride, ACCELERATE=accelerate, COLUMNS=columns, num_warps=4,
-            )  # fmt: skip
+            search.evaluate()
+            search.step(done)
             done += 1
-        if int(running[done - 1]) == 0:
+        if int(search.running[done - 1]) == 0:
             break
-    return GroupedMedians(best, gaps, objectives, passes, gaps <= eps, distances)
+    return GroupedMedians(
+        search.best, search.gaps, search.objectives, search.passes, search.gaps <= eps, search.distances
+    )
+
+
+def median_launches(groups: DeviceGroups) -> list[Callable[[], None]]:
+    """Return a launch of each kernel that the medians of these groups need, on a single row."""
+    one = DeviceGroups(groups.data, groups.rows[:1], np.array([0, 1]))
+    search = _TritonSearch(one, None, 1.0, 1, True)
+    return [search.begin, search.evaluate, partial(search.step, 0)]
+
+
+class _TritonSearch:
+    """Where the search for the medians of all groups stands; each method is one launch."""
+
+    def __init__(
+        self, groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
+    ) -> None:
+        import torch
+
+        self.groups, self.weights, self.eps, self.accelerate = groups, weights, eps, accelerate
+        count, s = len(groups), groups.n_features
+        new = partial(torch.zeros, dtype=torch.float64, device=groups.data.device)
+        whole = partial(torch.zeros, dtype=torch.int32, device=groups.data.device)
+        self.tiles = groups.tiles(ROWS_PER_TILE)
+        # One allocation each: Triton compiles again for an address that is aligned otherwise.
+        self.points, self.best, self.plain, self.last, self.change = (new((count, s)) for _ in range(5))
+        self.pulls, self.sums = new((self.tiles.count, s)), new((self.tiles.count, 7))
+        self.best_objective, self.gaps, self.objectives = (new(count) for _ in range(3))
+        self.accelerated, self.state = whole(count), whole(count)
+        self.passes = torch.zeros(count, dtype=torch.int64, device=groups.data.device)
+        self.distances = new(len(groups.rows))
+        self.sizes = groups.to_device(groups.sizes.astype(np.float64))
+        self.total = self.sizes
+        if weights is not None:
+            self.total = new(count).index_add_(0, groups.group_of_row, weights)
+        self.running = whole(max_iter + _PASSES_PER_LOOK)
+
+    def begin(self) -> None:
+        """Start every group at the mean of a few of its rows."""
+        from gmmatch.backends.cuda.medians_triton import sample_means
+
+        groups = self.groups
+        sample_means[(len(groups),)](
+            groups.data, groups.rows, groups.offsets_on_device, self.points, groups.n_features,
+            groups.data.stride(0), SAMPLE=_SAMPLE, COLUMNS=column_block(groups.n_features),
+        )  # fmt: skip
+
+    def evaluate(self) -> None:
+        """Pass over the rows of the groups that are not done."""
+        from gmmatch.backends.cuda.medians_triton import weiszfeld_pass
+
+        groups, weights = self.groups, self.weights
+        block_rows, columns, warps = tile_shape(groups.n_features)
+        weiszfeld_pass[(self.tiles.count,)](
+            groups.data, groups.rows, self.distances if weights is None else weights, self.tiles.table,
+            self.points, self.state, self.pulls, self.sums, self.distances, groups.n_features,
+            groups.data.stride(0),
+            BLOCK_ROWS=block_rows, COLUMNS=columns, WEIGHTED=weights is not None, num_warps=warps,
+        )  # fmt: skip
+
+    def step(self, number: int) -> None:
+        """Certify the groups' points and choose the next ones."""
+        from gmmatch.backends.cuda.medians_triton import group_step
+
+        groups = self.groups
+        group_step[(len(groups),)](
+            groups.data, groups.rows, self.tiles.first, self.pulls, self.sums, self.total, self.sizes,
+            self.points, self.best, self.plain, self.last, self.change, self.best_objective,
+            self.accelerated, self.state, self.gaps, self.objectives, self.passes, self.running, number,
+            self.eps, groups.n_features, groups.data.stride(0),
+            ACCELERATE=self.accelerate, COLUMNS=column_block(groups.n_features), num_warps=4,
+        )  # fmt: skip
 
 
 def _search(

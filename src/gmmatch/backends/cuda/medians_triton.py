@@ -9,8 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-# Where a pass leaves its scalar sums, per tile.
-N_SUMS = 7
 # State of a group: running, converged, stopped by rounding.
 RUNNING, CONVERGED, STUCK = 0, 1, 2
 
@@ -83,11 +81,11 @@ def weiszfeld_pass(
     tl.store(base + 6, own_key)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["number"])  # one kernel for all passes
 def group_step(
     data, rows, first_tile, pulls, sums, total_weight, sizes,
     points, best_point, plain_point, last_point, last_step, best_objective, accelerated,
-    state, gaps, objectives, passes, n_running,
+    state, gaps, objectives, passes, running, number,
     eps, n_features, stride, ACCELERATE: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Add up one group's tiles; certify its point; choose the next one.
@@ -134,7 +132,7 @@ def group_step(
         # The prediction was worse than the point it came from: take that point's plain successor.
         tl.store(points + here, tl.load(plain_point + here, mask=inside, other=0.0), mask=inside)
         tl.store(accelerated + group, 2)
-        tl.atomic_add(n_running, 1)
+        tl.atomic_add(running + number, 1)
         return
     total = tl.load(total_weight + group)
     size = tl.load(sizes + group)
@@ -186,7 +184,7 @@ def group_step(
     tl.store(last_step + here, step, mask=inside)
     tl.store(accelerated + group, flag)
     tl.store(points + here, proposal, mask=inside)
-    tl.atomic_add(n_running, 1)
+    tl.atomic_add(running + number, 1)
 
 
 @triton.jit

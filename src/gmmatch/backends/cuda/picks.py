@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
-from gmmatch.backends.cuda.medians import ROWS_PER_TILE, tile_shape, uses_triton
+from gmmatch.backends.cuda.medians import ROWS_PER_TILE, column_block, tile_shape, uses_triton
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import Kernel, Polynomial
 from gmmatch.matching import loops
@@ -152,47 +152,100 @@ def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> tuple[Any, NDA
     """Pick in chosen groups, a slab at a time, as many as fit the limit; return which groups were picked from."""
     import torch
 
-    from gmmatch.backends.cuda import picks_triton
-
     groups = job.groups
     if not chosen.any():
         return 0, chosen
-    s, data, device = groups.n_features, groups.data, groups.data.device
-    stride = data.stride(0)
-    centered = data.dtype in (torch.float32, torch.float64)
-    centers = job.targets.to(torch.float32) if centered else torch.zeros((1,), device=device)
-    block_rows, columns, warps = tile_shape(s)
-    tiles = groups.tiles(ROWS_PER_TILE)
-    scores, gains, norms = torch.empty((3, len(groups.rows)), dtype=torch.float64, device=device)
-    # With centred rows y = x − c, a pick changes ⟨θ, x⟩ by ⟨x, μ − c⟩ − ⟨y, y'⟩ and a constant.
-    picks_triton.row_products[(tiles.count,)](
-        data, groups.rows, tiles.table, job.starts, job.targets - centers.double() if centered else job.targets,
-        centers.double(), scores, gains, norms, s, stride,
-        BLOCK_ROWS=block_rows, COLUMNS=columns, CENTERED=centered, num_warps=warps,
-    )  # fmt: skip
+    picks = _GramPicks(job)
+    picks.score()
     # Squares of larger numbers do not fit the float32 of a Gram matrix.
-    longest = torch.zeros(len(groups), dtype=torch.float64, device=device)
-    longest.scatter_reduce_(0, groups.group_of_row, norms, "amax")
+    longest = torch.zeros(len(groups), dtype=torch.float64, device=groups.data.device)
+    longest.scatter_reduce_(0, groups.group_of_row, picks.norms, "amax")
     chosen = chosen & (longest.cpu().numpy() <= LARGEST_SQUARED)
     members = np.flatnonzero(chosen)
     if len(members) == 0:
         return 0, chosen
-    quotas, order_offsets = groups.to_device(job.quotas), groups.to_device(job.offsets)
-    rescored = torch.zeros(len(groups), dtype=torch.int64, device=device)
-    # Worst-case rounding of a dot product accumulated in float32, and of the products themselves.
-    entry_error = s * 2.0**-23 + (2.0**-19 if centered else 0.0)
     for slab in slabs_that_fit(members, groups.sizes, limit):
-        gram, gram_offsets = gram_of_slab(groups, slab, centers if centered else None)
-        largest = int(groups.sizes[slab].max())
-        block = max(64, 1 << (largest - 1).bit_length())
-        picks_triton.pick_groups[(int(slab[-1] - slab[0]) + 1,)](
-            data, groups.rows, groups.offsets_on_device, gram, gram_offsets, scores, gains, norms, job.free,
-            job.targets, job.starts, job.targets, quotas, order_offsets, job.order, job.residuals, rescored,
-            int(slab[0]), entry_error, s, stride, REPLACEMENT=job.replacement, BLOCK=block, COLUMNS=columns,
-            EXACT=True, num_warps=4 if block <= 1024 else 8,
-        )  # fmt: skip
+        gram, gram_offsets = gram_of_slab(groups, slab, picks.centers)
+        picks.pick(slab, gram, gram_offsets, score_block(int(groups.sizes[slab].max())))
         del gram
-    return rescored.sum(), chosen
+    return picks.rescored.sum(), chosen
+
+
+def score_block(largest: int) -> int:
+    """Return the power of two that holds the scores of a group.
+
+    Examples
+    --------
+    >>> score_block(5), score_block(1280)
+    (64, 2048)
+    """
+    return max(64, 1 << (largest - 1).bit_length())
+
+
+def pick_launches(groups: DeviceGroups, targets: Any, block: int) -> list[Callable[[], None]]:
+    """Return a launch of each kernel that picks by Gram matrices need, on a single row."""
+    import torch
+
+    one = DeviceGroups(groups.data, groups.rows[:1], np.array([0, 1]))
+    order = torch.zeros(1, dtype=torch.int64, device=groups.data.device)
+    free = torch.ones(1, dtype=torch.int8, device=order.device)
+    job = _Job(one, targets[:1], targets[:1], np.array([1]), one.offsets, free, order, order.double(), False)
+    picks, alone = _GramPicks(job), np.array([0])
+    gram = torch.zeros(1, device=order.device)
+    return [
+        picks.score,
+        lambda: (gram_of_slab(one, alone, picks.centers), None)[1],
+        lambda: picks.pick(alone, gram, torch.zeros_like(order), block),
+    ]
+
+
+class _GramPicks:
+    """Picks of groups by their Gram matrices; each method is one launch."""
+
+    def __init__(self, job: _Job) -> None:
+        import torch
+
+        groups, self.job = job.groups, job
+        device = groups.data.device
+        self.centered = groups.data.dtype in (torch.float32, torch.float64)
+        self.centers = job.targets.to(torch.float32) if self.centered else None
+        self.tiles = groups.tiles(ROWS_PER_TILE)
+        count = len(groups.rows)
+        self.scores, self.gains, self.norms = (
+            torch.empty(count, dtype=torch.float64, device=device) for _ in range(3)
+        )
+        self.quotas, self.order_offsets = groups.to_device(job.quotas), groups.to_device(job.offsets)
+        self.rescored = torch.zeros(len(groups), dtype=torch.int64, device=device)
+
+    def score(self) -> None:
+        """Compute ⟨θ₀, x⟩, what each pick adds to a score, and ‖x‖, of all rows."""
+        from gmmatch.backends.cuda.picks_triton import row_products
+
+        groups, job = self.job.groups, self.job
+        block_rows, columns, warps = tile_shape(groups.n_features)
+        # With centred rows y = x − c, a pick changes ⟨θ, x⟩ by ⟨x, μ − c⟩ − ⟨y, y'⟩ and a constant.
+        centers = job.targets if self.centers is None else self.centers.double()
+        row_products[(self.tiles.count,)](
+            groups.data, groups.rows, self.tiles.table, job.starts,
+            job.targets - centers if self.centered else job.targets, centers, self.scores, self.gains,
+            self.norms, groups.n_features, groups.data.stride(0),
+            BLOCK_ROWS=block_rows, COLUMNS=columns, CENTERED=self.centered, num_warps=warps,
+        )  # fmt: skip
+
+    def pick(self, slab: Indices, gram: Any, gram_offsets: Any, block: int) -> None:
+        """Make all picks of a slab of groups."""
+        from gmmatch.backends.cuda.picks_triton import pick_groups
+
+        groups, job, s = self.job.groups, self.job, self.job.groups.n_features
+        # Worst-case rounding of a dot product accumulated in float32, and of the products themselves.
+        entry_error = s * 2.0**-23 + (2.0**-19 if self.centered else 0.0)
+        pick_groups[(int(slab[-1] - slab[0]) + 1,)](
+            groups.data, groups.rows, groups.offsets_on_device, gram, gram_offsets, self.scores, self.gains,
+            self.norms, job.free, job.targets, job.starts, job.targets, self.quotas, self.order_offsets,
+            job.order, job.residuals, self.rescored, int(slab[0]), entry_error, s, groups.data.stride(0),
+            REPLACEMENT=job.replacement, BLOCK=block, COLUMNS=column_block(s), EXACT=True,
+            num_warps=4 if block <= 1024 else 8,
+        )  # fmt: skip
 
 
 def gram_of_slab(
@@ -284,7 +337,6 @@ def _one_by_triton(
     import torch
 
     from gmmatch.backends.cuda import picks_triton
-    from gmmatch.backends.cuda.medians import column_block
 
     s, size = int(data.shape[1]), part.stop - part.start
     columns = column_block(s)

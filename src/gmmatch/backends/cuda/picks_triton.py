@@ -101,7 +101,7 @@ def row_products(
         tl.store(norms + position, tl.sqrt(tl.sum(x * x, axis=1)), mask=valid)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_group"])  # one kernel for all slabs
 def pick_groups(
     data, rows, offsets, gram, gram_offsets, start_scores, target_scores, norms, available,
     targets, starts, target_norms, quotas, order_offsets, order, residuals, rescored, first_group,

@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.backends.cuda.blocks import TensorSource, extremes, tensor_beside
-from gmmatch.backends.cuda.groups import DeviceGroups
+from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.kernel_space import fitted_kernels, grouped_kernel_picks, kernel_eps
-from gmmatch.backends.cuda.medians import grouped_medians, uses_triton
-from gmmatch.backends.cuda.picks import LARGEST_SQUARED, MOST_ROWS_PER_PROGRAM, grouped_picks
+from gmmatch.backends.cuda.medians import grouped_medians, median_launches, uses_triton
+from gmmatch.backends.cuda.picks import (
+    LARGEST_SQUARED,
+    MOST_ROWS_PER_PROGRAM,
+    grouped_picks,
+    pick_launches,
+    score_block,
+)
 from gmmatch.backends.cuda.sums import grouped_distances, grouped_means, grouped_spreads
+from gmmatch.backends.cuda.triton_check import compile_together
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
@@ -57,6 +64,7 @@ def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
     weights = None if np.all(tasks.weights == 1.0) else groups.to_device(tasks.weights)
     if not _is_linear(selector):
         return _run_in_kernel(selector, tasks, groups, weights)
+    _compile(groups, selector)
     points, distances, details = _moments(selector, groups, weights)
     spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
     if selector.carry and selector.batches in (None, 1) and not tasks.included.any():
@@ -76,6 +84,21 @@ def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
         list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
     )
     return Results.join(found)
+
+
+@on_their_device
+def _compile(groups: DeviceGroups, selector: MomentMatching) -> None:
+    """Compile side by side what the medians and picks of most groups need; the rest is compiled as it is used."""
+    import torch
+
+    largest, data = int(groups.sizes.max()), groups.data
+    if largest > MOST_ROWS_PER_PROGRAM or selector.replacement or not uses_triton(data):
+        return
+    block, median = score_block(largest), selector.target == "geometric-median"
+    key = (str(data.device), data.dtype, groups.n_features, data.stride(0), block, median)
+    point = torch.zeros((1, groups.n_features), dtype=torch.float64, device=data.device)
+    launches = pick_launches(groups, point, block) + (median_launches(groups) if median else [])
+    compile_together(data, key, launches)
 
 
 def groups_on_device(tasks: Tasks) -> DeviceGroups:

@@ -6,6 +6,8 @@ Triton compiles when a kernel is first used, its launcher with a C compiler: tha
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -43,6 +45,44 @@ def triton_works(device: Any) -> bool:
     if failure is not None:
         _warn_of(*failure)
     return failure is None
+
+
+_compiled: set[tuple[Any, ...]] = set()
+
+
+def compile_together(data: Any, key: tuple[Any, ...], launches: list[Callable[[], None]]) -> None:
+    """Make launches that each compile a kernel side by side, on the device of a tensor, once for each key.
+
+    Triton compiles a kernel when it is first used, for a second or so, most of it in passes and programs that leave
+    the interpreter to others.
+
+    Examples
+    --------
+    >>> import torch
+    >>> made = []
+    >>> for _ in range(2):
+    ...     compile_together(torch.zeros(1), ("an example",), [lambda: made.append(1), lambda: made.append(2)])
+    >>> sorted(made)
+    [1, 2]
+    """
+    if key in _compiled:
+        return
+    import torch
+
+    def work(launch: Callable[[], None]) -> None:
+        with torch.cuda.device_of(data):  # does nothing for a tensor of the CPU
+            launch()
+
+    def wait() -> None:  # threads have streams of their own, which know nothing of each other's work
+        if data.is_cuda:
+            torch.cuda.synchronize(data.device)
+
+    wait()
+    with ThreadPoolExecutor(len(launches)) as pool:
+        for done in [pool.submit(work, launch) for launch in launches]:
+            done.result()
+    wait()
+    _compiled.add(key)
 
 
 @cache
