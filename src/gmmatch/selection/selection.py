@@ -332,14 +332,21 @@ class Selection:
         return read_selection(cls, path)
 
 
+# Most values, of which there are several for each of many classes.
+_PLAIN = (str, int, bool, type(None))
+
+
 def _json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
     """A deep copy made of what JSON can hold."""
-    if type(value) in (str, int, bool, type(None)) or (type(value) is float and math.isfinite(value)):
-        return value  # most values, of which there are several for each of many classes
+    if type(value) is float and math.isfinite(value):
+        return value
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _json_copy(item, (*path, key)) for key, item in value.items()}
+        return {
+            str(key): item if type(item) in _PLAIN else _json_copy(item, (*path, key))
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_json_copy(item, (*path, i)) for i, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):

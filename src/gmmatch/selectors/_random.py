@@ -42,7 +42,7 @@ class Random(Selector):
         if not len(wanted):
             return super()._run(tasks)
         place = place_of(wanted)
-        orders = place.each(self._draw)
+        orders = [self._draw(task) for task in wanted]  # threads would wait for the interpreter
         found = place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
         return found.spread(tasks.quotas > 0)
 

@@ -137,7 +137,7 @@ def check_tasks(tasks: Tasks) -> None:
             f"include names {tasks.n_included[at]} rows of {_name(tasks.labels[at])}, more than its "
             f"{tasks.quotas[at]} picks: raise k or include fewer."
         )
-    if tasks.weights.all():
+    if not tasks.weighted:
         return
     # Not by differences of running sums, which round: a group counts if any of its weights does.
     counted = np.diff(offsets_of(tasks.weights > 0.0)[tasks.offsets]) > 0

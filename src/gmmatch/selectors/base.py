@@ -271,17 +271,18 @@ class Selector(EstimatorConventions, BaseEstimator):
             mask[row_numbers] if mask.any() else np.zeros(len(row_numbers), dtype=bool)
             for mask in (request.inside, request.outside)
         )
-        alike = bool(np.all(request.weights == 1.0))
+        weighted = bool(np.any(request.weights != 1.0))
         tasks = Tasks(
             rows=rows,
             labels=[group.label for group in groups],
             numbers=np.arange(len(groups)),
             row_numbers=row_numbers,
             offsets=offsets_of([len(group.rows) for group in groups]),
-            weights=request.weights[: len(row_numbers)] if alike else request.weights[row_numbers],
+            weights=request.weights[row_numbers] if weighted else request.weights[: len(row_numbers)],
             available=~taken if self._replaces() else ~(taken | included),
             included=included,
             quotas=request.shares,
+            weighted=weighted,
             seed=request.seed,
             threads=jobs if side_by_side == 1 else 1,
             side_by_side=side_by_side,

@@ -32,6 +32,11 @@ class Place:
         """Return numbers where the sorting is done."""
         return values
 
+    @property
+    def group_of_row(self) -> Any:
+        """The position of each row's group, where the sorting is done."""
+        return self.tasks.group_of_row
+
     def centers(self, name: str) -> tuple[Any, Any]:
         """Return the mean or a median of every group, (G, s), and the distance of every row to its group's."""
         target = resolve_target(name, argument="center")
@@ -72,14 +77,41 @@ class Place:
     def ranked(self, scores: Any, keep: Keep, centers: Any = None) -> Results:
         """Return the best-ranked rows of every group that may be picked, as many as are asked for."""
         tasks = self.tasks
-        positions = rank(scores, tasks, keep, self.beside)
+        positions = self.rank(scores, keep)
         positions = positions[self.beside(tasks.available)[positions]]
-        group = self.beside(tasks.group_of_row)[positions]
+        group = self.group_of_row[positions]
         counts = on_host(namespace(group).bincount(group, minlength=len(tasks)))
         ahead = namespace(group).ones_like(group).cumsum(0) - 1 - self.beside(offsets_of(counts))[group]
         chosen = ahead < self.beside(tasks.quotas)[group]
         order = on_host((positions - self.beside(tasks.offsets)[group])[chosen])
         return self.measured(order, offsets_of(np.minimum(counts, tasks.quotas)), centers)
+
+    def rank(self, scores: Any, keep: Keep) -> Any:
+        """Return the positions of every group's rows from the most to the least wanted; equals stay in row order.
+
+        The middle is the weighted median of the group's scores.
+        """
+        group = self.group_of_row
+        if keep == "lowest":
+            wanted = scores
+        elif keep == "highest":
+            wanted = -scores
+        else:
+            # Twice the distance to the median, so that the two scores around it are exactly as far from it.
+            low, high = self._middles(scores)
+            wanted = abs((scores - low[group]) + (scores - high[group]))
+        return _within_groups(wanted, group)
+
+    def _middles(self, scores: Any) -> tuple[Any, Any]:
+        """Return the two scores of each group that its weighted median lies between."""
+        starts, sizes, weights = self.tasks.offsets[:-1], self.tasks.sizes, self.tasks.weights
+        if not self.tasks.weighted:
+            ranked = scores[_within_groups(scores, self.group_of_row)]
+            return ranked[self.beside(starts + (sizes - 1) // 2)], ranked[self.beside(starts + sizes // 2)]
+        here = on_host(scores)[:, None]
+        spans = [slice(at, at + size) for at, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+        found = np.array([middle_values(here[span], weights[span]) for span in spans])[:, :, 0]
+        return self.beside(found[:, 0]), self.beside(found[:, 1])
 
     def measured(self, order: Indices, offsets: Indices, centers: Any = None) -> Results:
         """Return picks of all groups with their residuals."""
@@ -87,38 +119,10 @@ class Place:
         return Results(order, offsets, residuals, offsets, [self.details()] * len(self.tasks), [])
 
 
-def rank(scores: Any, tasks: Tasks, keep: Keep, beside: Callable[[Any], Any] = np.asarray) -> Any:
-    """Return the positions of every group's rows from the most to the least wanted; equals stay in row order.
-
-    The middle is the weighted median of the group's scores.
-    """
-    group = beside(tasks.group_of_row)
-    if keep == "lowest":
-        wanted = scores
-    elif keep == "highest":
-        wanted = -scores
-    else:
-        # Twice the distance to the median, so that the two scores around it are exactly as far from it.
-        low, high = _middles(scores, tasks, beside)
-        wanted = abs((scores - low[group]) + (scores - high[group]))
-    return _within_groups(wanted, group)
-
-
 def _within_groups(values: Any, group: Any) -> Any:
+    """Return the positions that sort values within their groups, group after group; equals stay in their order."""
     by_value = stable_order(values)
     return by_value[stable_order(group[by_value])]
-
-
-def _middles(scores: Any, tasks: Tasks, beside: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """Return the two scores of each group that its weighted median lies between."""
-    starts, sizes = tasks.offsets[:-1], tasks.sizes
-    if np.all(tasks.weights == 1.0):
-        ranked = scores[_within_groups(scores, beside(tasks.group_of_row))]
-        return ranked[beside(starts + (sizes - 1) // 2)], ranked[beside(starts + sizes // 2)]
-    here = on_host(scores)[:, None]
-    spans = [slice(start, start + size) for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
-    found = np.array([middle_values(here[span], tasks.weights[span]) for span in spans])[:, :, 0]
-    return beside(found[:, 0]), beside(found[:, 1])
 
 
 def place_of(tasks: Tasks) -> Place:

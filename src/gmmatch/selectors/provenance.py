@@ -66,8 +66,6 @@ def array_fingerprint(array: NDArray[Any]) -> str:
 
 def label_fingerprint(groups: list[Group]) -> str:
     """Return a hash of which rows have which label."""
-    digest = hashlib.sha256()
-    for group in groups:
-        digest.update(f"{group.label!r} {len(group.rows)}".encode())
-        digest.update(group.rows.tobytes())
+    digest = hashlib.sha256(repr([(group.label, len(group.rows)) for group in groups]).encode())
+    digest.update(np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)]).data)
     return digest.hexdigest()[:32]

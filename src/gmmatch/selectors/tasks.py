@@ -97,6 +97,8 @@ class Tasks(Sequence[GroupTask]):
         were picked before.
     quotas
         How many picks each group is to make.
+    weighted
+        Whether any weight is not 1.
     """
 
     rows: Rows
@@ -108,6 +110,7 @@ class Tasks(Sequence[GroupTask]):
     available: Mask
     included: Mask
     quotas: Indices
+    weighted: bool
     seed: int
     threads: int
     side_by_side: int

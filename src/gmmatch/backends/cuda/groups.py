@@ -63,7 +63,11 @@ class DeviceGroups:
     @cached_property
     def group_of_row(self) -> Any:
         """The group of each row number in ``rows``, as a tensor."""
-        return self.to_device(np.repeat(np.arange(len(self)), self.sizes))
+        import torch
+
+        numbers = torch.arange(len(self), device=self.data.device)
+        sizes = self.offsets_on_device.diff()
+        return numbers.repeat_interleave(sizes, output_size=len(self.rows))
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """Return a host array as a tensor beside the data."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.medians import grouped_medians
 from gmmatch.backends.cuda.selecting import groups_on_device
@@ -31,13 +29,15 @@ class DevicePlace(Place):
     @cached_property
     def weights(self) -> Any:
         """The weights of all rows; None where they are alike."""
-        alike = np.all(self.tasks.weights == 1.0)
-        return None if alike else self.groups.to_device(self.tasks.weights)
+        return self.groups.to_device(self.tasks.weights) if self.tasks.weighted else None
+
+    @property
+    def group_of_row(self) -> Any:
+        """The position of each row's group."""
+        return self.groups.group_of_row
 
     def beside(self, values: Any) -> Any:
         """Return numbers on the device."""
-        if values is self.tasks.group_of_row:
-            return self.groups.group_of_row
         return values if is_tensor(values) else self.groups.to_device(values)
 
     def centers(self, name: str) -> tuple[Any, Any]:

@@ -61,7 +61,7 @@ def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
 def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
     """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per row or group."""
     groups = groups_on_device(tasks)
-    weights = None if np.all(tasks.weights == 1.0) else groups.to_device(tasks.weights)
+    weights = groups.to_device(tasks.weights) if tasks.weighted else None
     if not _is_linear(selector):
         return _run_in_kernel(selector, tasks, groups, weights)
     _compile(groups, selector)

@@ -18,6 +18,10 @@ _TILE = 256
 _BLOCK_ELEMENTS = 1 << 25
 
 
+def _tile_length(groups: DeviceGroups) -> int:
+    return min(_TILE, int(groups.sizes.max()))
+
+
 def _tiles(groups: DeviceGroups) -> Iterator[tuple[Any, Any, Any]]:
     """Yield blocks of tiles: their groups, the positions of their rows, and which of these are there.
 
@@ -25,7 +29,7 @@ def _tiles(groups: DeviceGroups) -> Iterator[tuple[Any, Any, Any]]:
     """
     import torch
 
-    length = min(_TILE, int(groups.sizes.max()))
+    length = _tile_length(groups)
     table = groups.tiles(length).table
     step = max(1, _BLOCK_ELEMENTS // (length * groups.n_features))
     within = torch.arange(length, device=groups.data.device)
@@ -55,9 +59,9 @@ def grouped_sums(groups: DeviceGroups, weights: Any = None) -> Any:
         sums.append(torch.bmm(weight[:, None, :], rows)[:, 0])
         owners.append(group)
     tiles, owner = torch.cat(sums), torch.cat(owners)
-    if len(tiles) > len(torch.unique(owner)):
+    counts = -(-groups.sizes // _tile_length(groups))
+    if counts.max() > 1:
         every = torch.arange(len(tiles), device=tiles.device)
-        counts = torch.bincount(owner, minlength=len(groups)).cpu().numpy()
         return grouped_sums(DeviceGroups(tiles, every, offsets_of(counts)))
     total = torch.zeros((len(groups), groups.n_features), dtype=torch.float64, device=tiles.device)
     total[owner] = tiles
@@ -120,9 +124,9 @@ def grouped_distances(groups: DeviceGroups, points: Any) -> Any:
     import torch
 
     found = torch.empty(len(groups.rows), dtype=torch.float64, device=groups.data.device)
-    for group, at, there in _tiles(groups):
+    for group, at, _ in _tiles(groups):
         apart = groups.data[groups.rows[at]].double() - points[group][:, None, :]
-        found[at[there]] = apart.norm(dim=2)[there]
+        found[at] = apart.norm(dim=2)  # what fills up a tile is a row of it, and gets the same number again
     return found
 
 
@@ -149,7 +153,8 @@ def grouped_residuals(
     if already is not None:
         counts = grouped_totals(already.double(), groups.offsets)
         drift = counts[:, None] * points - grouped_sums(groups, already.double())
-    begins, residuals = groups.to_device(offsets), torch.empty(len(order), dtype=torch.float64, device=device)
+    begins = groups.to_device(offsets)
+    residuals = torch.empty(len(order) + 1, dtype=torch.float64, device=device)  # the last of no pick
     numbers = groups.rows[groups.to_device(np.repeat(groups.offsets[:-1], quotas)) + order]
     first = 0
     while first < quotas.max(initial=0):
@@ -166,9 +171,9 @@ def grouped_residuals(
             along = (points[group][:, None, :] - rows).cumsum(dim=1) + drift[group][:, None, :]
             drift[group] = along[:, -1]
             made = counts[group][:, None] + within + 1
-            residuals[at[there]] = (along.norm(dim=2) / made)[there]
+            residuals[at.where(there, len(order))] = along.norm(dim=2) / made
         first += width
-    return residuals
+    return residuals[:-1]
 
 
 def grouped_spreads(groups: DeviceGroups, distances: Any, available: Any) -> list[Spread]:
