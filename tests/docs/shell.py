@@ -165,13 +165,13 @@ def check_arguments(words: list[str]) -> None:
 def _check_study(options: dict[str, object]) -> None:
     """Fail unless the studies exist and know the values of their options."""
     from gmmatch_paper.commands.image_studies import choices_of
-    from gmmatch_paper.commands.reproduce import _expanded
+    from gmmatch_paper.commands.reproduce import expanded
     from gmmatch_paper.studies import study_names
     from gmmatch_paper.studies.classification import image_study_names
 
     names = options["names"] or []
     assert isinstance(names, (list, tuple))
-    unknown = set(_expanded(list(names))) - {*study_names(), *image_study_names()}
+    unknown = set(expanded(list(names))) - {*study_names(), *image_study_names()}
     assert not unknown, f"there are no studies {sorted(unknown)}"
     chosen = ("ratios", "methods", "downstream", "networks", "corruptions", "recipe", "encoder", "seeds")
     choices_of({name: options[name] for name in chosen})  # type: ignore[misc]

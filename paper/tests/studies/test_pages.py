@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gmmatch_paper.studies import load_study, study_names
+from gmmatch_paper.studies.classification import image_study_names
 from gmmatch_paper.studies.pages import main, take_results, write_pages
 from gmmatch_paper.studies.records import as_results, code_fingerprint, read_record
 
@@ -16,7 +17,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:
     for page in write_pages(DOCS, tmp_path):
-        committed = DOCS / "studies" / page.name
+        committed = DOCS / "studies" / page.relative_to(tmp_path)
         assert page.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), (
             f"{page.name} is out of date: run `python -m gmmatch_paper.studies.pages`"
         )
@@ -48,7 +49,7 @@ def test_committed_figures_are_there_and_small(name: str) -> None:
 def test_a_page_shows_its_question_figure_command_and_verdicts(name: str) -> None:
     study = load_study(name)
     text = (DOCS / "studies" / f"{name}.md").read_text(encoding="utf-8")
-    assert study.question in text
+    assert study.question in text and study.found in text
     assert f"gmmatch reproduce {name} --full" in text
     assert f"../images/studies/{name}.png" in text
     for claim in study.claims:
@@ -73,4 +74,15 @@ def test_results_are_taken_into_the_documentation(tmp_path: Path) -> None:
 def test_the_module_writes_pages_where_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "results").symlink_to(DOCS / "results")
     main(["--docs", str(tmp_path)])
-    assert len(list((tmp_path / "studies").iterdir())) == len(study_names()) + 1
+    written = [path.stem for path in (tmp_path / "studies").rglob("*.md")]
+    assert sorted(written) == sorted(["index", *study_names(), *image_study_names()])
+
+
+def test_the_summary_has_every_table_and_figure_of_the_paper() -> None:
+    text = (DOCS / "studies" / "index.md").read_text(encoding="utf-8")
+    for number in range(1, 17):
+        assert f"Figure {number} (" in text
+    for number in range(1, 12):
+        assert f"Table {number} (" in text
+    for name in study_names():
+        assert f"({name}.md)" in text

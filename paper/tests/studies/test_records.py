@@ -9,7 +9,6 @@ import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.studies import breakdown, load_study, noisy_gaussian, study_names
-from gmmatch_paper.studies.classification import reasons
 from gmmatch_paper.studies.records import Journal, code_fingerprint, load_results, plain, write_results
 from gmmatch_paper.studies.results import Cells, log_slope
 
@@ -57,7 +56,6 @@ def test_a_file_that_is_not_results_says_so(tmp_path: Path, content: str) -> Non
         ("kernels", "run `gmmatch reproduce kernels` first"),
         ("label-noise", "run `gmmatch reproduce label-noise` first"),
         ("generation", "run `gmmatch reproduce generation` first"),
-        (reasons.NAME, f"run `python -m {reasons.__name__}` first"),
         ("kernel", "no study is called that; `gmmatch reproduce --list` says which there are"),
     ],
 )

@@ -157,7 +157,7 @@ def reproduce(
 
 def _named(names: list[str] | None, output: Path) -> tuple[list[Study], list[str]]:
     """Return the studies that were named without images, and the names of those on images."""
-    from gmmatch_paper.studies import load_study, study_names
+    from gmmatch_paper.studies import load_study
     from gmmatch_paper.studies.classification import image_study_names
 
     if not names:
@@ -166,13 +166,28 @@ def _named(names: list[str] | None, output: Path) -> tuple[list[Study], list[str
         )
     if output.exists() and not output.is_dir():
         raise InvalidInputError(f"--output {output} is a file: give a folder.")
-    groups = {"all": study_names(), "all-images": image_study_names()}
-    wanted: dict[str, None] = {}
-    for name in names:
-        key = name.lower().replace("_", "-")
-        wanted |= dict.fromkeys(groups.get(key, (key,)))
+    wanted = expanded(names)
     on_images = [name for name in wanted if name in image_study_names()]
     return [load_study(name) for name in wanted if name not in on_images], on_images
+
+
+def expanded(names: list[str]) -> list[str]:
+    """Return the studies that names stand for, each once.
+
+    Examples
+    --------
+    >>> expanded(["Robust_Mean", "robust-mean"]), len(expanded(["all"]))
+    (['robust-mean'], 10)
+    """
+    from gmmatch_paper.studies import study_names
+    from gmmatch_paper.studies.classification import image_study_names
+
+    groups = {"all": study_names(), "all-images": image_study_names()}
+    found: dict[str, None] = {}
+    for name in names:
+        key = name.lower().replace("_", "-")
+        found |= dict.fromkeys(groups.get(key, (key,)))
+    return list(found)
 
 
 def _run_studies(

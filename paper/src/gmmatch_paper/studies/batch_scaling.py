@@ -50,6 +50,28 @@ def pick_in_batches(rows: Rows, target: Vector, k: int, batches: int, mode: str,
     return np.concatenate(picks)
 
 
+def measure_target(*, n: int, psi: float, k: int, batches: int, target: str, seed: int) -> Measured:
+    """Run Algorithm 1 as listed, θ carried on, with the median of all rows or of each batch in its update."""
+    data = noisy_gaussian(n, psi, seed)
+    whole = geometric_median(data.rows, n_jobs=1).point
+    theta, order = whole.copy(), []
+    parts = partition(np.arange(n), batches, seed)
+    for part, count in zip(parts, shares(k, parts), strict=True):
+        median = whole if target == "all rows" else geometric_median(data.rows[part], n_jobs=1).point
+        free = np.ones(len(part), dtype=np.bool_)
+        for _ in range(int(count)):
+            chosen = int(np.argmax(np.where(free, data.rows[part] @ theta, -np.inf)))
+            free[chosen] = False
+            order.append(part[chosen])
+            theta += median - data.rows[part[chosen]]
+    mean = data.rows[order].mean(axis=0)
+    return {
+        "residual": np.linalg.norm(mean - whole),
+        "delta_squared": np.sum((mean - data.clean_mean) ** 2),
+        "contamination": data.corrupt[order].mean(),
+    }
+
+
 def measure_time(*, n: int, s: int, k: int, batches: int, seed: int) -> Measured:
     """Time k picks in batches on one core, one pass over the batch per pick as in the paper's listing."""
     matrix = np.random.default_rng(seed).standard_normal((n, s))
@@ -215,6 +237,36 @@ def _table_time(results: Results) -> Table:
     )  # fmt: skip
 
 
+def _check_targets(results: Results) -> Verdict:
+    cells = results["targets"]
+    parts, agrees = [], True
+    for number in cells.distinct("batches"):
+        whole, each = (cells.mean("delta_squared", batches=number, target=target) for target in TARGETS)
+        agrees &= each <= 1.1 * whole
+        parts.append(f"{whole:.3f} and {each:.3f} for B = {number:,}")
+    return Verdict(agrees, f"Δ² with the median of all rows and of each batch: {', '.join(parts)}")
+
+
+def _table_targets(results: Results) -> Table:
+    cells = results["targets"]
+    numbers = cells.distinct("batches")
+    rows = [
+        [
+            f"{words}, median of {target}",
+            *(f"{cells.mean(field, batches=b, target=target):.3g}" for b in numbers),
+        ]
+        for field, words in (("residual", "distance to the median of all rows"), ("delta_squared", "Δ²"))
+        for target in TARGETS
+    ]
+    k = results.fixed["targets"]["k"]
+    return Table(
+        f"Algorithm 1 with the two readings of μ(Φ_b), k = {k:,} picks, θ carried on.",
+        ("", *(f"B = {number:,}" for number in numbers)),
+        rows,
+    )
+
+
+TARGETS = ("all rows", "each batch")
 _BATCHES = (1, 32, 64, 128, 256, 512, 1024)
 _ERRORS = {"k": (64, 128, 256, 512, 1024, 2048, 4096), "batches": _BATCHES, "mode": MODES}
 _QUICK_ERRORS = {"k": (64, 512, 2048), "batches": (1, 32, 256, 1024), "mode": MODES}
@@ -237,6 +289,16 @@ STUDY = Study(
         "standard normal rows, on one core, with one pass over the batch per pick, as in the listing; the least of "
         "three runs, in seconds that the thread had the processor."
     ),
+    differs=(
+        "Both readings of the batches are run: θ carried on, as in the listing, and independent, as in the "
+        "analysis; so are both readings of μ(Φ_b), the median of all rows and of the batch."
+    ),
+    found=(
+        "Batches cut the time as the paper says, and cost no accuracy when θ is carried on. A larger B does not "
+        "lower the error, and independent batches do not average out. The median of each batch is as good as that "
+        "of all rows until a batch has a few rows."
+    ),
+    missing="Nothing.",
     parts=(
         Part(
             "errors",
@@ -252,6 +314,16 @@ STUDY = Study(
             full=Grid(_TIMES, {"n": 16384, "s": 128}, seeds=5),
             timed=True,
             keep=_enough_picks,
+        ),
+        Part(
+            "targets",
+            measure_target,
+            quick=Grid({"batches": (1, 32), "target": TARGETS}, {"n": 2048, "psi": 0.2, "k": 256}, seeds=2),
+            full=Grid(
+                {"batches": (1, 32, 256, 1024), "target": TARGETS},
+                {"n": 16384, "psi": 0.2, "k": 4096},
+                seeds=10,
+            ),
         ),
     ),
     claims=(
@@ -274,6 +346,12 @@ STUDY = Study(
         ),
         Claim(
             "ours",
+            "It makes no difference whether the update takes the median of all rows or, as the listing has it, "
+            "that of the batch (checked as: Δ² at most a tenth larger).",
+            _check_targets,
+        ),
+        Claim(
+            "ours",
             "The package's carry=False at least halves the residual of independent batches.",
             _check_correction,
         ),
@@ -293,5 +371,5 @@ STUDY = Study(
             "k; middle half of the seeds shaded.",
         ),
     ),
-    tables=(_table_error, _table_time),
+    tables=(_table_error, _table_time, _table_targets),
 )

@@ -242,6 +242,12 @@ STUDY = Study(
         "the geometric median and with the mean of the kernel's space as the target. Their quality is measured in "
         "the space of the rows, the same for all kernels."
     ),
+    differs="An RBF kernel is added to the four polynomial ones.",
+    found=(
+        "Neither statement holds: a higher degree does not steadily lower the distance to the clean distribution, "
+        "nor pick more corrupt rows."
+    ),
+    missing="Nothing.",
     parts=(
         Part(
             "kernels",

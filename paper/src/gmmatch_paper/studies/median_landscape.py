@@ -205,6 +205,9 @@ STUDY = Study(
         "angle "
         "of 150°, whose median is its corner. Each median is compared with a search of an 401 × 401 grid."
     ),
+    differs="A triangle with an angle of 150° is added.",
+    found="All three statements hold.",
+    missing="Nothing.",
     parts=(
         Part(
             "landscape",

@@ -239,6 +239,12 @@ STUDY = Study(
         "own target. The paper's listing picks each row once, its equations and proof allow a row again: both are "
         "shown."
     ),
+    differs="Both readings are run: each row once, as in the listing, and with replacement, as in the proof.",
+    found=(
+        "The 1/k rate is there without corruption. Under corruption the picks converge at that rate to the median, "
+        "whose own distance to the clean mean then remains."
+    ),
+    missing="Nothing.",
     parts=(
         Part(
             "paths",

@@ -35,8 +35,6 @@ from gmmatch_paper.studies.study import Part
 
 SCHEMA = 1
 
-# Results of what is no study of the paper, by the command that measures them.
-_OWN_COMMANDS = {"reasons": "python -m gmmatch_paper.studies.classification.reasons"}
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib")
 
 
@@ -194,7 +192,6 @@ def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, A
     """Return how the numbers came about, without the name of the machine or of any folder on it."""
     return {
         "gmmatch": own_version(),
-        "commit": source_commit(),
         "command": command,
         "seeds": dict(seeds),
         "jobs": jobs,
@@ -230,8 +227,6 @@ def read_record(path: Path) -> dict[str, Any]:
 def _how_to_measure(name: str) -> str:
     if name in (*study_names(), *image_study_names()):
         return f"run `gmmatch reproduce {name}` first"
-    if name in _OWN_COMMANDS:
-        return f"run `{_OWN_COMMANDS[name]}` first"
     return "no study is called that; `gmmatch reproduce --list` says which there are"
 
 

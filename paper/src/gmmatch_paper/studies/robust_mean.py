@@ -127,6 +127,12 @@ STUDY = Study(
         "The paper's mixture (sec:exp-syn): clean rows around (0, 0), corrupt ones around (10, 6), "
         "1,000 in all. Both estimates are compared with the mean of the clean rows, the oracle."
     ),
+    differs="Nothing in the data; errors are taken against the mean of the clean rows.",
+    found=(
+        "The mean drifts in proportion to the corruption and the median far less (a fifth of the error at ψ = 0.4). "
+        "It does drift, though: at ψ = 0.45 by more than the clean rows' spread."
+    ),
+    missing="Nothing.",
     parts=(
         Part(
             "centers",

@@ -125,7 +125,6 @@ def run_study(
             "failed": len(failed),
             "seconds": round(time.monotonic() - began, 1),
             "jobs": record["provenance"]["jobs"],
-            "commit": record["provenance"]["commit"],
             **long_run.notes,
         }
         record["provenance"]["command"] = long_run.command

@@ -163,6 +163,8 @@ class Study:
         What was done, for the page; no results here.
     parts, claims, pictures, tables
         What is measured, checked and shown.
+    differs, found, missing
+        The first lines of its page: what differs from the paper, what was found, what is missing.
     """
 
     name: str
@@ -174,6 +176,9 @@ class Study:
     claims: tuple[Claim, ...]
     pictures: tuple[Picture, ...]
     tables: tuple[Callable[[Results], Table], ...]
+    differs: str = ""
+    found: str = ""
+    missing: str = ""
 
     def picture_names(self) -> list[str]:
         """Return the file names of the figures, the main one first."""

@@ -175,7 +175,7 @@ _TIMES = {"gamma": FRACTIONS}
 STUDY = Study(
     name="subsampling",
     title="The median of a fraction of the rows",
-    paper=("sec:comp, Computational Improvements",),
+    paper=("sec:comp",),
     question="What error does the median of a fraction γ of the rows add, and how much time does it save?",
     method=(
         "The paper's mixture; γn rows are drawn without replacement many times, and their median is compared with "
@@ -183,6 +183,12 @@ STUDY = Study(
         "standard normal rows in more dimensions, on one core, the least of three runs, in seconds "
         "that the thread had the processor."
     ),
+    differs="Nothing; the paper gives a rate without a constant.",
+    found=(
+        "The rate holds without corruption, and γ = 0.5 costs next to nothing. Under 40% corruption the error added "
+        "is about twenty times the prediction."
+    ),
+    missing="Nothing.",
     parts=(
         Part(
             "errors",

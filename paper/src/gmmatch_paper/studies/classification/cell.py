@@ -29,6 +29,7 @@ from gmmatch_paper.studies.classification.downstream import (
 )
 from gmmatch_paper.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
+from gmmatch_paper.studies.records import source_commit
 from gmmatch_paper.studies.study import Measured
 
 CODE = "cells-1"
@@ -124,6 +125,7 @@ class MeasureCell:
                 "select_seconds": float(picked["seconds"]),
                 "train_seconds": time.perf_counter() - began,
                 "device": device_name(given.device),
+                "commit": source_commit(),
             }
 
 

@@ -13,6 +13,12 @@ STUDY = ImageStudy(
         "Ten, a hundred or a thousand images per class are picked in the features of CLIP ViT-B/32, and a ResNet-18 "
         "is trained on them from scratch."
     ),
+    differs=(
+        "Nothing was run. CLIP was not at hand; `--encoder` takes any other model's folder or hub name in its "
+        "place."
+    ),
+    found="Nothing yet.",
+    missing="Everything; the command below runs it.",
     full=Plan(
         "uoft-cs/cifar10",
         CLIP,

@@ -70,9 +70,9 @@ class CorruptionSpec:
             "none": "No corruption",
             "label": f"{share} label noise",
             "pair": f"{share} labels turned into the next class",
-            "image": f"{share} images spoilt by {self.detail or 'five kinds of corruption'}",
-            "pgd": f"{share} images under PGD attack",
-            "fgsm": f"{share} images under gradient-sign attack",
+            "image": f"{share} of images corrupted{f' ({self.detail})' if self.detail else ''}",
+            "pgd": f"{share} of images attacked (PGD)",
+            "fgsm": f"{share} of images attacked (gradient sign)",
             "human": f"Human labels ({self.detail})",
         }[self.kind]
 

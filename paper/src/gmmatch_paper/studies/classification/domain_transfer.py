@@ -10,12 +10,23 @@ STUDY = ImageStudy(
     paper=("fig:exp-domain-vanilla", "fig:exp-domain-lp"),
     question="Do picks made with a frozen ImageNet encoder serve CIFAR-10, clean and with wrong labels?",
     method=(
-        "The methods see features of a frozen encoder; cells picked `in-domain`, in a network that was trained on "
-        "the data with their wrong labels, stand beside them to tell what the encoder does. On the picks a ResNet-18 "
-        "is trained from scratch (fig:exp-domain-vanilla), or a linear classifier on the same features "
-        "(fig:exp-domain-lp). The paper's encoder is a ResNet-18 trained on ImageNet-1k. Its figures print no "
-        "numbers; its text says that GM Matching outperforms all others in every one of them."
+        "The methods see features of a frozen encoder. On the picks a ResNet-18 is trained from scratch, or a linear "
+        "classifier on the same features. Cells picked `in-domain`, in a network that was trained on the data with "
+        "their wrong labels, stand beside them to tell what the encoder does."
     ),
+    differs=(
+        "`resnet50-imagenet-3stage-160px` instead of a ResNet-18 trained on ImageNet-1k ([what it is](index.md)); "
+        "from scratch the recipe `fast` instead of 200 epochs, 20% kept alone. The figures print no numbers; the "
+        "text says that GM Matching is above all others in every one."
+    ),
+    found=(
+        "It is not. From scratch, Herding is first on clean data, the authors' version of GM Matching under 20% "
+        "label noise and Easy under 40%. For a linear probe Herding is first in most columns, with GM Matching as "
+        "in the text close behind it: a probe does not mind wrong labels that are spread evenly. The encoder "
+        "matters more than the method: picked in a network trained on the data, the authors' version reaches "
+        "85.9% under 40% label noise, in the frozen encoder 65.4%."
+    ),
+    missing="1, 2 and 10% kept from scratch, Optimization-based from scratch, a ResNet-18 encoder.",
     full=Plan(
         "uoft-cs/cifar10",
         "microsoft/resnet-18",

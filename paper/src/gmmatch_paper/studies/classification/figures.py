@@ -9,7 +9,13 @@ import numpy as np
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.picks import VARIANTS
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES, Block, Setting, measured_blocks
+from gmmatch_paper.studies.classification.tables import (
+    DATASETS,
+    METHOD_NAMES,
+    Block,
+    Setting,
+    measured_blocks,
+)
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Picture
 
@@ -107,7 +113,8 @@ def _height(block: Block) -> float:
 
 def _title(setting: Setting, with_proxy: bool) -> str:
     words = CorruptionSpec.parse(setting.corruption).words
-    return f"{words}{f', {setting.encoder}' if with_proxy else ''}\n{setting.training}"
+    data = DATASETS.get(setting.dataset, setting.dataset)
+    return f"{data}, {words.lower()}{f', {setting.encoder}' if with_proxy else ''}\n{setting.training}"
 
 
 def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
@@ -191,8 +198,6 @@ def _order(setting: Setting) -> tuple[object, ...]:
 
 ACCURACY = Picture(
     draw_accuracy,
-    "Test accuracy (mean and standard deviation over the seeds), one panel per corruption, downstream training and "
-    "kind of proxy: against the share kept, or by method where one share was measured. Where there are several data "
-    "sets or encoders, it is the one with most images. Hollow marks are variants. What lies more than 45 points "
-    "below the best is not drawn; in a list of methods an arrow stands for it.",
+    "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training. Hollow "
+    "marks are variants. An arrow stands for what lies more than 45 points below the best.",
 )

@@ -8,11 +8,21 @@ STUDY = ImageStudy(
     name="human-noise",
     title="Picking from images with labels that people gave",
     paper=(),
-    question="Do methods that stand wrong labels drawn at random also stand those that people gave?",
+    question="Do methods that withstand wrong labels drawn at random also withstand those that people gave?",
     method=(
         "CIFAR-10N (Wei et al., 2022) has labels of CIFAR-10 from paid workers; in its worst set 40% are wrong, and "
-        "the errors lie between classes that look alike. The paper has no such study."
+        "the errors lie between classes that look alike."
     ),
+    differs=(
+        "The paper has no such study. The encoder and the recipe are those of [domain transfer](domain- "
+        "transfer.md)."
+    ),
+    found=(
+        "Mistakes of people are harder to avoid than random ones: the picks of the authors' version of GM Matching "
+        "hold 32% wrong labels, of the text's 39%, of Easy's 24%. From scratch the authors' version is first, with "
+        "Easy a point behind."
+    ),
+    missing="A proxy that was trained on the data; CIFAR-100N.",
     full=Plan(
         "uoft-cs/cifar10",
         "microsoft/resnet-18",

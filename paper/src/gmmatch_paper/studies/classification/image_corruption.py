@@ -6,14 +6,28 @@ from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, q
 
 STUDY = ImageStudy(
     name="image-corruption",
-    title="Picking from images of which some are spoilt",
+    title="Picking from images of which some are corrupted",
     paper=("tab:cifarC", "tab:tinyC"),
     question="Which picks train best when a part of the images is noisy, occluded, coarse, foggy or blurred?",
     method=(
-        "A share of the training images is spoilt, each by one of the paper's five corruptions at random (severity 3 "
-        "of 5; the paper does not say how severe). A network trained on these images is the proxy, and another is "
-        "trained from scratch on the picks: ResNet-50s in the paper, and where a table says so ResNet-18s. Test "
-        "images are clean."
+        "A share of the training images is corrupted, each by one of the paper's five kinds at random (severity 3 of "
+        "5; the paper does not say how severe). A network trained on these images is the proxy, and another is "
+        "trained from scratch on the picks. Test images are clean."
+    ),
+    differs=(
+        "On CIFAR-100, a ResNet-18 is proxy and downstream network instead of a ResNet-50; the proxy is trained for "
+        "2,000 steps of 256 images (10 epochs) and the downstream network for 1,000 (25 epochs of 10,000 images), "
+        "against the paper's 200 epochs; three seeds instead of five. On CIFAR-10, which the paper does not have "
+        "here, the recipe is `fast` (20 epochs for the proxy, 2,000 steps for the picks)."
+    ),
+    found=(
+        "No method tells corrupted images from clean ones: the picks hold 16 to 20% of them where 20% are there, and "
+        "Forgetting and GraNd pick more. GM Matching as in the authors' code is first all the same, by the paper's "
+        "margin; as in the text it is within a point of Random."
+    ),
+    missing=(
+        "5 and 10% corrupted, 30% kept and more, Optimization-based, Self-supervised and two seeds of GraNd; Tiny- "
+        "ImageNet."
     ),
     full=Plan(
         "uoft-cs/cifar100",

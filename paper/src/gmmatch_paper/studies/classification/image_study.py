@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError, unknown_name
@@ -179,6 +179,8 @@ class ImageStudy:
     ----------
     name, title, question, method
         As for :class:`~gmmatch_paper.studies.study.Study`.
+    differs, found, missing
+        The first lines of its page: what differs from the paper, what was found, what is missing.
     paper
         Labels of the tables and figures that it recomputes.
     full, quick
@@ -187,6 +189,8 @@ class ImageStudy:
         The options that it takes.
     part
         How its cells are made; ``tables`` and ``pictures`` how they are shown.
+    verdict
+        What was found for one of ``paper``, where that is not a margin of GM Matching.
     """
 
     name: str
@@ -194,13 +198,16 @@ class ImageStudy:
     paper: tuple[str, ...]
     question: str
     method: str
+    differs: str
+    found: str
+    missing: str
     full: Plan
     quick: Plan
     knows: tuple[str, ...] = tuple(each.name for each in fields(Choices))
     part: PartOf = cells_part
     tables: Callable[[ImageStudy, Results], list[Table]] | None = None
     pictures: tuple[Picture, ...] | None = None
-    notes: tuple[Callable[[Results], list[str]], ...] = field(default=())
+    verdict: Callable[[Results, str], str] | None = None
 
     def plan(self, size: SizeName, choices: Choices) -> Plan:
         """Return the cells to measure: the study's own at a size, with what the user chose."""

@@ -11,9 +11,21 @@ STUDY = ImageStudy(
     question="Which picks train best when a part of the labels has been turned into other classes at random?",
     method=(
         "Exactly the given share of the labels of every class turns into another class, all others equally likely. "
-        "Methods pick per class of the noisy labels, and training sees the noisy labels; test labels are true. A "
-        "ResNet-50 trained on the noisy labels is the paper's proxy."
+        "Methods pick per class of the noisy labels, and training sees the noisy labels; test labels are true. The "
+        "proxy is trained on the noisy labels."
     ),
+    differs=(
+        "A ResNet-18 is proxy and downstream network instead of a ResNet-50; the proxy is trained for 2,000 steps of "
+        "256 images (10 epochs) and the downstream network for 1,000 (25 epochs of 10,000 images), against the "
+        "paper's 200 epochs; three seeds instead of five."
+    ),
+    found=(
+        "The authors' code finds the correct labels (1 to 4% of its picks are wrong) and has the accuracy that "
+        "the paper prints for GM Matching, or more. The text's algorithm hardly does: its picks hold nearly as "
+        "many wrong labels as random ones. Moderate is far better than in the paper, so the margin is smaller "
+        "than the paper's 12 points. Robust, which the paper does not have, is first."
+    ),
+    missing="30% kept, Optimization-based, Self-supervised and one or two seeds of GraNd; Tiny-ImageNet.",
     full=Plan(
         "uoft-cs/cifar100",
         "in-domain",

@@ -133,7 +133,7 @@ def maps_part(plan: Plan, places: Places, data: ImageData) -> Part:
 
 
 def map_tables(study: ImageStudy, results: Results) -> list[Table]:
-    """Return one table per dataset and encoder: what the neighbours of clean and of spoilt images are."""
+    """Return one table per dataset and encoder: what the neighbours of clean and of corrupted images are."""
     tables = []
     for dataset, encoder, cells in _groups(results):
         rows = [
@@ -153,8 +153,8 @@ def map_tables(study: ImageStudy, results: Results) -> list[Table]:
                     "corruption",
                     "same class",
                     "same class, of clean images",
-                    "spoilt, of spoilt images",
-                    "spoilt, of clean images",
+                    "corrupted, of corrupted images",
+                    "corrupted, of clean images",
                 ),
                 rows,
             )

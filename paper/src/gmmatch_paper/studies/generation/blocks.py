@@ -83,7 +83,7 @@ def blocks_of(results: Results) -> list[Block]:
 
 
 def rate_of(corruption: str) -> float:
-    """Return the share of spoilt images.
+    """Return the share of corrupted images.
 
     Examples
     --------
@@ -105,11 +105,11 @@ def words_of(corruption: str) -> str:
     Examples
     --------
     >>> words_of("image-generation-mixture:30%"), words_of("none")
-    ('30% of the images spoilt', 'No corruption')
+    ('30% of images corrupted', 'No corruption')
     """
     spec = CorruptionSpec.parse(corruption)
     if spec.detail == "generation-mixture":
-        return f"{100 * spec.rate:g}% of the images spoilt"
+        return f"{100 * spec.rate:g}% of images corrupted"
     return spec.words
 
 

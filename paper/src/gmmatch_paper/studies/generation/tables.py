@@ -1,9 +1,9 @@
-"""The numbers of the study for its page: statements, distances, spoilt picks; what was not run says so."""
+"""The numbers of the study for its page: statements, distances, corrupted picks."""
 
 from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import ImageStudy
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN
+from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN, in_order
 from gmmatch_paper.studies.generation.blocks import (
     Block,
     amount_size,
@@ -15,6 +15,7 @@ from gmmatch_paper.studies.generation.blocks import (
 )
 from gmmatch_paper.studies.generation.claims import CLAIMS
 from gmmatch_paper.studies.generation.recipes import generation_recipe
+from gmmatch_paper.studies.labels import cite
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
 
@@ -24,9 +25,7 @@ def generation_tables(study: ImageStudy, results: Results) -> list[Table]:
     tables = []
     for block in blocks_of(results):
         tables.append(claims_table(block))
-        corruptions = dict.fromkeys((*block.corruptions, *study.full.corruptions))
-        for corruption in sorted(corruptions, key=lambda text: (rate_of(text), text)):
-            tables.append(distance_table(study, block, corruption))
+        tables += [distance_table(block, corruption) for corruption in block.corruptions]
         tables += contamination_table(block)
     return tables
 
@@ -36,27 +35,33 @@ def claims_table(block: Block) -> Table:
     rows = []
     for claim in CLAIMS:
         found = claim.check(block)
-        source = "ours" if claim.source == "ours" else f"`{claim.source}`"
-        answer = [NOT_RUN, ""] if found is None else [found.word, found.measured]
-        rows.append([claim.statement, source, *answer])
+        answer = ["not run", ""] if found is None else [found.word, found.measured]
+        rows.append([claim.statement, cite(claim.source), *answer])
     return Table(
-        f"What the paper says, and what we add, held against the distances below ({_setting(block)}).",
-        ("statement", "where", "our numbers", "measured"),
+        f"What the paper says, held against the distances below ({_setting(block)}).",
+        ("statement", "in the paper", "our numbers", "measured"),
         rows,
     )
 
 
-def distance_table(study: ImageStudy, block: Block, corruption: str) -> Table:
-    """Return the distances under one corruption: method by share kept, in one line where there are none."""
-    amounts = sorted({*block.amounts, *study.full.ratios}, key=amount_size)
-    methods = dict.fromkeys((*block.methods, *study.full.methods))
+def generation_verdict(results: Results, label: str) -> str:
+    """Return how many of the statements about one figure, and about all of them, the distances agree with."""
+    [block, *_] = blocks_of(results)
+    mine = [claim.check(block) for claim in CLAIMS if claim.source in (label, "sec:exp-generation")]
+    found = [each.agrees for each in mine if each is not None]
+    word = "yes" if all(found) else "partly" if any(found) else "no"
+    return f"**{word}** ({sum(found)} of {len(found)} statements)"
+
+
+def distance_table(block: Block, corruption: str) -> Table:
+    """Return the distances under one corruption: method by share kept."""
     cells = block.cells.where(corruption=corruption)
+    amounts = sorted(cells.distinct("amount"), key=amount_size)
+    methods = cells.distinct("method")
     caption = f"{words_of(corruption)}: Fréchet distance to real digits, less is better."
     heads = ("method", *(f"{amount} kept" for amount in amounts))
-    if not len(cells):
-        return Table(caption, heads, [["all of them", *(NOT_RUN for _ in amounts)]])
     rows = []
-    for method in sorted(methods, key=list(METHOD_NAMES).index):
+    for method in in_order(methods):
         row = [METHOD_NAMES[method]]
         for amount in amounts:
             found = block.spread(corruption, amount, method)
@@ -75,7 +80,7 @@ def distance_table(study: ImageStudy, block: Block, corruption: str) -> Table:
 
 
 def contamination_table(block: Block) -> list[Table]:
-    """Return the share of spoilt images among the picks, if any were spoilt."""
+    """Return the share of corrupted images among the picks, if any were corrupted."""
     columns = [
         (corruption, amount)
         for corruption in block.corruptions
@@ -94,8 +99,8 @@ def contamination_table(block: Block) -> list[Table]:
                 *(NOT_RUN if each is None else f"{100 * each.mean:.1f}" for each in found),
             ]
         )
-    heads = (f"{100 * rate_of(corruption):g}% spoilt, {amount} kept" for corruption, amount in columns)
-    return [Table("Spoilt images among the picks, in percent.", ("method", *heads), rows)]
+    heads = (f"{100 * rate_of(corruption):g}% corrupted, {amount} kept" for corruption, amount in columns)
+    return [Table("Corrupted images among the picks, in percent.", ("method", *heads), rows)]
 
 
 def _setting(block: Block) -> str:

@@ -1,0 +1,75 @@
+"""Where the paper's labels stand in print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_FIGURES = (
+    "fig:toy-moment",
+    "fig:exp-syn-corr=40",
+    "fig:diffusion_noise_samples_mnist",
+    "fig:diffusion_noise_samples_tsne_mnist",
+    "fig:toy-gm",
+    "fig:exp-syn-moment",
+    "fig:main-toy-conv-mme",
+    "fig:wall-clock",
+    "fig:conv-mean-est",
+    "fig:main-conv-gmm",
+    "fig:exp-syn-kernel",
+    "fig:exp-domain-vanilla",
+    "fig:exp-domain-lp",
+    "fig:exp-generation-fid",
+    "fig:gen-clean",
+    "fig:gen-noisy",
+)
+_TABLES = (
+    "tab:exp-classification-clean",
+    "tab:imagenet_accuracy",
+    "tab:cifarC",
+    "tab:tinyC",
+    "tab:exp-classification-label_noise",
+    "tab:exp-classification-label_noise-tinyN",
+    "tab:exp-classification-Adv",
+    "tab:cifar100_vit_small",
+    "tab:exp-nw-clean",
+    "tab:exp-nw-corrupt",
+    "tab:exp-clip-cifar",
+)
+_NUMBERS = {
+    **{label: f"Figure {number}" for number, label in enumerate(_FIGURES, 1)},
+    **{label: f"Table {number}" for number, label in enumerate(_TABLES, 1)},
+    "algo:gmm": "Algorithm 1",
+    "algo:weiszfeld": "Algorithm 2",
+    "th:gm_match_cvg": "Theorem 1",
+    "lemma:bound_mmd": "Lemma 1",
+    "lemma:gmm_comp": "Lemma 2",
+    "lemma:score_dist_dev": "Lemma 3",
+    "def:breakdown_point": "Definition 2",
+    "def:geo_med": "Definition 4",
+    "sec:vulnerability": "Section 4.1",
+    "sec:gmm": "Section 5",
+    "sec:comp": "Section 5.4",
+    "sec:exp-syn": "Section 6.2",
+    "sec:exp-classify-clean": "Section 6.3.2",
+    "sec:exp-classify-feature_corr": "Section 6.3.3",
+    "sec:exp-classify-label_corr": "Section 6.3.4",
+    "sec:exp-classify-attack": "Section 6.3.5",
+    "sec:exp-classify-prox": "Section 6.3.6",
+    "sec:exp-generation": "Section 6.4",
+}
+
+
+def cite(label: str) -> str:
+    """Return a label of the paper with the number that it has in print.
+
+    Examples
+    --------
+    >>> cite("tab:cifarC"), cite("our own")
+    ('Table 3 (`tab:cifarC`)', 'our own')
+    """
+    return f"{_NUMBERS[label]} (`{label}`)" if label in _NUMBERS else label
+
+
+def cite_all(labels: Iterable[str]) -> str:
+    """Return several labels, with commas between them."""
+    return ", ".join(map(cite, labels))
