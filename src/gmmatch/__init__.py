@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _WHERE = {
     "Dynamics": "gmmatch.dynamics.recorder",
     "EL2N": "gmmatch.selectors._el2n",
+    "Duplicates": "gmmatch.near_duplicates.result",
     "Easy": "gmmatch.selectors._easy",
     "Forgetting": "gmmatch.selectors._forgetting",
     "GMMatchError": "gmmatch.errors",
@@ -33,6 +34,7 @@ _WHERE = {
     "Screening": "gmmatch.screening.result",
     "Selection": "gmmatch.selection.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
+    "duplicates": "gmmatch.near_duplicates.search",
     "errors": "",
     "geometric_median": "gmmatch.median",
     "method_class": "gmmatch.selectors.registry",
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from gmmatch.errors import GMMatchError
     from gmmatch.kernels.kernels import RBF, Laplacian, Linear, Polynomial
     from gmmatch.median import geometric_median
+    from gmmatch.near_duplicates.result import Duplicates
+    from gmmatch.near_duplicates.search import duplicates
     from gmmatch.screening.result import Screening
     from gmmatch.screening.screen import screen
     from gmmatch.selection.selection import Selection

@@ -150,3 +150,24 @@ def test_rows_without_a_label_are_a_class_of_their_own_on_the_page(page_of):
     with pytest.warns(gm.errors.UnlabeledRowsWarning):
         selection = gm.Easy(k=6).select(X, some)
     assert page_of(selection, X, some).data()["classes"][-1] == "(no label)"
+
+
+def test_the_largest_groups_of_near_duplicates_are_shown(tmp_path):
+    import gmmatch as gm
+
+    X = np.random.default_rng(0).standard_normal((100, 8))
+    X[60:90] = X[3]
+    X[90:] = X[:10] + 1e-4
+    page = tmp_path / "picks.html"
+    gm.select(X, k=10, duplicates="one").report(page, X, source=[f"text {i}" for i in range(100)])
+    text = page.read_text(encoding="utf-8")
+    section = text[text.index('<section id="duplicates"') : text.index('<section id="typical"')]
+    assert "40 rows were left out" in section and "32 rows, 8 shown" in section
+    assert [name in section for name in ("text 3<", "text 60<", "text 91<", "text 40<")] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    gm.select(X, k=10).report(page, X)
+    assert '<section id="duplicates"' not in page.read_text(encoding="utf-8")

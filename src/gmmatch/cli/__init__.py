@@ -16,6 +16,7 @@ from gmmatch.cli.io.group import CommandGroup
 COMMANDS = (
     "compare",
     "demo",
+    "duplicates",
     "embed",
     "export",
     "info",

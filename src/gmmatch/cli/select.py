@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
     from gmmatch.screening.result import Screening
     from gmmatch.selection.selection import Selection
 
+
+class DuplicatesOption(str, Enum):
+    """What becomes of near-duplicates."""
+
+    one = "one"
+    keep = "keep"
+
+
 _FORMATS = (".parquet", ".json", ".npy")
 _CLASSES_SHOWN = 30
 
@@ -51,6 +60,18 @@ def select(
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
+    ] = None,
+    duplicates: Annotated[
+        DuplicatesOption | None,
+        typer.Option(
+            help="Whether near-duplicates count, and can be picked, once (one) or all (keep); one for robust."
+        ),
+    ] = None,
+    exclude_near: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER", help="Leave out rows with a near-duplicate in these embeddings (a test set)."
+        ),
     ] = None,
     labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
@@ -72,6 +93,7 @@ def select(
       gmmatch select photos.emb -k 10% -o picks.parquet
       gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
       gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
+      gmmatch select train.emb -k 10% -o picks.parquet --duplicates one --exclude-near test.emb
       gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
     """
     from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
@@ -79,13 +101,17 @@ def select(
     if output.suffix.lower() not in _FORMATS:
         raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
     check_output(output, force=force)
-    keep_inputs(output, [labels, content], folder=source)
+    keep_inputs(output, [labels, content, exclude_near], folder=source)
     page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
+    if duplicates is not None:
+        options["duplicates"] = duplicates.value
     limit = parse_memory(memory)
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
+        if exclude_near is not None:
+            raise InvalidInputError("--exclude-near does not run on an engine: leave out --engine.")
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
         page.find_contents(embeddings)
@@ -93,10 +119,11 @@ def select(
     else:
         from gmmatch.cli.io.selecting import run_selection
 
-        columns = {"embedding_column": embedding_column, "id_column": id_column}
+        columns: Any = {"embedding_column": embedding_column, "id_column": id_column}
         embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
         page.find_contents(embeddings)
-        selection, seconds = run_selection(embeddings, memory=limit, **asked)
+        near = None if exclude_near is None else open_embeddings(exclude_near, labels="none", **columns)
+        selection, seconds = run_selection(embeddings, memory=limit, near=near, **asked)
     with explained(output):
         selection.save(output)
     try:
@@ -154,6 +181,12 @@ def print_selection(selection: Selection) -> None:
     console().print(table)
     if selection.screening is not None:
         console().print(_about_screening(selection.screening), soft_wrap=True)
+    repeated, leaked = (selection.provenance.get(name) for name in ("duplicates", "excluded_near"))
+    if repeated:
+        console().print(f"Left out as near-duplicates: {repeated['left_out']:,} rows.", soft_wrap=True)
+    if leaked:
+        line = f"Left out as near-duplicates of {leaked['path']}: {leaked['rows']:,} rows."
+        console().print(line, soft_wrap=True)
 
 
 def _about_screening(screening: Screening) -> str:

@@ -48,6 +48,13 @@ def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
     return found
 
 
+def largest_groups(selection: Selection) -> list[tuple[int, Indices]]:
+    """Return the size and some rows of the largest groups of near-duplicates, where all but one were left out."""
+    record = selection.provenance.get("duplicates")
+    groups = record.get("largest", []) if isinstance(record, dict) else []
+    return [(group["n_rows"], np.array(group["rows"], dtype=np.int64)) for group in groups]
+
+
 def looks_like(selection: Selection, classes: Classes) -> Indices:
     """Return the position of the class that each row looks like; -1 where the screen does not say."""
     nothing = np.full(selection.n_rows, -1, dtype=np.int64)
@@ -165,6 +172,10 @@ class CardMaker:
             Gallery(self._class_name(number), int(counts[number]), self._cards(rows))
             for number, rows in found.items()
         ]
+
+    def groups(self, found: list[tuple[int, Indices]]) -> list[Gallery]:
+        """Return a gallery for each group of near-duplicates, the row that stays first."""
+        return [Gallery(f"Group {i + 1}", size, self._cards(rows)) for i, (size, rows) in enumerate(found)]
 
     def _cards(self, rows: Indices, looks: Indices | None = None) -> list[Card]:
         if looks is None:

@@ -14,7 +14,7 @@ from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.galleries import CardMaker, screened_out, standing_apart, typical_picks
+from gmmatch.report.galleries import CardMaker, largest_groups, screened_out, standing_apart, typical_picks
 from gmmatch.report.map_data import (
     Drawn,
     choose_rows,
@@ -143,7 +143,9 @@ def write_report(
     if screening is None:
         suspects = standing_apart(subject.rows, subject.drawn.rows, subject.classes, centres)
     typical = typical_picks(subject.rows, selection, subject.classes, centres)
-    contents = subject.fetch([*(one.rows for one in suspects), *typical.values()])
+    repeated = largest_groups(selection)
+    shown = [*(one.rows for one in suspects), *typical.values(), *(rows for _, rows in repeated)]
+    contents = subject.fetch(shown)
     cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.places)
     picked = np.bincount(subject.classes.of_row[selection.order], minlength=len(subject.classes))
     write_page(
@@ -159,6 +161,8 @@ def write_report(
             "screened": screening is not None,
             "suspects": cards.suspects(suspects),
             "examined": len(subject.drawn.rows),
+            "duplicates": selection.provenance.get("duplicates"),
+            "duplicate_groups": cards.groups(repeated),
             "typical": cards.typical(typical, picked),
             "n_classes": len(subject.classes) if subject.classes.known else 0,
             "command": command,

@@ -30,6 +30,7 @@ from gmmatch.selectors.arguments import (
     readable_groups,
     row_masks,
 )
+from gmmatch.selectors.duplicate_rows import DuplicatesChoice, without_duplicates
 from gmmatch.selectors.estimator import EstimatorConventions
 from gmmatch.selectors.provenance import (
     array_fingerprint,
@@ -46,6 +47,8 @@ __all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Select
 # label, masks and a score; and blocks of two million numbers, as they are stored and as floats.
 _ROW_BYTES = 72
 _BLOCK_BYTES = 32_000_000
+# The search for near-duplicates keeps a short vector of each row, twice, and rows of long chains.
+_SEARCH_BYTES = 1_000
 
 # How much is picked when neither k nor a mapping of classes says so.
 DEFAULT_SHARE = 0.1
@@ -56,7 +59,7 @@ class Request:
     """What the caller of ``select`` asked for, after every check.
 
     ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the
-    rows after the steps, which are done once.
+    rows after the steps, which are done once. ``facts`` goes into the provenance.
     """
 
     rows: Rows
@@ -70,6 +73,7 @@ class Request:
     seed: int
     steps: list[tuple[str, int]]
     y: Any = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of every argument beside X that plays a part."""
@@ -106,6 +110,7 @@ class Selector(EstimatorConventions, BaseEstimator):
     per_class: PerClass = "proportional"
     unlabeled: Unlabeled = "drop"
     preprocess: str | list[str] | None = None
+    duplicates: DuplicatesChoice = "keep"
     random_state: RandomState = None
     n_jobs: int | None = -1
 
@@ -183,11 +188,14 @@ class Selector(EstimatorConventions, BaseEstimator):
         if absent is not None:
             groups = readable_groups(groups, absent)
         check_included(inside, groups)
+        facts: dict[str, Any] = {}
+        if self._drops_duplicates():
+            groups, facts["duplicates"] = without_duplicates(rows, groups, inside, resolve_jobs(self.n_jobs))
         shares = self._shares(groups, per_class, outside, absent)
         readable = None if absent is None else np.flatnonzero(~absent)
         seen = preprocess_rows(rows, steps, resolve_jobs(self.n_jobs), among=readable)
         request = Request(
-            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y
+            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts
         )
         # Hashes leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
@@ -214,11 +222,20 @@ class Selector(EstimatorConventions, BaseEstimator):
         """Raise for parameters that no data could make right."""
         resolve_jobs(self.n_jobs)
         check_switches(self)
+        if self.duplicates not in ("one", "keep"):
+            raise InvalidInputError(f'duplicates={self.duplicates!r}: expected "one" or "keep".')
+
+    def _drops_duplicates(self) -> bool:
+        """Whether of rows that are nearly the same only one may be picked."""
+        return self.duplicates == "one"
 
     def least_memory(self, n_rows: int, n_features: int) -> int:
         """Return the bytes beside the process itself that a selection from rows on disk cannot do without."""
         pca = any(name == "pca" for name, _ in parse_steps(self.preprocess))
-        return _ROW_BYTES * n_rows + self.thread_memory() + (4 * 8 * n_features**2 if pca else 0)
+        searching = _SEARCH_BYTES * n_rows if self._drops_duplicates() else 0
+        return (
+            _ROW_BYTES * n_rows + searching + self.thread_memory() + (4 * 8 * n_features**2 if pca else 0)
+        )
 
     def thread_memory(self) -> int:
         """Return the bytes that each thread takes for the blocks that it reads, and what it makes of them."""
@@ -230,6 +247,11 @@ class Selector(EstimatorConventions, BaseEstimator):
         parse_steps(self.preprocess)
         if sample_weight is not None:
             raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
+        if self.duplicates == "one":
+            raise InvalidInputError(
+                "duplicates='one' does not run on an engine: find them first, and pass "
+                "exclude=gmmatch.duplicates(X).mask."
+            )
 
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.
@@ -325,6 +347,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": results.details,
+            **request.facts,
             **prepared.details,
             **(rows.source.provenance() if hasattr(rows.source, "provenance") else {}),
         }

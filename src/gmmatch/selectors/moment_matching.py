@@ -53,6 +53,9 @@ class MomentMatching(Selector):
         What becomes of rows without a label.
     preprocess : list of "center", "scale", "pca:64", "unit", optional
         Steps applied to the rows first.
+    duplicates : "keep" or "one"
+        Whether of rows that are nearly the same (see :func:`~gmmatch.duplicates`) only the most typical one may be
+        picked, and counts.
     random_state : int, Generator or None
         Seed; the one that was used is recorded.
     n_jobs : int or None

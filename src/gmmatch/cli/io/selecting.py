@@ -42,8 +42,12 @@ def run_selection(
     seed: int,
     memory: int | None = None,
     options: dict[str, Any] | None = None,
+    near: Embeddings | None = None,
 ) -> tuple[Selection, float]:
-    """Select, and return the selection with its ids and origin, and the seconds it took."""
+    """Select, and return the selection with its ids and origin, and the seconds it took.
+
+    Rows that have a near-duplicate among those of ``near`` are not picked.
+    """
     from gmmatch.selectors.registry import select
 
     options = dict(options or {})
@@ -51,6 +55,14 @@ def run_selection(
     if memory is not None:
         options |= within_memory(memory, embeddings.shape, method, options)
     began = time.perf_counter()
+    facts = {}
+    if near is not None:
+        from gmmatch.near_duplicates.search import duplicates
+
+        leaks = duplicates(embeddings.rows, against=near.rows)
+        options["exclude"] = leaks.mask
+        excluded = {"path": near.path, "threshold": leaks.threshold, "rows": len(leaks.rows)}
+        facts["excluded_near"] = excluded
     found = select(
         embeddings.rows,
         y=embeddings.labels,
@@ -62,7 +74,7 @@ def run_selection(
         **options,
     )
     seconds = time.perf_counter() - began
-    found.provenance["embeddings"] = embeddings.origin
+    found.provenance.update({"embeddings": embeddings.origin, **facts})
     return found, seconds
 
 

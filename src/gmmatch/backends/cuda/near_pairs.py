@@ -1,0 +1,88 @@
+"""Near-duplicates on a device: all products of rows in blocks of half precision, and exact cosines of candidates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gmmatch.backends.cuda.blocks import TensorRows, TensorSource, tensor_beside
+from gmmatch.near_duplicates.cells import Take
+from gmmatch.rows.rows import Rows, as_rows
+from gmmatch.types import Indices, Vector
+
+_BLOCK = 1 << 14
+# Numbers of half precision are off by at most 2⁻¹¹ of themselves, and products of unit rows by twice that and a bit.
+_ROUNDING = 1.5e-3
+
+
+def candidate_blocks(rows: Rows, others: Rows | None, threshold: float, take: Take) -> None:
+    """Hand over all pairs whose product in half precision is at least the threshold, less what rounding may hide."""
+    import torch
+
+    left = _halves(TensorRows(rows))
+    right = left if others is None else _halves(TensorRows(_beside(rows, others)))
+    level = threshold - _ROUNDING
+    products = torch.empty(_BLOCK * _BLOCK, dtype=left.dtype, device=left.device)
+    for first in range(0, len(left), _BLOCK):
+        block = left[first : first + _BLOCK]
+        for start in range(first if others is None else 0, len(right), _BLOCK):
+            part = right[start : start + _BLOCK]
+            out = products[: len(block) * len(part)].view(len(block), len(part))
+            torch.mm(block, part.T, out=out)
+            near = torch.nonzero(out >= level)
+            if others is None and start == first:
+                near = near[near[:, 0] < near[:, 1]]
+            if len(near):
+                i, j = near.T.cpu().numpy()
+                take(first + i, start + j)
+
+
+def cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
+    """Return the cosines of pairs of rows, computed in float64 on the device."""
+    left, right = (
+        TensorRows(side).gather(at).double() for side, at in ((rows, i), (_beside(rows, others), j))
+    )
+    lengths = left.norm(dim=1) * right.norm(dim=1)
+    found = (left * right).sum(dim=1) / lengths.where(lengths > 0.0, lengths.new_ones(()))
+    values: Vector = found.clamp(max=1.0).cpu().numpy()
+    return values
+
+
+def row_keys(rows: Rows) -> Any:
+    """Return a number of 64 bits for each row; rows of the same numbers have the same."""
+    import torch
+
+    tensors = TensorRows(rows)
+    mix = np.random.default_rng(rows.n_features).integers(-(2**62), 2**62, rows.n_features) | 1
+    multipliers = tensors.to_device(mix)
+    keys = []
+    for span in tensors.spans(8):
+        block = tensors.gather(span) + 0.0
+        bits = block.view(torch.int32 if block.dtype == torch.float32 else torch.int64)
+        bits = bits.long()
+        bits ^= bits >> 17  # round numbers end in zeros, which a product would keep
+        keys.append((bits * multipliers).sum(dim=1).cpu())
+    return torch.cat(keys).numpy()
+
+
+def _halves(tensors: TensorRows) -> Any:
+    import torch
+
+    out = torch.empty(
+        len(tensors.index), tensors.tensor.shape[1], dtype=torch.float16, device=tensors.tensor.device
+    )
+    for span in tensors.spans(8):
+        block = tensors.gather(span)
+        block = block / block.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(block.dtype).tiny)
+        lengths = block.norm(dim=1, keepdim=True)
+        out[span] = (block / lengths.where(lengths > 0.0, lengths.new_ones(()))).half()
+    return out
+
+
+def _beside(rows: Rows, others: Rows) -> Rows:
+    """Return other rows on the same device."""
+    source: Any = rows.source
+    if isinstance(others.source, TensorSource):
+        return others
+    return as_rows(TensorSource(tensor_beside(source.tensor, others.copied())))

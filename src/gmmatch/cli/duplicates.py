@@ -1,0 +1,154 @@
+"""``gmmatch duplicates``: rows that are nearly the same, within one set of embeddings or in another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gmmatch.cli.io.arguments import (
+    EmbeddingColumnOption,
+    EmbeddingsArgument,
+    ForceOption,
+    IdColumnOption,
+    JsonOption,
+)
+from gmmatch.cli.io.files import check_output, keep_inputs, written
+from gmmatch.cli.io.output import console, new_table, note, print_json
+from gmmatch.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.near_duplicates.result import Duplicates
+
+_LEVELS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
+
+
+def duplicates(
+    source: EmbeddingsArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the groups go: .parquet or .csv.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="The least cosine of near-duplicates; by default it is chosen from the data."),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER",
+            help="Find rows that are in these embeddings too (a test set), instead of groups.",
+        ),
+    ] = None,
+    embedding_column: EmbeddingColumnOption = None,
+    id_column: IdColumnOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Find near-duplicates.
+
+    Of each group the most typical row is kept, and the others are its duplicates. With --against, rows are paired
+    with the most similar row of the other embeddings.
+
+    \b
+    Examples:
+      gmmatch duplicates photos.emb -o groups.parquet
+      gmmatch duplicates train.emb --against test.emb -o leaks.csv
+      gmmatch select train.emb -k 10% -o picks.parquet --exclude-near test.emb
+    """
+    from gmmatch.cli.io.inputs import open_embeddings
+    from gmmatch.near_duplicates.search import duplicates as search
+
+    if output is not None:
+        if output.suffix.lower() not in (".parquet", ".csv"):
+            raise InvalidInputError(f"--output {output}: expected a file that ends in .parquet or .csv.")
+        check_output(output, force=force)
+        keep_inputs(output, [against], folder=source)
+    columns: Any = {"embedding_column": embedding_column, "id_column": id_column}
+    embeddings = open_embeddings(source, labels="none", **columns)
+    others = None
+    if against is not None:
+        others = open_embeddings(against, labels="none", **columns)
+    found = search(embeddings.rows, threshold, against=None if others is None else others.rows)
+    if output is not None:
+        _write(group_table(found, embeddings, others), output)
+    if as_json:
+        print_json(_facts(found, output))
+        return
+    _print(found)
+    if output is not None:
+        note(f"Wrote {output}.")
+
+
+def group_table(found: Duplicates, embeddings: Embeddings, others: Embeddings | None) -> pa.Table:
+    """Return one line per row of a group, or per row that is in the other set."""
+    import numpy as np
+    import pyarrow as pa
+
+    if others is not None:
+        rows = found.rows
+        columns = {"row": rows, **_ids("id", embeddings, rows)}
+        originals = found.original[rows]
+        columns |= {"other_row": originals, **_ids("other_id", others, originals)}
+        return pa.table({**columns, "similarity": found.similarity[rows]})
+    groups = found.groups
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *groups])
+    numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    similarity = np.where(found.mask[rows], found.similarity[rows], 1.0)
+    columns = {"group": numbers, "row": rows, **_ids("id", embeddings, rows)}
+    return pa.table({**columns, "kept": ~found.mask[rows], "similarity": similarity})
+
+
+def _ids(name: str, embeddings: Embeddings, rows: Any) -> dict[str, Any]:
+    ids = embeddings.ids_of(rows)
+    return {} if ids is None else {name: ids}
+
+
+def _write(table: pa.Table, output: Path) -> None:
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    write = pyarrow.parquet.write_table if output.suffix.lower() == ".parquet" else pyarrow.csv.write_csv
+    with written(output) as temporary:
+        write(table, temporary)
+
+
+def _by_level(found: Duplicates) -> list[tuple[float, int]]:
+    """Return how many rows would be duplicates at higher thresholds too, by their cosine."""
+    levels = [found.threshold, *(level for level in _LEVELS if level > found.threshold)]
+    return [(level, int((found.similarity >= level - 1e-7).sum())) for level in levels]
+
+
+def _facts(found: Duplicates, output: Path | None) -> dict[str, Any]:
+    facts: dict[str, Any] = {} if output is None else {"output": str(output)}
+    facts |= {
+        "n_rows": len(found),
+        "duplicates": len(found.rows),
+        "threshold": found.threshold,
+        "estimated": found.estimated,
+        "by_similarity": [{"at_least": level, "rows": count} for level, count in _by_level(found)],
+    }
+    if not found.against:
+        facts |= {"groups": len(found.groups), "largest": [len(group) for group in found.groups[:10]]}
+    return facts
+
+
+def _print(found: Duplicates) -> None:
+    what = "have a near-duplicate in the other set" if found.against else "are near-duplicates of another row"
+    console().print(f"{len(found.rows):,} of {len(found):,} rows {what}", soft_wrap=True)
+    table = new_table("", padding=(0, 1))
+    table.add_column("cosine at least", justify="right")
+    table.add_column("rows", justify="right")
+    for level, count in _by_level(found):
+        table.add_row(f"{level:.4g}", f"{count:,}")
+    console().print(table)
+    said = "chosen from the data" if found.estimated else "as given"
+    line = f"Threshold: {found.threshold:.4g}, {said}."
+    groups = found.groups
+    if not found.against and groups:
+        sizes = ", ".join(f"{len(group):,}" for group in groups[:5])
+        line += f" {len(groups):,} groups; the largest have {sizes} rows."
+    console().print(line, soft_wrap=True)
