@@ -233,9 +233,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         """Return the bytes beside the process itself that a selection from rows on disk cannot do without."""
         pca = any(name == "pca" for name, _ in parse_steps(self.preprocess))
         searching = _SEARCH_BYTES * n_rows if self._drops_duplicates() else 0
-        return (
-            _ROW_BYTES * n_rows + searching + self.thread_memory() + (4 * 8 * n_features**2 if pca else 0)
-        )
+        return _ROW_BYTES * n_rows + searching + self.thread_memory() + (4 * 8 * n_features**2 if pca else 0)
 
     def thread_memory(self) -> int:
         """Return the bytes that each thread takes for the blocks that it reads, and what it makes of them."""
