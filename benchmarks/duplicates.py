@@ -88,7 +88,11 @@ def recall(rows: Matrix, thresholds: Sequence[float], *, faiss_probes: Sequence[
 
 
 def between_neighbours(rows: Matrix, n: int, columns: int) -> Matrix:
-    """Return real rows, and rows between them and one of their ten nearest of 5,000, along the widest axes."""
+    """Return real rows, along the widest axes, and new ones between a row and one of its ten nearest of 5,000.
+
+    Nine in ten of the new ones are moved by half the distance of the two rows, in a random direction; the others are
+    the near-duplicates.
+    """
     rows = rows.astype(np.float32)
     if rows.shape[1] > columns:
         some = rows[::7] - rows.mean(axis=0)
@@ -105,7 +109,10 @@ def between_neighbours(rows: Matrix, n: int, columns: int) -> Matrix:
         count = min(50_000, n - first)
         base = random.integers(0, len(rows), count)
         other, share = near[base, random.integers(0, 10, count)], random.random((count, 1), dtype=np.float32)
-        out[first : first + count] = (1.0 - share) * rows[base] + share * rows[other]
+        step = rows[other] - rows[base]
+        moved = 0.5 * np.linalg.norm(step, axis=1) * (random.random(count, dtype=np.float32) < 0.9)
+        noise = random.standard_normal(step.shape, dtype=np.float32) / np.sqrt(np.float32(step.shape[1]))
+        out[first : first + count] = rows[base] + share * step + moved[:, None] * noise
     return out
 
 

@@ -16,9 +16,9 @@ from gmmatch.near_duplicates.result import Duplicates
 from gmmatch.near_duplicates.sketch import ROUNDING, first_equal, sketch_axes, sketches
 from gmmatch.near_duplicates.threshold import natural_threshold
 from gmmatch.rows.checks import check_pair, check_rows
-from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
+from gmmatch.rows.parallel import map_in_order, one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows, read_only
-from gmmatch.types import Indices, Matrix, Vector
+from gmmatch.types import Indices, Mask, Matrix, Vector
 
 # A cosine of float32 rows is known to this much.
 _TOLERANCE = 1e-7
@@ -72,11 +72,12 @@ def duplicates(
         others = None
     else:
         rows, others = check_pair(X, against, ("X", "against"), threads=threads)
-    random = np.random.default_rng([*b"near-duplicates"])
-    least = natural_threshold(rows, random) if threshold is None else float(threshold)
+    least = natural_threshold(rows) if threshold is None else float(threshold)
     with one_blas_thread():
-        search = _within if others is None else _between
-        original, similarity = search(rows, others, least, threads, random)
+        if others is None:
+            original, similarity = _within(rows, least, threads)
+        else:
+            original, similarity = _between(rows, others, least, threads)
     return Duplicates(original, similarity, least, threshold is None, others is not None)
 
 
@@ -92,31 +93,65 @@ def near_pairs(X: Any, threshold: float, n_jobs: int | None = -1) -> tuple[Indic
     rows = check_rows(X, threads=threads)
     kept = _Kept(rows, rows, threshold)
     with one_blas_thread():
-        _candidates(rows, None, threshold, kept.take, threads, np.random.default_rng(0))
+        _Search(rows, None, threshold, threads).candidates(kept.take)
     left, right, cosines = kept.pairs()
     left, right = np.minimum(left, right), np.maximum(left, right)
     order = np.lexsort([right, left])
     return left[order], right[order], cosines[order]
 
 
-def _candidates(
-    rows: Rows, others: Rows | None, threshold: float, take: Take, threads: int, random: np.random.Generator
-) -> None:
-    """Hand over all pairs that may be near-duplicates, and some that are not."""
-    if on_device(rows):
-        from gmmatch.backends.cuda.near_pairs import candidate_blocks
+class _Search:
+    """Rows, as they are multiplied: short vectors of them, or their half precision on a device."""
 
-        candidate_blocks(rows, others, threshold, take)
-        return
-    axes = sketch_axes(rows, random)
-    vectors = sketches(rows, axes, threads)
-    if others is None:
-        left = right = into_cells(vectors, cell_centres(vectors, random), threads)
-    else:
-        beside = sketches(others, axes, threads)
-        centres = cell_centres(vectors if len(vectors) >= len(beside) else beside, random)
-        left, right = into_cells(vectors, centres, threads), into_cells(beside, centres, threads)
-    candidate_pairs(left, right, threshold, take, threads, ROUNDING)
+    def __init__(self, rows: Rows, others: Rows | None, threshold: float, threads: int) -> None:
+        self.rows, self.others, self.threshold, self.threads = rows, others, threshold, threads
+        self.random = np.random.default_rng([*b"near-duplicates"])
+        if on_device(rows):
+            from gmmatch.backends.cuda.near_pairs import halves
+
+            self.left = halves(rows)
+            self.right = self.left if others is None else halves(others, like=rows)
+            return
+        axes = sketch_axes(rows, self.random)
+        self.left = sketches(rows, axes, threads)
+        self.right = self.left if others is None else sketches(others, axes, threads)
+
+    def candidates(self, take: Take) -> None:
+        """Hand over all pairs that may be near-duplicates, and some that are not."""
+        if on_device(self.rows):
+            from gmmatch.backends.cuda.near_pairs import candidate_blocks
+
+            candidate_blocks(self.left, self.right, self.threshold, take)
+            return
+        larger = self.left if len(self.left) >= len(self.right) else self.right
+        centres = cell_centres(larger, self.random)
+        left = right = into_cells(self.left, centres, self.threads)
+        if self.others is not None:
+            right = into_cells(self.right, centres, self.threads)
+        candidate_pairs(left, right, self.threshold, take, self.threads, ROUNDING)
+
+    def near(self, lines: Indices, columns: Indices) -> tuple[Indices, Indices, Vector]:
+        """Return which of some rows are near-duplicates of which others, and their cosines."""
+        if on_device(self.rows):
+            from gmmatch.backends.cuda.near_pairs import candidates_among
+
+            i, j = candidates_among(self.left, lines, columns, self.threshold)
+        else:
+            i, j = self._among(lines, columns)
+        good, cosines = _checked(self.rows, lines[i], self.rows, columns[j], self.threshold)
+        return i[good], j[good], cosines[good]
+
+    def _among(self, lines: Indices, columns: Indices) -> tuple[Indices, Indices]:
+        block, level = self.left[lines], self.threshold - ROUNDING
+        pieces = -(-len(columns) // _PAIRS)
+
+        def work(number: int) -> tuple[Indices, Indices]:
+            start = number * _PAIRS
+            i, j = np.nonzero(block @ self.left[columns[start : start + _PAIRS]].T >= level)
+            return i, j + start
+
+        i, j = zip(*map_in_order(work, pieces, self.threads), strict=True)
+        return np.concatenate(i), np.concatenate(j)
 
 
 def _cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
@@ -126,6 +161,15 @@ def _cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
         return cosines(rows, i, others, j)
     found: Vector = pair_cosines(*_lookup(rows, i), *_lookup(others, j))
     return found
+
+
+def _checked(rows: Rows, i: Indices, others: Rows, j: Indices, threshold: float) -> tuple[Mask, Vector]:
+    """Return which pairs are near-duplicates, and the cosines of all."""
+    cosines = np.empty(len(i))
+    for first in range(0, len(i), _PAIRS):
+        some = slice(first, first + _PAIRS)
+        cosines[some] = _cosines(rows, i[some], others, j[some])
+    return cosines >= threshold - _TOLERANCE, cosines
 
 
 def _lookup(rows: Rows, positions: Indices) -> tuple[Matrix, Indices]:
@@ -140,18 +184,15 @@ class _Kept:
     """Pairs that passed the exact check."""
 
     def __init__(self, rows: Rows, others: Rows, threshold: float) -> None:
-        self.rows, self.others, self.least = rows, others, threshold - _TOLERANCE
+        self.rows, self.others, self.threshold = rows, others, threshold
         self._lock = threading.Lock()
         self._found: list[tuple[Indices, Indices, Vector]] = []
 
     def take(self, i: Indices, j: Indices) -> None:
         """Check some pairs."""
-        for first in range(0, len(i), _PAIRS):
-            left, right = i[first : first + _PAIRS], j[first : first + _PAIRS]
-            cosines = _cosines(self.rows, left, self.others, right)
-            good = cosines >= self.least
-            if good.any():
-                self.keep(left[good], right[good], cosines[good])
+        good, cosines = _checked(self.rows, i, self.others, j, self.threshold)
+        if good.any():
+            self.keep(i[good], j[good], cosines[good])
 
     def keep(self, left: Indices, right: Indices, cosines: Vector) -> None:
         """Keep pairs that are near-duplicates."""
@@ -183,16 +224,15 @@ class _Linked(_Kept):
             link(self.parent, left, right)
 
 
-def _within(
-    rows: Rows, others: Rows | None, threshold: float, threads: int, random: np.random.Generator
-) -> tuple[Indices, Vector]:
+def _within(rows: Rows, threshold: float, threads: int) -> tuple[Indices, Vector]:
     """Return each row's original among the same rows; copies of a row are dealt with first, and cost nothing then."""
     first = first_equal(rows, threads)
     distinct, place, counts = np.unique(first, return_inverse=True, return_counts=True)
     some = rows if len(distinct) == len(rows) else rows.subset(distinct)
     chains = _Linked(some, threshold)
-    _candidates(some, None, threshold, chains.take, threads, random)
-    original, similarity = stars(some, chains.parent, counts, threshold, _TOLERANCE)
+    search = _Search(some, None, threshold, threads)
+    search.candidates(chains.take)
+    original, similarity = stars(some, chains.parent, counts, threshold - _TOLERANCE, search.near)
     # A copy has the original of the row that it copies, or that row itself.
     original, similarity = np.where(original >= 0, distinct[original], -1)[place], similarity[place]
     copies = (first != np.arange(len(rows))) & (original < 0)
@@ -200,13 +240,10 @@ def _within(
     return original, similarity
 
 
-def _between(
-    rows: Rows, others: Rows | None, threshold: float, threads: int, random: np.random.Generator
-) -> tuple[Indices, Vector]:
+def _between(rows: Rows, others: Rows, threshold: float, threads: int) -> tuple[Indices, Vector]:
     """Return the row of the others that each row is most similar to."""
-    assert others is not None
     kept = _Kept(rows, others, threshold)
-    _candidates(rows, others, threshold, kept.take, threads, random)
+    _Search(rows, others, threshold, threads).candidates(kept.take)
     left, right, cosines = kept.pairs()
     best = np.lexsort([right, -cosines.round(9), left])
     found, firsts = np.unique(left[best], return_index=True)

@@ -19,7 +19,7 @@ _LEAST = 0.9
 _FEWEST, _COPIES = 50, 1.0 - 1e-6
 
 
-def natural_threshold(rows: Rows, random: np.random.Generator) -> float:
+def natural_threshold(rows: Rows) -> float:
     """Return the cosine that rows would hardly reach by chance.
 
     Within a small distance r of a row there are about c·rᵈ others, where d is the dimension of the data as its
@@ -30,12 +30,13 @@ def natural_threshold(rows: Rows, random: np.random.Generator) -> float:
     Examples
     --------
     >>> X = np.random.default_rng(0).standard_normal((400, 8))
-    >>> round(natural_threshold(Rows(X), np.random.default_rng(0)), 2)
+    >>> round(natural_threshold(Rows(X)), 2)
     0.99
     """
     n = len(rows)
     if n < _FEWEST:
         return _COPIES
+    random = np.random.default_rng([*b"neighbours"])
     among = np.sort(random.permutation(n)[:_AMONG])
     asked = np.sort(random.permutation(len(among))[:_ASKED])
     points = _unit_rows(rows, among)

@@ -16,26 +16,55 @@ _BLOCK = 1 << 14
 _ROUNDING = 1.5e-3
 
 
-def candidate_blocks(rows: Rows, others: Rows | None, threshold: float, take: Take) -> None:
-    """Hand over all pairs whose product in half precision is at least the threshold, less what rounding may hide."""
+def halves(rows: Rows, like: Rows | None = None) -> Any:
+    """Return rows of length 1 as a tensor of half precision, on the device of others if they are given."""
     import torch
 
-    left = _halves(TensorRows(rows))
-    right = left if others is None else _halves(TensorRows(_beside(rows, others)))
-    level = threshold - _ROUNDING
+    tensors = TensorRows(rows if like is None else _beside(like, rows))
+    out = torch.empty(
+        len(tensors.index), tensors.tensor.shape[1], dtype=torch.float16, device=tensors.tensor.device
+    )
+    for span in tensors.spans(8):
+        block = tensors.gather(span)
+        block = block / block.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(block.dtype).tiny)
+        lengths = block.norm(dim=1, keepdim=True)
+        out[span] = (block / lengths.where(lengths > 0.0, lengths.new_ones(()))).half()
+    return out
+
+
+def candidate_blocks(left: Any, right: Any, threshold: float, take: Take) -> None:
+    """Hand over all pairs whose product is at least the threshold, less what rounding may hide."""
+    import torch
+
     products = torch.empty(_BLOCK * _BLOCK, dtype=left.dtype, device=left.device)
     for first in range(0, len(left), _BLOCK):
         block = left[first : first + _BLOCK]
-        for start in range(first if others is None else 0, len(right), _BLOCK):
+        for start in range(first if left is right else 0, len(right), _BLOCK):
             part = right[start : start + _BLOCK]
             out = products[: len(block) * len(part)].view(len(block), len(part))
             torch.mm(block, part.T, out=out)
-            near = torch.nonzero(out >= level)
-            if others is None and start == first:
+            near = torch.nonzero(out >= threshold - _ROUNDING)
+            if left is right and start == first:
                 near = near[near[:, 0] < near[:, 1]]
             if len(near):
                 i, j = near.T.cpu().numpy()
                 take(first + i, start + j)
+
+
+def candidates_among(
+    rows: Any, lines: Indices, columns: Indices, threshold: float
+) -> tuple[Indices, Indices]:
+    """Return the same pairs among some rows and others, by their places."""
+    import torch
+
+    block = rows[tensor_beside(rows, lines)]
+    found = []
+    for start in range(0, len(columns), _BLOCK * 16):
+        part = rows[tensor_beside(rows, columns[start : start + _BLOCK * 16])]
+        near = torch.nonzero(block @ part.T >= threshold - _ROUNDING)
+        found.append(near + near.new_tensor([0, start]))
+    i, j = torch.cat(found).T.cpu().numpy()
+    return i, j
 
 
 def cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
@@ -64,20 +93,6 @@ def row_keys(rows: Rows) -> Any:
         bits ^= bits >> 17  # round numbers end in zeros, which a product would keep
         keys.append((bits * multipliers).sum(dim=1).cpu())
     return torch.cat(keys).numpy()
-
-
-def _halves(tensors: TensorRows) -> Any:
-    import torch
-
-    out = torch.empty(
-        len(tensors.index), tensors.tensor.shape[1], dtype=torch.float16, device=tensors.tensor.device
-    )
-    for span in tensors.spans(8):
-        block = tensors.gather(span)
-        block = block / block.abs().amax(dim=1, keepdim=True).clamp(min=torch.finfo(block.dtype).tiny)
-        lengths = block.norm(dim=1, keepdim=True)
-        out[span] = (block / lengths.where(lengths > 0.0, lengths.new_ones(()))).half()
-    return out
 
 
 def _beside(rows: Rows, others: Rows) -> Rows:
