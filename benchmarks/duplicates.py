@@ -192,6 +192,23 @@ def leaks(data: dict[str, Any], reference: Path | None) -> dict[str, Any]:
     return {**run, "counts": counts}
 
 
+def picture(data: dict[str, Any], images: Path, reference: Path, target: Path) -> None:
+    """Draw test images beside the training images that they are near-duplicates of, by similarity."""
+    from PIL import Image
+
+    pixels = np.load(images)
+    found = gm.duplicates(data["test_rows"], 0.97, against=data["rows"])
+    listed = np.loadtxt(reference, delimiter=",", dtype=np.int64)[:, 0]
+    random, lines = np.random.default_rng(0), []
+    for low, high in ((0.99, 1.0), (0.98, 0.99), (0.97, 0.98)):
+        some = np.setdiff1d(np.flatnonzero((found.similarity >= low) & (found.similarity < high)), listed)
+        chosen = random.permutation(some)[:24]
+        pairs = np.concatenate([pixels["x_test"][chosen], pixels["x_train"][found.original[chosen]]], axis=2)
+        framed = np.pad(pairs, [(0, 0), (2, 2), (3, 3), (0, 0)], constant_values=255)
+        lines += [np.concatenate(list(part), axis=1) for part in np.split(framed, 2)]
+    Image.fromarray(np.concatenate(lines)).save(target)
+
+
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.duplicates", description=__doc__)
@@ -208,6 +225,12 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--leaks", action="store_true", help="compare test_rows with rows")
     parser.add_argument(
         "--reference", type=Path, help="CSV file of pairs known to be the same: test, train, kind"
+    )
+    parser.add_argument(
+        "--images", type=Path, help="the images (.npz with x_train and x_test), for --picture"
+    )
+    parser.add_argument(
+        "--picture", type=Path, help="file for a picture of pairs that are not in the reference"
     )
     return parser.parse_args(arguments)
 
@@ -230,6 +253,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["gpu"] = on_gpu(between_neighbours(rows, options.gpu, options.columns), options.threshold)
     if options.leaks:
         found["leaks"] = leaks(files[0], options.reference)
+    if options.picture is not None:
+        picture(files[0], options.images, options.reference, options.picture)
     if options.json is not None:
         before = json.loads(options.json.read_text(encoding="utf-8")) if options.json.exists() else {}
         parts = {name: {"runs": runs, "machine": machine.describe()} for name, runs in found.items()}

@@ -52,14 +52,21 @@ def write_vectors(path: Path) -> None:
         np.save(path, vectors)
 
 
-def write_store(path: Path) -> None:
+def write_store(path: Path, rows: np.ndarray | None = None) -> None:
     """A store of 4,000 rows in two classes."""
     from gmmatch.embeddings import StoreWriter
 
-    rows = np.random.default_rng(0).normal(size=(4000, 5))
+    rows = np.random.default_rng(0).normal(size=(4000, 5)) if rows is None else rows
     with StoreWriter(path, encoder="mine", encoder_fingerprint="1") as writer:
-        writer.append(rows, ids=np.arange(4000), labels=np.arange(4000) % 2)
+        writer.append(rows, ids=np.arange(len(rows)), labels=np.arange(len(rows)) % 2)
         writer.finish()
+
+
+def write_test_store(path: Path) -> None:
+    """A store of 100 rows, of which 30 are in the other one too."""
+    rows = np.random.default_rng(1).normal(size=(100, 5))
+    rows[:30] = np.random.default_rng(0).normal(size=(4000, 5))[:30]
+    write_store(path, rows)
 
 
 def write_photo_table(path: Path) -> None:
@@ -82,6 +89,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "part-0.npy": write_vectors,
     "part-1.npy": write_vectors,
     "photos.emb": write_store,
+    "train.emb": write_store,
+    "test.emb": write_test_store,
     "photos.parquet": write_photo_table,
 }
 
@@ -243,6 +252,21 @@ def check_report(names: Names) -> None:
     assert data_of("digits.html")["classes"] == [str(digit) for digit in range(10)]
 
 
+def sets_that_share_rows(patch: MonkeyPatch) -> Names:
+    """Rows to train on and to test with, of which five are the same."""
+    rows = np.random.default_rng(0).normal(size=(200, 8))
+    return {"X_train": rows[:150], "X_test": rows[145:]}
+
+
+def check_leakage(names: Names) -> None:
+    """The rows that both have are found, and not picked."""
+    import gmmatch as gm
+
+    assert names["leaks"].rows.tolist() == list(range(145, 150))
+    assert len(Path("leaks.csv").read_text().splitlines()) == 31
+    assert not gm.Selection.load("picks.parquet").mask[:30].any()
+
+
 def check_training(names: Names) -> None:
     """The network gives features, and a probe learns them."""
     assert names["embeddings"].shape == (33, 512) and len(names["done"].history) == 2
@@ -278,8 +302,10 @@ PAGES = {
     "README.md": StandIn(check=check_readme),
     "docs/guides/cluster.md": StandIn(elsewhere="tests/backends/cluster/test_guide.py"),
     "docs/guides/corrupting.md": StandIn(check=check_corrupting, needs=("torch",)),
+    "docs/guides/duplicates.md": StandIn(names=rows_and_labels),
     "docs/guides/generation.md": StandIn(elsewhere="paper/tests/training/test_diffusion.py"),
     "docs/guides/images.md": StandIn(check=check_images),
+    "docs/guides/leakage.md": StandIn(names=sets_that_share_rows, check=check_leakage),
     "docs/guides/report.md": StandIn(check=check_report),
     "docs/guides/robust.md": StandIn(names=rows_and_labels),
     "docs/guides/text.md": StandIn(check=check_texts),
