@@ -42,6 +42,19 @@ def namespace(values: object) -> ModuleType:
     return np
 
 
+def beside(values: Any, block: Any) -> Any:
+    """Return an array where a block lies: as a tensor on its device if that is one.
+
+    Examples
+    --------
+    >>> beside(np.ones(2), np.zeros((3, 2)))
+    array([1., 1.])
+    """
+    if not is_tensor(block):
+        return values
+    return namespace(block).as_tensor(values, device=block.device)
+
+
 def stable_order(values: Any) -> Any:
     """Return the positions that sort an array or a tensor; equals stay in their order.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from gmmatch.median import loops
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Matrix, Vector
+from gmmatch.types import Indices, Matrix, Vector, is_tensor
 
 # Unit roundoff of float64.
 ROUNDOFF = 2.0**-53
@@ -189,6 +190,10 @@ def distances_to(rows: Rows, point: Vector, threads: int = 1) -> Vector:
 
 
 def _distances(block: Matrix, index: Indices, point: Vector) -> Vector:
+    if is_tensor(block):
+        apart: Any = block[index] - point
+        norms: Vector = apart.norm(dim=1)
+        return norms
     out = np.empty(len(index))
     loops.distances_chunk(block, index, point, out)
     return out
@@ -200,7 +205,10 @@ def weighted_mean(rows: Rows, weights: Vector, threads: int = 1) -> Vector:
     return mean
 
 
-def _weighted_sum(block: Matrix, index: Indices, weights: Vector) -> Vector:
+def _weighted_sum(block: Any, index: Indices, weights: Vector) -> Vector:
+    if is_tensor(block):
+        weighted: Vector = weights @ block[index].double()
+        return weighted
     out = np.zeros(block.shape[1])
     loops.sum_chunk(block, index, weights, out)
     return out

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.rows import RowMap, Rows, read_only
-from gmmatch.types import Indices, Matrix, Vector
+from gmmatch.types import Indices, Matrix, Vector, beside, is_tensor, namespace
 
 # Rows whose float64 differences are held at a time.
 _AT_ONCE = 4096
@@ -104,9 +105,12 @@ class Centered:
     """Takes a point off every row."""
 
     center: Vector
+    takes_tensors: ClassVar[bool] = True
 
-    def __call__(self, block: Matrix) -> Matrix:
+    def __call__(self, block: Any) -> Any:
         """Return the rows that become of a block's."""
+        if is_tensor(block):
+            return (block - beside(self.center, block)).to(block.dtype)
         return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
 
 
@@ -115,9 +119,12 @@ class Scaled:
     """Divides every column by its deviation."""
 
     deviation: Vector
+    takes_tensors: ClassVar[bool] = True
 
-    def __call__(self, block: Matrix) -> Matrix:
+    def __call__(self, block: Any) -> Any:
         """Return the rows that become of a block's."""
+        if is_tensor(block):
+            return (block / beside(self.deviation, block)).to(block.dtype)
         return np.divide(block, self.deviation, out=np.empty_like(block), casting="same_kind")
 
 
@@ -127,9 +134,12 @@ class Projected:
 
     center: Vector
     axes: NDArray[np.float64]
+    takes_tensors: ClassVar[bool] = True
 
-    def __call__(self, block: Matrix) -> Matrix:
+    def __call__(self, block: Any) -> Any:
         """Return the rows that become of a block's."""
+        if is_tensor(block):
+            return ((block - beside(self.center, block)) @ beside(self.axes, block)).to(block.dtype)
         out = np.empty((len(block), self.axes.shape[1]), dtype=block.dtype)
         for first in range(0, len(block), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
@@ -141,8 +151,14 @@ class Projected:
 class UnitLength:
     """Scales every row to length 1; a row of zeros stays as it is."""
 
-    def __call__(self, block: Matrix) -> Matrix:
+    takes_tensors: ClassVar[bool] = True
+
+    def __call__(self, block: Any) -> Any:
         """Return the rows that become of a block's."""
+        if is_tensor(block):
+            wide = block.double()
+            lengths = wide.norm(dim=1, keepdim=True)
+            return (wide / lengths.where(lengths > 0.0, 1.0)).to(block.dtype)
         from gmmatch.rows.compiled import unit_rows  # compiled: loaded where it is needed
 
         out = np.empty_like(block)
@@ -152,20 +168,20 @@ class UnitLength:
 
 def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector, first: Vector) -> Vector:
     """Return the sums of the squared differences to two points, column by column."""
-    out = np.zeros((2, block.shape[1]))
+    found: Any = 0.0
     for part in _parts(block, index):
-        for place, point in enumerate((center, first)):
-            apart = part - point
-            out[place] += np.einsum("ij,ij->j", apart, apart)
-    return out
+        apart = [part - point for point in (center, first)]
+        xp = namespace(part)
+        found = found + xp.stack([xp.einsum("ij,ij->j", one, one) for one in apart])
+    return found  # type: ignore[no-any-return]
 
 
 def _scatter(block: Matrix, index: Indices, weights: Vector, center: Vector) -> NDArray[np.float64]:
-    out = np.zeros((block.shape[1], block.shape[1]))
+    found: Any = 0.0
     for part in _parts(block, index):
         apart = part - center
-        out += apart.T @ apart
-    return out
+        found = found + apart.T @ apart
+    return found  # type: ignore[no-any-return]
 
 
 def _parts(block: Matrix, index: Indices) -> Iterator[Matrix]:

@@ -8,7 +8,7 @@ wholesale.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.types import Indices, Matrix, Vector, is_tensor
+
+if TYPE_CHECKING:
+    from gmmatch.backends.cuda.blocks import TensorRows
 
 # Large enough that a thread's start does not show, small enough to balance a handful of cores.
 CHUNK_ELEMENTS = 1 << 21
@@ -146,6 +149,9 @@ class Rows:
 
         Like :meth:`total` it runs wherever the rows lie; workers are sent the function, so let it be a module's.
         """
+        device = self._on_device()
+        if device is not None:
+            return device.each(score, *arguments)
         out = np.empty(len(self))
 
         def work(number: int) -> None:
@@ -159,6 +165,9 @@ class Rows:
         self, part: Callable[..., Vector], weights: Vector, *arguments: Any, threads: int = 1
     ) -> NDArray[np.float64]:
         """Return the sum over all chunks of ``part(block, index, weights, *arguments)``, added in their order."""
+        device = self._on_device()
+        if device is not None:
+            return device.total(part, weights, *arguments)
 
         def work(number: int) -> Vector:
             start, stop = self.bounds(number)
@@ -172,7 +181,10 @@ class Rows:
         return np.asarray(total)
 
     def mapped(self, row_map: RowMap) -> Rows:
-        """Return the rows as a map makes them, each time that they are read."""
+        """Return the rows as a map makes them, each time that they are read; on a device, at once."""
+        device = self._on_device()
+        if device is not None and getattr(row_map, "takes_tensors", False):
+            return Rows(device.mapped(row_map))
         return Rows(MappedSource(self, row_map))
 
     def made(self) -> Rows:
@@ -180,6 +192,14 @@ class Rows:
         if isinstance(self.source, MappedSource) and not self.on_disk:
             return Rows(read_only(self.copied()))
         return self
+
+    def _on_device(self) -> TensorRows | None:
+        """Return the rows of a tensor, whose blocks stay where they are: functions of blocks take tensors too."""
+        if not hasattr(self.source, "tensor"):
+            return None
+        from gmmatch.backends.cuda.blocks import TensorRows
+
+        return TensorRows(self)
 
     def row(self, position: int) -> Vector:
         """Return a copy of one row in float64."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.rows.parallel import one_blas_thread
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Matrix, Vector
+from gmmatch.types import Indices, Matrix, Vector, is_tensor, namespace
 
 # Prototypes of more rows than this, or of so many numbers, are found on a sample: they are means of many rows.
 SAMPLED_ROWS = 50_000
@@ -17,6 +18,8 @@ SAMPLED_ELEMENTS = 1 << 25
 _STARTS = 3
 # Rows whose differences to a prototype are held at a time: they should stay in the cache.
 _AT_ONCE = 256
+# Products of rows with prototypes that are held at a time on a device.
+_TENSOR_ELEMENTS = 1 << 25
 
 
 def find_prototypes(
@@ -41,12 +44,12 @@ def find_prototypes(
     most = sample_size(rows.n_features)
     if len(chosen) > most:
         chosen = np.sort(random.choice(chosen, most, replace=False))
-    kmeans = KMeans(
-        n_clusters=min(n_clusters, len(chosen)),
-        n_init=_STARTS,
-        random_state=int(random.integers(2**31 - 1)),
-        copy_x=False,
-    )
+    n_clusters, seed = min(n_clusters, len(chosen)), int(random.integers(2**31 - 1))
+    if hasattr(rows.source, "tensor"):
+        from gmmatch.backends.cuda.kmeans import kmeans_centers
+
+        return kmeans_centers(rows, chosen, weights[chosen], n_clusters, _STARTS, seed)
+    kmeans = KMeans(n_clusters=n_clusters, n_init=_STARTS, random_state=seed, copy_x=False)
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
         sample = np.require(rows.gather(chosen, rows.dtype), requirements="W")  # centred in place
@@ -77,6 +80,9 @@ def prototype_distances(rows: Rows, prototypes: NDArray[np.float64], threads: in
 
 
 def _nearest(block: Matrix, index: Indices, prototypes: NDArray[np.float64]) -> Vector:
+    if is_tensor(block):
+        found_there: Vector = _nearest_tensor(block, prototypes)
+        return found_there
     nearest = np.full(len(index), np.inf)
     for first in range(0, len(index), _AT_ONCE):
         part = block[index[first : first + _AT_ONCE]].astype(np.float64)
@@ -87,3 +93,13 @@ def _nearest(block: Matrix, index: Indices, prototypes: NDArray[np.float64]) -> 
             np.minimum(found, np.einsum("ij,ij->i", apart, apart), out=found)
     distances: Vector = np.sqrt(nearest)
     return distances
+
+
+def _nearest_tensor(block: Any, prototypes: Any) -> Any:
+    """Find the nearest prototype by a product of matrices, and take the distance to it from the differences."""
+    found = []
+    for part in block.split(max(1, _TENSOR_ELEMENTS // len(prototypes))):
+        wide = part.double()
+        closest = (prototypes.square().sum(dim=1) - 2.0 * wide @ prototypes.T).argmin(dim=1)
+        found.append((wide - prototypes[closest]).norm(dim=1))
+    return namespace(block).cat(found)

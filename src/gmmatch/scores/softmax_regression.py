@@ -62,7 +62,7 @@ class Standardization:
 
 def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector) -> Vector:
     apart = block[index] - center
-    squared: Vector = np.einsum("i,ij,ij->j", weights, apart, apart)
+    squared: Vector = namespace(block).einsum("i,ij,ij->j", weights, apart, apart)
     return squared
 
 

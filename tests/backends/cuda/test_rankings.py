@@ -13,6 +13,8 @@ from gmmatch.backends.cuda.blocks import TensorSource  # noqa: E402
 from gmmatch.backends.cuda.groups import DeviceGroups  # noqa: E402
 from gmmatch.kernels.distances import median_distance  # noqa: E402
 from gmmatch.median.result import Spread  # noqa: E402
+from gmmatch.rows.rows import Rows  # noqa: E402
+from gmmatch.scores.prototypes import find_prototypes  # noqa: E402
 from gmmatch.targets.moments import weighted_column_medians  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -26,6 +28,7 @@ METHODS = [
     ("moderate", {"center": "coordinate-median"}),
     ("random", {"random_state": 3}),
     ("random", {"random_state": 3, "replacement": True}),
+    ("self-supervised", {"random_state": 0, "n_clusters": 5}),
     ("el2n", {"scores": np.random.default_rng(7).integers(0, 40, 900)}),
 ]
 ASKED = [
@@ -57,6 +60,33 @@ def test_picks_and_residuals_are_those_of_the_cpu(device, dtype, asked, method, 
         np.testing.assert_allclose(one.residuals, other.residuals, rtol=1e-6, atol=1e-9)
     places = [about.get("device", "")[:4] for about in there.provenance["groups"] if about]
     assert places and set(places) <= {"cpu", "cuda"} and places[0] == device
+
+
+@devices
+@pytest.mark.parametrize("steps", [["unit"], ["center", "scale"], ["scale", "pca:3", "unit"]])
+@pytest.mark.parametrize("method", ["gm-matching", "herding", "easy", "self-supervised"])
+def test_rows_are_preprocessed_where_they_lie(device, method, steps):
+    X = rows("float64")
+    X[7] = 0.0
+    asked = {"k": 60, "y": np.arange(900) % 4, "method": method, "preprocess": steps, "random_state": 0}
+    asked |= {"eps": 1e-12} if method == "gm-matching" else {}
+    tensor = torch.from_numpy(X).to(device)
+    here, there = gm.select(X, **asked), gm.select(TensorSource(tensor), **asked)
+    assert there.order.tolist() == here.order.tolist()
+    assert all(about["device"].startswith(device) for about in there.provenance["groups"])
+    assert np.array_equal(tensor.cpu(), X)
+
+
+@devices
+def test_prototypes_of_many_clusters_are_those_of_scikit_learn(device):
+    random = np.random.default_rng(9)
+    X = random.normal(size=(2000, 5)) + 8.0 * random.normal(size=(40, 5))[random.integers(0, 40, 2000)]
+    weights = random.integers(0, 3, 2000).astype(float)
+    here = find_prototypes(Rows(X), 40, weights, np.random.default_rng(1))
+    there = find_prototypes(
+        Rows(TensorSource(torch.from_numpy(X).to(device))), 40, weights, np.random.default_rng(1)
+    )
+    np.testing.assert_allclose(there, here, rtol=1e-9)
 
 
 @devices

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -147,6 +147,35 @@ class TensorRows:
     def to_device(self, array: NDArray[Any]) -> Any:
         """Return a host array as a tensor beside the rows."""
         return tensor_beside(self.tensor, array)
+
+    def each(self, score: Callable[..., Any], *arguments: Any) -> Vector:
+        """Return a number per row: ``score(block, index, *arguments)`` of every block, all of them tensors."""
+        found = [score(block, every, *there).cpu() for _, block, every, *there in self._blocks(arguments)]
+        return np.concatenate(found)
+
+    def total(self, part: Callable[..., Any], weights: Vector, *arguments: Any) -> NDArray[np.float64]:
+        """Return the sum over all blocks of ``part(block, index, weights, *arguments)``, all of them tensors."""
+        heavy = self.to_device(weights)
+        total: Any = 0.0
+        for span, block, every, *there in self._blocks(arguments):
+            total = total + part(block, every, heavy[span], *there)
+        found: NDArray[np.float64] = total.cpu().numpy()
+        return found
+
+    def mapped(self, row_map: Callable[[Any], Any]) -> TensorSource:
+        """Return the rows as a map makes them."""
+        import torch
+
+        return TensorSource(torch.cat([row_map(self.gather(span)) for span in self.spans(8)]))
+
+    def _blocks(self, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        """Yield runs of positions, their rows, the positions of these in the block, and the arguments as tensors."""
+        import torch
+
+        there = [self.to_device(one) if isinstance(one, np.ndarray) else one for one in arguments]
+        for span in self.spans(8):
+            every = torch.arange(span.stop - span.start, device=self.tensor.device)
+            yield (span, self.gather(span), every, *there)
 
     def distances_to(self, point: Vector) -> Vector:
         """Return the Euclidean distance of every row to ``point``, from float64 differences."""
