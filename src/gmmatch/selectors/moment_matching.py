@@ -140,7 +140,11 @@ class MomentMatching(Selector):
                 threads=task.threads,
             )
 
-        spread = Spread.of(moment.distances_of(task.rows, task.threads), task.available)
+        # Features of a kernel of differences have at most length 1: no row is far, and a pass is spared.
+        if resolve_kernel(self.kernel).is_translation_invariant:
+            spread = Spread(0.0, 0, 0.0)
+        else:
+            spread = Spread.of(moment.distances_of(task.rows, task.threads), task.available)
         return self.match_moments([task], [moment], [spread], picker, limit)[0]
 
     def match_moments(

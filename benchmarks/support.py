@@ -1,0 +1,242 @@
+"""Every method in memory, from a store within ``--memory``, and on Ray: time, memory, and whether the limit is kept.
+
+Run by hand, because it writes gigabytes and takes its time::
+
+    python -m benchmarks.support cells --json benchmarks/results/support.json
+    python -m benchmarks.support limit --json benchmarks/results/within-memory.json
+
+``cells`` runs one workload in every place. ``limit`` selects by ``gmmatch select --memory`` from a store that is five
+times the limit. Each case has a process of its own. Memory is anonymous memory (RssAnon), sampled: what a process
+cannot do without, unlike the pages of files that are mapped. In memory it is what the call adds to the input, on Ray
+that of the largest worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+from benchmarks.processes import ProcessFailed, run_module
+from benchmarks.store_selection import anonymous_bytes
+
+CELLS = {"rows": 200_000, "features": 256, "classes": 10, "memory": 700_000_000}
+LIMIT = {"features": 1024, "classes": 10, "memory": 750_000_000, "times": 5}
+QUICK = {"rows": 4_000, "features": 32, "classes": 2, "memory": 700_000_000}
+PLACES = ("memory", "store", "ray")
+
+# Name: method and parameters. Those that train do so once, and briefly: how long does not change what they hold.
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "random": ("random", {}),
+    "easy": ("easy", {}),
+    "hard": ("hard", {}),
+    "moderate": ("moderate", {}),
+    "herding": ("herding", {}),
+    "gm-matching": ("gm-matching", {}),
+    "gm-matching, normalize": ("gm-matching", {"normalize": True}),
+    "moment-matching, preprocess": ("moment-matching", {"preprocess": ["center", "scale", "pca:32"]}),
+    "kernel-herding": ("kernel-herding", {"approximation": "nystroem", "n_components": 256}),
+    "gm-matching, kernel": (
+        "gm-matching", {"kernel": "rbf", "approximation": "nystroem", "n_components": 64, "eps": 1e-4}
+    ),
+    "robust": ("robust", {}),
+    "self-supervised": ("self-supervised", {}),
+    "forgetting": ("forgetting", {"runs": 2, "epochs": 1}),
+    "grand": ("grand", {"runs": 2, "epochs": 1}),
+    "el2n": ("el2n", {"runs": 2, "epochs": 1}),
+    "optimization": ("optimization", {"strength": 10.0, "sweeps": 1}),
+}  # fmt: skip
+
+
+def make_store(folder: Path, n_rows: int, n_features: int, n_classes: int) -> None:
+    """Write a store of float16 rows around the centres of classes, with labels; a fifth of them lies elsewhere."""
+    from gmmatch.embeddings import StoreWriter
+
+    random = np.random.default_rng(0)
+    centers = 0.3 * random.standard_normal((n_classes, n_features), dtype=np.float32)
+    with StoreWriter(folder, encoder="made", encoder_fingerprint="1", dtype="float16") as writer:
+        for start in range(0, n_rows, 1 << 14):
+            count = min(1 << 14, n_rows - start)
+            labels = random.integers(0, n_classes, count)
+            rows = random.standard_normal((count, n_features), dtype=np.float32) + centers[labels]
+            rows[random.random(count) < 0.2] += 1.0
+            writer.append(
+                rows.astype(np.float16), ids=np.arange(start, start + count), labels=labels.tolist()
+            )
+        writer.finish()
+
+
+class Peak:
+    """Samples anonymous memory, by default this process's, while it lasts."""
+
+    def __init__(self, read: Callable[[], int] = anonymous_bytes) -> None:
+        self.bytes, self._read, self._ended = 0, read, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.01):
+            self.bytes = max(self.bytes, self._read())
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+def in_memory(name: str, store: str) -> dict[str, Any]:
+    """Select from rows in memory, after a selection from a few that compiles the loops."""
+    import gmmatch as gm
+    from gmmatch.embeddings import open_store
+
+    method, options = CASES[name]
+    opened = open_store(store)
+    X, y = np.asarray(opened.as_array()), opened.labels
+    gm.select(X[:2000], y=y[:2000], k="5%", method=method, random_state=0, **options)
+    before = anonymous_bytes()
+    with Peak() as peak:
+        began = time.perf_counter()
+        found = gm.select(X, y=y, k="1%", method=method, random_state=0, **options)
+        seconds = time.perf_counter() - began
+    return {"seconds": seconds, "bytes": max(0, peak.bytes - before), "picked": found.k}
+
+
+def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
+    """Run ``gmmatch select --memory``; importing and what it takes before a row is read count."""
+    from gmmatch.cli import build_app
+
+    method, options = CASES[name]
+    settings = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
+    with tempfile.TemporaryDirectory() as folder, Peak() as peak:
+        picks = f"{folder}/picks.npy"
+        began = time.perf_counter()
+        build_app()(
+            [
+                "select",
+                store,
+                "-k",
+                "1%",
+                "-o",
+                picks,
+                "--method",
+                method,
+                "--memory",
+                str(memory),
+                *settings,
+            ],
+            standalone_mode=False,
+        )
+        seconds = time.perf_counter() - began
+        picked = len(np.load(picks))
+    return {"seconds": seconds, "bytes": peak.bytes, "picked": picked}
+
+
+def on_ray(name: str, store: str) -> dict[str, Any]:
+    """Select on two workers of a Ray cluster of this machine; starting it does not count."""
+    import gmmatch as gm
+    from benchmarks.cluster import _memory_of, ray_nodes
+    from gmmatch.backends.cluster import RayEngine, open_shards
+
+    method, options = CASES[name]
+    shards = open_shards(store)
+    processes: list[int] = []
+    with ray_nodes(2):
+        engine = RayEngine(workers=2, device="cpu")
+        place = engine.place
+
+        def placed(specs: Any) -> Any:
+            import ray
+
+            placement = place(specs)
+            processes[:] = ray.get([actor.process.remote() for actor in placement.actors])
+            return placement
+
+        engine.place = placed  # type: ignore[method-assign]
+        with Peak(lambda: max((_memory_of(one).get("RssAnon", 0) for one in processes), default=0)) as peak:
+            began = time.perf_counter()
+            found = gm.select(
+                shards, y=shards.labels(), k="1%", method=method, random_state=0, engine=engine, **options
+            )
+            seconds = time.perf_counter() - began
+    return {"seconds": seconds, "bytes": peak.bytes, "picked": found.k}
+
+
+def one_case(place: str, name: str, store: str, memory: int) -> dict[str, Any]:
+    """Return what a case took; what is refused says so."""
+    from gmmatch.errors import InvalidInputError
+
+    try:
+        if place == "memory":
+            return in_memory(name, store)
+        return from_store(name, store, memory) if place == "store" else on_ray(name, store)
+    except InvalidInputError as error:
+        return {"refused": str(error)}
+
+
+def measured(place: str, name: str, store: Path, memory: int) -> dict[str, Any]:
+    """Run a case in a process of its own."""
+    print(f"{name}, {place} ...", file=sys.stderr, flush=True)
+    try:
+        found: dict[str, Any] = run_module("benchmarks.support", "case", place, name, store, memory)
+    except ProcessFailed as error:
+        found = {"failed": str(error)}
+    print(f"{name}, {place}: {found}", file=sys.stderr, flush=True)
+    return found
+
+
+def run(what: str, names: list[str], quick: bool, folder: str | None) -> dict[str, Any]:
+    """Measure the cells, or the limit."""
+    size = QUICK if quick else CELLS if what == "cells" else LIMIT
+    memory = int(size["memory"])
+    n_rows = int(size.get("rows") or size["times"] * memory // (2 * size["features"]))
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        store = Path(made) / "rows.emb"
+        make_store(store, n_rows, size["features"], size["classes"])
+        places = PLACES if what == "cells" else ("store",)
+        cases = {name: {place: measured(place, name, store, memory) for place in places} for name in names}
+    return {
+        "rows": n_rows, "features": size["features"], "classes": size["classes"], "memory": memory,
+        "store_bytes": 2 * n_rows * size["features"], "quick": quick,
+        "cases": {
+            name: {"method": CASES[name][0], "options": CASES[name][1], **found} for name, found in cases.items()
+        },
+        "machine": machine.describe(),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure, and print or write the result; cases that were named replace those of a file that exists."""
+    if sys.argv[1:2] == ["case"]:
+        place, name, store, memory = sys.argv[2:]
+        print(json.dumps(one_case(place, name, store, int(memory))))
+        return
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=("cells", "limit"))
+    parser.add_argument("names", nargs="*", metavar="case", help="all by default")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--quick", action="store_true", help="a tiny size, to see that everything runs")
+    parser.add_argument("--folder", help="where the temporary store goes")
+    options = parser.parse_args()
+    result = run(options.what, options.names or list(CASES), options.quick, options.folder)
+    if options.json is not None and options.json.exists() and options.names:
+        kept = json.loads(options.json.read_text(encoding="utf-8"))["cases"] | result["cases"]
+        result["cases"] = {name: kept[name] for name in CASES if name in kept}
+    text = json.dumps(result, indent=1, ensure_ascii=False)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
