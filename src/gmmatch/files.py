@@ -1,4 +1,7 @@
-"""Files and folders that are either whole or not there: made under a temporary name, flushed, then renamed."""
+"""Files and folders that are either whole or not there: made under a temporary name, flushed, then renamed.
+
+At an address (``s3://``, ``gs://``, whatever fsspec knows) a file is put in one piece: it is whole or not there, too.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,65 @@ import hashlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any, cast
+
+from gmmatch.errors import MissingDependencyError
 
 _PREFIX, _SUFFIX = ".gmmatch-", ".tmp"
 _PIECE = 1 << 22
+
+
+def is_remote(location: str | os.PathLike[str]) -> bool:
+    """Tell whether a location is an address.
+
+    Examples
+    --------
+    >>> is_remote("s3://bucket/x.npy"), is_remote("x.npy")
+    (True, False)
+    """
+    return "://" in str(location)
+
+
+def as_path(location: str | os.PathLike[str]) -> Path:
+    """Return a path; that of an address reads and writes through fsspec."""
+    if not is_remote(location):
+        return Path(location)
+    try:
+        from upath import UPath
+
+        path = UPath(str(location))
+        _ = path.fs  # finds out whether the protocol's own package, such as s3fs, is there
+    except ImportError as error:
+        remedy = "pip install 'gmmatch[cloud]'" if error.name in ("upath", "fsspec") else str(error)
+        raise MissingDependencyError(
+            f"{location} is an address, which needs more packages: {remedy}"
+        ) from None
+    return cast(Path, path)  # it has the methods of one
+
+
+def fetched(path: Path) -> Path:
+    """Return a file that can be mapped: the file itself, or a copy of what lies at an address, for this process."""
+    if not is_remote(path):
+        return path
+    remote = cast(Any, path)
+    # What lies there now: a file that was replaced since is another one.
+    copy = Path(_copies().name, remote.fs.ukey(remote.path)[:32], path.name)
+    if not copy.exists():
+        copy.parent.mkdir(exist_ok=True)
+        with replacing(copy) as [temporary]:
+            remote.fs.get_file(remote.path, str(temporary))
+    return copy
+
+
+@cache
+def _copies() -> tempfile.TemporaryDirectory[str]:
+    """Return the folder of what was fetched, which goes when the process ends."""
+    return tempfile.TemporaryDirectory(prefix=_PREFIX)
 
 
 @contextmanager
@@ -30,6 +86,13 @@ def replacing(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
     ...     Path(folder, "a.txt").read_text()
     'whole'
     """
+    if any(map(is_remote, paths)):
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as here:
+            yield [Path(here, str(number)) for number in range(len(paths))]
+            for number, path in enumerate(paths):
+                remote = cast(Any, as_path(path))
+                remote.fs.put_file(f"{here}/{number}", remote.path)
+        return
     targets = [Path(path).resolve() for path in paths]
     temporary = [_beside(target) for target in targets]
     try:
@@ -57,6 +120,10 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview
     ...     size, digest == hashlib.sha256(b"abc").hexdigest()
     (3, True)
     """
+    if is_remote(path):
+        whole, remote = b"".join(pieces), cast(Any, as_path(path))
+        remote.fs.pipe_file(remote.path, whole)
+        return len(whole), hashlib.sha256(whole).hexdigest()
     digest = hashlib.sha256()
     size = 0
     with replacing(path) as [temporary], temporary.open("xb") as file:

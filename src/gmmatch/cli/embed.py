@@ -18,6 +18,7 @@ from gmmatch.cli.io.arguments import (
 from gmmatch.cli.io.files import check_output, keep_inputs
 from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.run import EmbedReport
@@ -48,7 +49,16 @@ def embed(
             "such files; a file of vectors (.npy, .npz, .safetensors); or the name of a Hugging Face dataset."
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The store: a folder, made if missing.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=as_path,
+            metavar="PATH",
+            help="The store: a folder, made if missing, or an address such as s3://bucket/photos.emb.",
+        ),
+    ],
     encoder: Annotated[
         str | None,
         typer.Option(

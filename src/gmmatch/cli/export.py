@@ -24,6 +24,7 @@ from gmmatch.cli.io.files import (
 )
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path, is_remote
 
 if TYPE_CHECKING:
     from gmmatch.data.images import ImageFolder
@@ -37,14 +38,22 @@ _DATA_COLUMNS = ("text_column", "image_column", "embedding_column")
 
 
 def export(
-    picks: Annotated[Path, typer.Argument(help="What `gmmatch select` wrote.")],
+    picks: Annotated[
+        Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
+    ],
     source: Annotated[
         str,
         typer.Argument(help="What was embedded: a folder of images, or Parquet, CSV or JSON-lines files."),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="A new folder for images, a new file of the same kind for rows."),
+        typer.Option(
+            "--output",
+            "-o",
+            parser=as_path,
+            metavar="PATH",
+            help="A new folder for images, a new file of the same kind for rows.",
+        ),
     ],
     link: Annotated[
         bool,
@@ -126,6 +135,8 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
     from gmmatch.data.text_tables import CSVTable, JSONLines
 
     if isinstance(source, ImageFolder):
+        if is_remote(output):
+            raise InvalidInputError(f"--output {output}: images are exported to a folder of this machine.")
         check_folder(output, source.folder, force=force)
         return partial(_export_images, source, output, link)
     if link:

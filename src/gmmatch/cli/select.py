@@ -29,6 +29,7 @@ from gmmatch.cli.io.files import check_output, explained, keep_inputs
 from gmmatch.cli.io.output import console, new_table, note, print_json
 from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
 
 if TYPE_CHECKING:
     from gmmatch.screening.result import Screening
@@ -51,7 +52,14 @@ def select(
     source: EmbeddingsArgument,
     k: AmountOption,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where the picks go: .parquet, .json or .npy.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=as_path,
+            metavar="PATH",
+            help="Where the picks go: .parquet, .json or .npy.",
+        ),
     ],
     method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = "gm-matching",
     per_class: PerClassOption = PerClassChoice.proportional,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import as_path
 
 _DIGITS = re.compile(r"([0-9]+)")
 _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
@@ -176,11 +177,12 @@ def canonical(value: Any) -> str:
 
 def is_store(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is a store of embeddings, even if its manifest cannot be read."""
-    manifest = Path(path) / "manifest.json"
+    folder = as_path(path)
+    manifest = folder / "manifest.json"
     if not manifest.is_file():
         return False
     try:
         document = json.loads(manifest.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return any(Path(path).glob("shard-*.npy"))
+        return any(folder.glob("shard-*.npy"))
     return isinstance(document, dict) and document.get("format") == "gmmatch-embeddings"

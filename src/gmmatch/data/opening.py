@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 
 from gmmatch.data.columns import ColumnRequest
-from gmmatch.data.files import expand, is_store, iter_files, list_files, pick_split
+from gmmatch.data.files import expand, is_store, iter_files, list_files, natural_key, pick_split
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageFolder
 from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.files import as_path, fetched, is_remote
 from gmmatch.types import is_tensor
 
 _KNOWN = (
@@ -66,6 +67,8 @@ def open_source(
         - a folder of images, with or without sub-folders as classes;
         - a ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl`` or ``.tar`` file, a folder of such files, or a
           pattern (``data/part-*.parquet``, ``shard-{000..012}.tar``);
+        - such a file or pattern at an address that fsspec knows (``s3://bucket/part-*.parquet``), which is copied to
+          this machine first;
         - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
         - the name of a Hugging Face dataset (``uoft-cs/cifar10``, ``hf:cifar10``; ``hf:`` rules out a
           file; ``name::configuration``), or a folder that ``save_to_disk`` wrote;
@@ -139,6 +142,8 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
         from gmmatch.data.hugging_face import load_named
 
         return load_named(spec.removeprefix("hf:"), request, split=split, streaming=streaming)
+    if is_remote(spec):
+        return _open_files(_fetched_files(spec), request, split, spec, "a copy of what lies there")
     pattern = expand(spec)
     if pattern is not None:
         return _open_files(pattern, request, split, spec, "the files that match")
@@ -168,6 +173,20 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
     return _open_files([path], request, split, str(path), "")
 
 
+def _fetched_files(address: str) -> list[Path]:
+    """Return copies of the files at an address, which may be a pattern."""
+    path = as_path(address)
+    files = [path]
+    if any(mark in path.name for mark in "*?["):
+        files = sorted(path.parent.glob(path.name), key=lambda file: natural_key(str(file)))
+    if not files or not all(file.is_file() for file in files):
+        raise DataFileNotFoundError(
+            f"{address}: there is no such file; give the address of a file ({_KNOWN}), or a pattern such as "
+            "s3://bucket/part-*.parquet."
+        )
+    return [fetched(file) for file in files]
+
+
 def _looks_like_path(spec: str) -> bool:
     return (
         format_of(spec) is not None
@@ -187,7 +206,7 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     >>> format_of("texts.JSONL.gz"), format_of("notes.txt")
     ('json', None)
     """
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffixes = [suffix.lower() for suffix in Path(str(path)).suffixes]
     return _FORMATS.get("".join(suffixes[-2:])) or _FORMATS.get("".join(suffixes[-1:]))
 
 

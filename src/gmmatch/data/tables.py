@@ -243,7 +243,7 @@ def _image(value: Any, name: str, folder: Path | None) -> ImageBytes | Path:
 
 def _download(url: str, name: str) -> bytes:
     # It comes with `datasets`, which is where such addresses come from.
-    import fsspec  # type: ignore[import-untyped]
+    import fsspec
 
     try:
         with fsspec.open(url, "rb") as file:

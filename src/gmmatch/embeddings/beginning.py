@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest, check_files, is_shard_file, load_manifest
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import is_leftover
+from gmmatch.files import is_leftover, is_remote
 
 LOCK_NAME = "writer.lock"
 
@@ -76,6 +76,21 @@ class WriterLock:
             self._lock.release()
 
 
+class NoLock:
+    """Stands in for a lock where there are none: on object storage."""
+
+    held = True
+
+    def release(self) -> None:
+        """Give up what was never held."""
+        self.held = False
+
+
+def writer_lock(folder: Path) -> WriterLock | NoLock:
+    """Return the right to write to a folder, or raise if another process has it."""
+    return NoLock() if is_remote(folder) else WriterLock(folder)
+
+
 @contextlib.contextmanager
 def explained(path: Path, n_safe: int) -> Iterator[None]:
     """Turn a failed write into one sentence that says how many rows are safe and how to go on.
@@ -115,6 +130,8 @@ def prepare_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file: an embedding store is a folder.")
     if not folder.is_dir():
+        if is_remote(folder):
+            return  # there are no folders, only names of files
         if not folder.parent.is_dir():
             raise DataFileNotFoundError(
                 f"{folder}: the folder {folder.parent} does not exist; make it first."

@@ -19,6 +19,7 @@ from gmmatch.embeddings.writer import StoreWriter
 from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.types import Indices
 
@@ -135,7 +136,7 @@ def embed(
     (3, array(['a', 'b', 'a'], dtype=object))
     """
     began = time.perf_counter()
-    path = Path(store_path)
+    path = as_path(store_path)
     _check_kinds(source, encoder)
     check_options(workers, on_error)
     begun = load_manifest(path) if (path / MANIFEST_NAME).exists() else None

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, first_line
+from gmmatch.files import fetched
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.npy_files import mapped
 from gmmatch.types import Indices
@@ -119,7 +120,7 @@ class ShardedArray:
     @property
     def on_disk(self) -> bool:
         """Whether rows are read from files."""
-        return any(isinstance(shard, Path) for shard in self._shards)
+        return any(not isinstance(shard, np.ndarray) for shard in self._shards)
 
     def row_source(self) -> ShardedArray:
         """Return the rows as selectors and metrics read them, which is as they are."""
@@ -154,7 +155,7 @@ class ShardedArray:
                 self._open.move_to_end(number)
                 return self._open[number]
         try:
-            array = mapped(shard)
+            array = mapped(fetched(shard))
         except (OSError, ValueError, EOFError) as error:
             raise InvalidInputError(f"{shard} cannot be read: {first_line(error)}.") from None
         self._check(array, number)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.beginning import WriterLock
+from gmmatch.embeddings.beginning import writer_lock
 from gmmatch.embeddings.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -24,7 +24,7 @@ from gmmatch.embeddings.manifest import (
 from gmmatch.embeddings.row_tables import RowTable, as_array, ids_of, labels_of, read_table
 from gmmatch.embeddings.sharded_array import ShardedArray
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import is_leftover, sha256_of
+from gmmatch.files import as_path, is_leftover, is_remote, sha256_of
 from gmmatch.types import Indices
 
 
@@ -147,7 +147,7 @@ def open_store(
     Parameters
     ----------
     path
-        The folder.
+        The folder, or its address. Files at an address are copied to this machine when they are first read.
     verify
         Whether to compare all checksums.
     allow_incomplete
@@ -169,7 +169,7 @@ def open_store(
     ...     store.as_array()[1], store.ids, store.labels
     (array([0., 1., 0.], dtype=float16), array(['a', 'b', 'c'], dtype=object), array([0, 1, 0]))
     """
-    folder = Path(path)
+    folder = as_path(path)
     manifest = load_manifest(folder)
     if not manifest.complete and not allow_incomplete:
         raise InvalidInputError(
@@ -197,9 +197,9 @@ def delete_store(path: str | os.PathLike[str]) -> None:
     Traceback (most recent call last):
     gmmatch.errors.DataFileNotFoundError: nowhere.emb: there is no such folder.
     """
-    folder = Path(path)
+    folder = as_path(path)
     load_manifest(folder)
-    lock = WriterLock(folder)
+    lock = writer_lock(folder)
     try:
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
         (folder / MANIFEST_NAME).unlink()
@@ -208,5 +208,5 @@ def delete_store(path: str | os.PathLike[str]) -> None:
                 file.unlink(missing_ok=True)
     finally:
         lock.release()
-    if not any(folder.iterdir()):
+    if not is_remote(folder) and not any(folder.iterdir()):
         folder.rmdir()

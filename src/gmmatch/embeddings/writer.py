@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -16,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.arrays import tensor_to_numpy
-from gmmatch.embeddings.beginning import StoreWriteError, WriterLock, begin, explained, prepare_folder
+from gmmatch.embeddings.beginning import StoreWriteError, begin, explained, prepare_folder, writer_lock
 from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, damaged_file, shard_name
 from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.files import sha256_of, write_file
+from gmmatch.files import as_path, fetched, sha256_of, write_file
 from gmmatch.rows.checks import check_whole_number
 
 _SHARD_BYTES = 1 << 26
@@ -40,7 +39,8 @@ class StoreWriter:
     Parameters
     ----------
     path
-        The folder; made if it is missing.
+        The folder; made if it is missing. Also an address, such as ``s3://bucket/x.emb``: there nothing keeps two
+        writers apart.
     encoder, encoder_fingerprint
         The encoder's name, and a text that changes when its output would. A store that was begun with
         others is refused.
@@ -88,7 +88,7 @@ class StoreWriter:
         rows_per_shard: int | None = None,
         checkpoint_seconds: float = 60.0,
     ) -> None:
-        self.path = Path(path)
+        self.path = as_path(path)
         for name, count in (("n_features", n_features), ("rows_per_shard", rows_per_shard)):
             if count is not None:
                 check_whole_number(count, name)
@@ -110,7 +110,7 @@ class StoreWriter:
         self._fill = 0
         prepare_folder(self.path)
         with explained(self.path, 0):
-            self._lock = WriterLock(self.path)
+            self._lock = writer_lock(self.path)
         try:
             with explained(self.path, 0):
                 self._begin(wanted)
@@ -237,7 +237,7 @@ class StoreWriter:
             if sha256_of(array) != last.array_sha256:
                 raise damaged_file(array, "its checksum is wrong")
             self._buffer = self._new_buffer()
-            self._buffer[: last.n_rows] = np.load(array, allow_pickle=False)
+            self._buffer[: last.n_rows] = np.load(fetched(array), allow_pickle=False)
             self._table, self._fill = table, last.n_rows
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
-from gmmatch.files import replacing
+from gmmatch.files import as_path, is_remote, replacing
 from gmmatch.screening.result import screening_from_json, screening_to_json
 from gmmatch.selection.groups import SelectedGroup
 from gmmatch.selection.labels import Label
@@ -42,9 +42,9 @@ _DAMAGE = (
 
 def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
     """Write a selection in the format that the path's suffix names, and all of it or nothing."""
-    path = Path(path)
+    path = as_path(path)
     suffix = _suffix(path)
-    if not path.parent.is_dir():
+    if not is_remote(path) and not path.parent.is_dir():
         raise DataFileNotFoundError(
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
         )
@@ -67,7 +67,7 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
 
 def read_selection(cls: type[Selection], path: str | os.PathLike[str]) -> Selection:
     """Read what :func:`write_selection` wrote."""
-    path = Path(path)
+    path = as_path(path)
     suffix = _suffix(path)
     if not path.exists():
         raise DataFileNotFoundError(f"path={str(path)!r}: there is no such file.")

@@ -45,7 +45,7 @@ __all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Select
 
 # Measured (python -m benchmarks.support). Beside a row on disk: its number and weight, in all and in its class, its
 # label, masks and a score; and blocks of two million numbers, as they are stored and as floats.
-_ROW_BYTES = 72
+_ROW_BYTES = 100
 _BLOCK_BYTES = 32_000_000
 # The search for near-duplicates keeps a short vector of each row, twice, and rows of long chains.
 _SEARCH_BYTES = 1_000

@@ -49,7 +49,7 @@ def test_files_follow_one_another(clouds, rows_file, tmp_path):
 
 
 def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
-    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[ray]")
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]")
     memory = fsspec.filesystem("memory")
     try:
         memory.put(str(store), "/bucket/rows.emb", recursive=True)
@@ -77,7 +77,7 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
 
 
 def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):
-    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[ray]")
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]")
     memory = fsspec.filesystem("memory")
     try:
         memory.pipe("/short/rows.npy", rows_file.read_bytes()[:-100])

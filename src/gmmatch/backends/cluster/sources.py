@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.manifest import MANIFEST_NAME, ShardEntry, load_manifest, parse_manifest
-from gmmatch.embeddings.row_tables import RowTable, ids_of, labels_of, parse_table, read_table
+from gmmatch.embeddings.manifest import ShardEntry, load_manifest
+from gmmatch.embeddings.row_tables import RowTable, ids_of, labels_of, read_table
 from gmmatch.embeddings.store import Store
 from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
     InvalidTypeError,
-    MissingDependencyError,
     first_line,
 )
+from gmmatch.files import as_path, is_remote
 from gmmatch.rows.npy_files import HEADERS, mapped
 from gmmatch.rows.rows import as_rows
 
@@ -121,15 +121,7 @@ class Shards:
 
     def _table(self, shard: ShardEntry) -> RowTable:
         """Read what a store knows of a shard's rows, which lies beside them."""
-        folder = self.files[0].location.rpartition("/")[0]
-        if not is_remote(folder):
-            return read_table(Path(folder), shard)
-        location = f"{folder}/{shard.table_file}"
-        try:
-            with _opened(location) as file:
-                return parse_table(file.read(), location, shard)
-        except (OSError, InvalidInputError) as error:
-            raise unreadable(location, error) from None
+        return read_table(as_path(self.files[0].location.rpartition("/")[0]), shard)
 
 
 def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
@@ -175,17 +167,6 @@ def open_shards(source: Any, *, skip_unreadable: bool = False) -> Shards:
         )
     array = np.ascontiguousarray(rows.source)
     return Shards((ShardFile("X", 0, len(array), array),), rows.n_features, str(array.dtype), {})
-
-
-def is_remote(location: str) -> bool:
-    """Tell whether a location is an address.
-
-    Examples
-    --------
-    >>> is_remote("s3://bucket/x.npy"), is_remote("x.npy")
-    (True, False)
-    """
-    return "://" in location
 
 
 def located(location: str) -> str:
@@ -263,32 +244,14 @@ def unreadable(location: str, error: BaseException) -> UnreadableShardError:
 
 
 def _opened(location: str) -> Any:
-    if not is_remote(location):
-        return Path(location).open("rb")
-    try:
-        import fsspec  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingDependencyError(
-            f"{location} is an address, which needs fsspec: pip install 'gmmatch[ray]'"
-        ) from None
-    try:
-        return fsspec.open(location, "rb").open()
-    except ImportError as error:  # the protocol's own package, such as s3fs
-        raise MissingDependencyError(f"{location}: {error}") from None
+    return as_path(location).open("rb")
 
 
 def _manifest(location: str) -> Manifest:
-    if not is_remote(location):
-        return load_manifest(Path(location))
-    path = f"{location.rstrip('/')}/{MANIFEST_NAME}"
     try:
-        with _opened(path) as file:
-            return parse_manifest(file.read(), path)
-    except OSError as error:
-        raise DataFileNotFoundError(
-            f"{location} is no store that can be read ({unreadable(MANIFEST_NAME, error)}) "
-            "A single array needs a name that ends in .npy."
-        ) from None
+        return load_manifest(as_path(location))
+    except DataFileNotFoundError as error:
+        raise DataFileNotFoundError(f"{error} A single array needs a name that ends in .npy.") from None
 
 
 def _of_store(location: str, manifest: Manifest) -> Shards:

@@ -117,10 +117,10 @@ class EngineRequest:
         """Open what is selected from."""
 
         from gmmatch.backends.cluster import open_shards
-        from gmmatch.backends.cluster.sources import is_remote
         from gmmatch.cli.io.inputs import Embeddings, labels_for
         from gmmatch.data.files import is_store
         from gmmatch.embeddings.store import Store
+        from gmmatch.files import is_remote
         from gmmatch.rows.npy_files import mapped
 
         here = not is_remote(source)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import replacing, replacing_folder
+from gmmatch.files import as_path, is_remote, replacing, replacing_folder
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
@@ -28,19 +28,20 @@ class OutputError(GMMatchError, OSError):
 
 def check_output(path: Path, *, force: bool, option: str = "--output", folder: bool = False) -> None:
     """Raise unless a result may be written to ``path``; called before the work, not after it."""
-    if not path.absolute().parent.is_dir():
+    if not is_remote(path) and not path.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first.")
     if folder and path.exists() and not path.is_dir():
         raise InvalidInputError(f"{option} {path} is a file: give a folder.")
     if not folder and path.is_dir():
         raise InvalidInputError(f"{option} {path} is a folder: give the name of a file.")
-    if os.path.lexists(path) and not force:
+    there = path.exists() if is_remote(path) else os.path.lexists(path)
+    if there and not force:
         raise InvalidInputError(f"{option} {path} exists already: choose another name, or pass --force.")
 
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
     """Raise if a result would replace what it is made from, which not even ``--force`` can mean."""
-    target = output.resolve()
+    target = _place(output)
     for given in (*inputs, folder):
         if given and _place(given) == target:
             raise InvalidInputError(f"--output {output} is itself what is read: choose another name.")
@@ -51,6 +52,8 @@ def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: st
 
 
 def _place(given: str | Path) -> Path:
+    if is_remote(given):
+        return as_path(given)
     return Path(str(given).partition("::")[0]).expanduser().resolve()
 
 
@@ -77,7 +80,7 @@ def explained(path: Path) -> Iterator[None]:
 
 def same_place(one: Path, other: Path) -> bool:
     """Tell whether one path lies at or below the other, links resolved."""
-    first, second = one.resolve(), other.resolve()
+    first, second = _place(one), _place(other)
     return first == second or first in second.parents or second in first.parents
 
 

@@ -86,7 +86,7 @@ def within_memory(
     Examples
     --------
     >>> within_memory(2 * 10**9, (1_000_000, 512), "gm-matching", {"n_jobs": 2})
-    {'n_jobs': 2, 'memory_limit': 1664000000}
+    {'n_jobs': 2, 'memory_limit': 1640000000}
     """
     from gmmatch.rows.parallel import resolve_jobs
     from gmmatch.selectors.registry import make_selector, method_class
