@@ -1,113 +1,101 @@
-"""Measure the constants of the cost model that chooses a strategy, and how well the model then chooses."""
+"""Does ``auto`` choose the fastest strategy, is it ever slower than NumPy, and do the cost model's constants hold?"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from benchmarks import data
+from benchmarks.picks import vectorised
 from benchmarks.report import Ratio, Report
-from benchmarks.timing import side_by_side
+from benchmarks.timing import Timing, side_by_side
 from gmmatch.matching import cost
 from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.matching.match import match
-from gmmatch.matching.strategies import Codes
 from gmmatch.rows.parallel import available_cores
 from gmmatch.rows.rows import Rows
 
 NAME = "calibrate"
 _GRID = (
-    (1_000, 64, 20), (1_000, 64, 500), (1_000, 512, 20), (1_000, 512, 500),
-    (2_500, 512, 100), (2_500, 512, 1_000), (2_500, 64, 1_000),
-    (5_000, 512, 500), (5_000, 64, 500), (20_000, 64, 200), (20_000, 512, 100),
+    *((n, s, k) for n in (100, 1_000, 5_000, 20_000) for s in (16, 64, 512) for k in (n // 50, n // 4)),
+    (50_000, 64, 100), (50_000, 64, 2_000), (50_000, 512, 100), (50_000, 512, 1_000), (2_000, 2_048, 400),
+    (20_000, 2_048, 100), (100_000, 128, 500), (200_000, 64, 500), (200_000, 512, 2_000),
 )  # fmt: skip
 _QUICK_GRID = ((200, 16, 10), (300, 16, 100))
+# Picks of NumPy and of direct scans all cost the same, so no more than this many numbers are read, and at least so
+# many picks made; the time is scaled to k.
+_READ_NUMBERS, _LEAST_PICKS = 1 << 30, 4
 
 
 def run(quick: bool = False) -> Report:
-    """Measure the constants on one shape, then all strategies on a grid of shapes."""
-    n, s, few, many = (300, 16, 10, 60) if quick else (5_000, 512, 50, 450)
-    repetitions = 2 if quick else 7
+    """Time all strategies, and NumPy, on a grid of shapes."""
+    grid, repetitions = (_QUICK_GRID, 2) if quick else (_GRID, 3)
     report = Report(
         NAME,
-        "constants of the cost model, in ns per element",
-        {
-            "rows": n,
-            "columns": s,
-            "picks": [few, many],
-            "threads": available_cores(),
-            "repetitions": repetitions,
-        },
+        "time of k picks by each strategy and by NumPy (float32, X @ theta and argmax)",
+        {"shapes": len(grid), "data": "isotropic, float32", "threads": available_cores()},
     )
-    measured = constants(n, s, few, many, repetitions)
-    for name, value in measured.items():
-        written = getattr(cost, name)
-        report.quantities[f"{name}, measured"] = value
-        report.quantities[f"{name}, in the file"] = written
-        report.ratios.append(Ratio(f"{name}: measured / in the file", value / written))
-    for shape in _QUICK_GRID if quick else _GRID:
-        _judge_choice(*shape, repetitions=2 if quick else 3, report=report)
-    report.notes.append(
-        "'chosen / best' is the time lost by the model's choice: 1 where it chose the fastest."
-    )
+    lost, gained, times = {}, {}, {}
+    for n, s, k in grid:
+        timings = time_shape(n, s, k, repetitions)
+        chosen = choose_strategy(n, s, k, memory=working_memory(None, 4 * n * s))
+        best = min(timings["direct"].median, timings["coded"].median)
+        label = f"n={n} s={s} k={k}"
+        report.timings |= {f"{label}: {name}": timing for name, timing in timings.items()}
+        lost[label] = timings[chosen].median / best
+        gained[label] = timings["NumPy"].median / timings[chosen].median
+        report.quantities[f"{label}: auto / fastest"] = lost[label]
+        report.quantities[f"{label}: NumPy / auto"] = gained[label]
+        times[n, s, k] = {name: timing.median * 1e9 for name, timing in timings.items()}
+    worst, least = max(lost, key=lambda label: lost[label]), min(gained, key=lambda label: gained[label])
+    report.ratios = [
+        Ratio("auto / fastest strategy, the worst shape", lost[worst], 1.1, "at most"),
+        Ratio("NumPy / auto, the worst shape", gained[least], 1.0),
+        Ratio("NumPy / auto, median of all shapes", float(np.median(list(gained.values())))),
+        *(Ratio(f"{name}: fitted / in the file", value) for name, value in fitted(times).items()),
+    ]
+    report.notes = [f"The worst shapes are {worst} (auto / fastest) and {least} (NumPy / auto)."]
     return report
 
 
-def constants(n: int, s: int, few: int, many: int, repetitions: int) -> dict[str, float]:
-    """Return every constant; slopes between few and many picks leave out what is paid once."""
+def time_shape(n: int, s: int, k: int, repetitions: int) -> dict[str, Timing]:
+    """Return the time of k picks by each side."""
     X = data.isotropic(n, s)
     rows, threads = Rows(X), available_cores()
     target = X.mean(axis=0, dtype=np.float64)
+    few = min(k, max(_LEAST_PICKS, _READ_NUMBERS // (n * s)))
+    target32 = target.astype(np.float32)
     sides: dict[str, Any] = {
-        "encode": lambda: Codes.of(rows, target, threads),
-        "product": lambda: _gram(rows),
+        "direct": lambda: match(rows, target, few, strategy="direct", threads=threads),
+        "coded": lambda: match(rows, target, k, strategy="coded", threads=threads),
+        "NumPy": lambda: vectorised(X, target32, few, sort=False),
     }
-    for strategy in ("direct", "coded", "gram"):
-        for k in (few, many):
-            sides[f"{strategy} {k}"] = lambda strategy=strategy, k=k: match(
-                rows, target, k, strategy=strategy, threads=threads
-            )
-    least = {name: timing.median * 1e9 for name, timing in side_by_side(sides, repetitions).items()}
-    elements = float(n) * s
-
-    def per_pick(strategy: str) -> float:
-        return max(0.0, least[f"{strategy} {many}"] - least[f"{strategy} {few}"]) / (many - few)
-
+    timings = side_by_side(sides, repetitions)
     return {
-        "_SCAN_ROWS": per_pick("direct") / elements,
-        "_SCAN_CODES": per_pick("coded") / elements,
-        "_ENCODE": least["encode"] / elements,
-        "_GRAM_PRODUCT": least["product"] / (elements * n),
-        "_GRAM_PICK": per_pick("gram") / n,
+        name: timing if name == "coded" else timing.divided_by(few / k) for name, timing in timings.items()
     }
 
 
-def _gram(rows: Rows) -> Any:
-    block = rows.gather(np.arange(len(rows)))
-    return block @ block.T
-
-
-def _judge_choice(n: int, s: int, k: int, *, repetitions: int, report: Report) -> None:
-    X = data.isotropic(n, s)
-    rows, threads = Rows(X), available_cores()
-    target = X.mean(axis=0, dtype=np.float64)
-    strategies = ("direct", "coded", "gram") if n <= 5_000 else ("direct", "coded")
-    timings = side_by_side(
-        {
-            name: (lambda name=name: match(rows, target, k, strategy=name, threads=threads))
-            for name in strategies
+def fitted(times: dict[tuple[int, int, int], dict[str, float]]) -> dict[str, float]:
+    """Return the constants that fit the times best, by relative error, as multiples of those in the file."""
+    n, s, k = (np.array(values, dtype=np.float64) for values in zip(*times, strict=True))
+    one = np.ones_like(k)
+    terms: dict[str, dict[str, NDArray[np.float64]]] = {
+        "direct": {"_SCAN_NUMBER": k * n * s, "_SCAN_ROW": k * n},
+        "coded": {
+            "_CODED_NUMBER": k * n * s, "_CODED_ROW": k * n, "_CODED_PICK": k, "_ENCODE": n * s, "_CODED_START": one,
         },
-        repetitions,
-    )
-    chosen = choose_strategy(n, s, k, memory=working_memory(None, X.nbytes))
-    best = min(timings, key=lambda name: timings[name].median)
-    label = f"n={n} s={s} k={k}"
-    for name, timing in timings.items():
-        report.timings[f"{label}: {name}"] = timing
-    report.ratios.append(Ratio(f"{label}: chosen / best", timings[chosen].median / timings[best].median))
-    if chosen != best:
-        report.notes.append(f"{label}: the model chose {chosen!r}, {best!r} was the fastest.")
+    }  # fmt: skip
+    constants = {}
+    for strategy, columns in terms.items():
+        measured = np.array([time[strategy] for time in times.values()])
+        design = np.stack([column * getattr(cost, name) for name, column in columns.items()], axis=1)
+        values, _ = nnls(design / measured[:, None], one)
+        constants |= {name: float(value) for name, value in zip(columns, values, strict=True)}
+    return constants
 
 
 if __name__ == "__main__":

@@ -22,6 +22,16 @@ def fill_gaussian(rows: NDArray[np.floating], random: np.random.Generator, block
         part[...] = random.standard_normal(part.shape, dtype=np.float32)
 
 
+def decaying(n: int, s: int, seed: int = SEED) -> NDArray[np.float32]:
+    """Return a Gaussian cloud whose standard deviations along its axes decay as 1/√j, mixed over all columns."""
+    rows = isotropic(n, s, seed=seed)
+    rows /= np.sqrt(np.arange(1, s + 1, dtype=np.float32))
+    mixing, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((s, s)))
+    for first in range(0, n, 2048):
+        rows[first : first + 2048] = rows[first : first + 2048] @ mixing.astype(np.float32)
+    return rows
+
+
 def with_cluster(n: int, s: int, corrupt: float = 0.3, seed: int = SEED) -> NDArray[np.float32]:
     """Return a cloud with unequal spreads of which a share of the rows form a tight cluster elsewhere."""
     random = np.random.default_rng(seed)

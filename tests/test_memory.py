@@ -57,13 +57,13 @@ def test_converted_input_is_not_converted_wholesale(case: str, layout: tuple[str
     # Converted as a whole, float16 rows would take 195 MiB more, Fortran-ordered ones as much.
     size, grown = growth(case, 200_000, 256, *layout, "--k", 10)
     assert size >= 97 * _MIB
-    assert grown < 0.25 * size + _FIXED
+    assert grown < 0.5 * size + _FIXED
 
 
 @pytest.mark.slow
-def test_the_full_size_stays_within_a_quarter_of_the_input() -> None:
-    size, grown = growth("gm-matching", 200_000, 512, "--k", 20)
-    assert grown < 0.25 * size
+def test_the_full_size_stays_within_half_of_the_input() -> None:
+    size, grown = growth("gm-matching", 200_000, 512, "--k", 300)
+    assert grown < 0.5 * size
 
 
 def test_coverage_holds_no_matrix_of_rows_by_picks() -> None:

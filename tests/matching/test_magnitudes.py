@@ -15,7 +15,7 @@ from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
 from gmmatch.rows.rows import Rows
 
-STRATEGIES = ["direct", "coded", "gram"]
+STRATEGIES = ["direct", "coded"]
 SCALES = [5e-324, 1e-310, 1e-200, 1e-155, 1e-100, 1.0, 1e100, 1e149]
 
 
@@ -69,7 +69,7 @@ def test_compiled_loops_stay_within_their_arrays(tmp_path: Path) -> None:
         "for shape, k in [((300, 8), 30), ((50, 3), 10)]:\n"
         "    for scale in (5e-324, 1e-310, 1.0, 1e149):\n"
         "        X = R.normal(size=shape).clip(-1, 1) * scale\n"
-        "        for strategy in ('direct', 'coded', 'gram'):\n"
+        "        for strategy in ('direct', 'coded'):\n"
         "            assert len(gm.GMMatching(k=k, strategy=strategy).select(X).indices) == k\n"
     )
     # A cache of its own: code compiled with checks must not be taken for the other.

@@ -8,16 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.matching import coded, speculation
 from gmmatch.matching.batches import batch_of_rows, partition, shares
-from gmmatch.matching.cost import choose_strategy
+from gmmatch.matching.codes import Codes, padded
+from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
-from gmmatch.matching.strategies import Codes
+from gmmatch.matching.walk import Walk
 from gmmatch.rows.rows import Rows, as_rows
 
 from .plain import plain_picks
 
-STRATEGIES = ("direct", "coded", "gram")
+STRATEGIES = ("direct", "coded")
 
 
 @st.composite
@@ -160,21 +162,68 @@ def test_start_at_zero_does_not_depend_on_the_origin():
 
 def test_codes_never_rule_out_the_best_row():
     """The bound behind the one-byte codes, on rows with columns of very different sizes."""
-    from gmmatch.matching import loops
-
     random = np.random.default_rng(0)
-    rows = as_rows(random.standard_normal((500, 64)) * 10.0 ** random.uniform(-4, 4, 64))
-    codes = Codes.of(rows, np.zeros(64), 1)
-    query = np.empty(64, dtype=np.int16)
-    scores, slack = np.empty(500), np.empty(500)
-    free = np.ones(500, dtype=bool)
-    for _ in range(50):
-        theta = random.standard_normal(64) * 10.0 ** random.uniform(-4, 4, 64)
-        step, norm, error = loops.quantise_query(theta, codes.scale, query)
-        length = float(np.linalg.norm(theta))
-        loops.scan_codes(codes.codes, query, step, norm, error, length, codes.traits, free, scores, slack)
-        exact = rows.gather(np.arange(500)) @ theta
-        assert np.all(np.abs(exact - scores) <= slack)
+    rows = as_rows(random.standard_normal((500, 60)) * 10.0 ** random.uniform(-4, 4, 60) + 1e3)
+    center = np.full(60, 1e3)
+    codes = Codes.of(rows, center, 1)
+    for steps in (1, 4, 8):
+        thetas = random.standard_normal((steps, 60)) * 10.0 ** random.uniform(-4, 4, 60)
+        exact = (rows.gather(np.arange(500)) - center) @ thetas.T
+        # The lowest of the ten best, whom no floor may rule out; of one step, the floor rises by itself.
+        floors = np.sort(exact, axis=0)[-10]
+        queries = np.zeros((steps, padded(60)), dtype=np.int8)
+        offsets, factors = np.empty(steps, dtype=np.int32), np.empty((steps, 3), dtype=np.float32)
+        single = np.empty(steps, dtype=np.float32)
+        speculation.prepare(
+            thetas, codes.spread, floors - 1e-9 * np.abs(floors), queries, offsets, factors, single
+        )
+        rivals, tops = np.empty((4000, 2), dtype=np.int64), np.empty(4000, dtype=np.float32)
+        count = speculation.bound_scores(
+            codes.codes, codes.traits, 0, 512, queries, offsets, factors, single, rivals, tops
+        )
+        found = {tuple(pair) for pair in rivals[:count].tolist()}
+        assert count < 400 * steps  # and most rows are ruled out
+        for step in range(steps):
+            best = np.argsort(-exact[:, step])[: 1 if steps == 1 else 10]
+            assert found >= {(row, step) for row in best.tolist()}
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("kind", ["low rank", "duplicates", "lattice", "outliers"])
+def test_guessed_picks_are_those_of_the_reference(kind, replacement, monkeypatch):
+    monkeypatch.setattr(coded, "_SKETCHED_BYTES", 0)
+    monkeypatch.setattr(coded, "_SKETCHED_PICKS", 0)
+    random = np.random.default_rng(5)
+    rows = random.standard_normal((700, 40)) @ random.standard_normal((40, 520))
+    rows += 0.3 * random.standard_normal(rows.shape)
+    if kind == "duplicates":
+        rows[350:] = rows[:350]
+    if kind == "lattice":
+        rows = np.round(rows / 3.0)
+    if kind == "outliers":
+        rows[random.choice(700, 9, replace=False)] *= 10.0 ** random.uniform(1, 8, (9, 1))
+    rows = rows.astype(np.float32) if kind != "outliers" else rows
+    target = np.median(rows, axis=0).astype(np.float64)
+    walk = Walk.begin(target, "target")
+    made = coded.CodedPicks(
+        Rows(rows), walk, np.ones(700, dtype=bool), 150, replacement=replacement, threads=1, directly=list
+    )
+    assert made.sketch is not None
+    expected = reference_picks(rows.astype(np.float64), target, 150, replacement=replacement)
+    for threads in (1, 2):
+        picks = match(Rows(rows), target, 150, strategy="coded", replacement=replacement, threads=threads)
+        assert picks.order.tolist() == expected.tolist()
+
+
+def test_guesses_are_right_where_few_directions_hold_the_variance(monkeypatch):
+    monkeypatch.setattr(coded, "_SKETCHED_BYTES", 0)
+    random = np.random.default_rng(5)
+    rows = (random.standard_normal((2000, 40)) @ random.standard_normal((40, 512))).astype(np.float32)
+    passes = []
+    bound = speculation.bound_scores
+    monkeypatch.setattr(speculation, "bound_scores", lambda *given: passes.append(1) or bound(*given))
+    match(as_rows(rows), rows.mean(axis=0, dtype=np.float64), 256, strategy="coded")
+    assert len(passes) < 256 / 8
 
 
 def test_int32_sums_do_not_overflow():
@@ -291,7 +340,9 @@ def test_cost_model_respects_memory():
     assert choose_strategy(5000, 512, 500, memory=1 << 30) == "coded"
     assert choose_strategy(5000, 512, 500, memory=0) == "direct"
     assert choose_strategy(200_000, 512, 10**5, memory=64 << 20) == "direct"
-    assert choose_strategy(100, 4096, 100, memory=1 << 30) in ("coded", "gram")
+    assert choose_strategy(10, 512, 5, memory=1 << 30) == "direct"
+    # By default, codes may take half of what the rows take.
+    assert choose_strategy(200_000, 512, 2_000, memory=working_memory(None, 200_000 * 512 * 4)) == "coded"
 
 
 def test_bad_requests_are_refused():

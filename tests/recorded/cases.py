@@ -292,7 +292,7 @@ def _every_option() -> None:
     for name, given in options.items():
         for method in ("gm-matching", "herding"):
             select(f"{method}/{name}", labelled, **{"k": 72, "method": method, **given})
-    for strategy in ("direct", "coded", "gram"):
+    for strategy in ("direct", "coded"):
         for data in (dense, labelled, lattice, half_lattice):
             select(f"strategy {strategy}/{data.__name__.replace('_', ' ')}", data, k=64, strategy=strategy)
         select(f"strategy {strategy}/replacement", lattice, k=64, strategy=strategy, replacement=True)

@@ -11,21 +11,20 @@ from typing import Literal
 
 from gmmatch.errors import InvalidInputError
 
-Strategy = Literal["direct", "coded", "gram"]
+Strategy = Literal["direct", "coded"]
 
-_SCAN_ROWS = 0.091
-_SCAN_CODES = 0.035
-_ENCODE = 1.9
-_CODED_ROW = 2.8
-_CODED_START = 150_000.0
-_GRAM_PRODUCT = 0.013
-_GRAM_PICK = 2.5
+_SCAN_NUMBER, _SCAN_ROW = 0.075, 2.2
+_CODED_NUMBER, _CODED_ROW, _CODED_PICK = 0.014, 0.5, 3_000.0
+_ENCODE, _CODED_START = 0.7, 150_000.0
 
-# Codes and Gram matrices above this need the user's word, or an input five times their size.
+# Codes above this need the user's word, or an input twice their size.
 DEFAULT_LIMIT = 64 << 20
+# Gram matrices of a kernel.
 GRAM_LIMIT = 512 << 20
 # Beside rows that stay on disk there is room; a part of them has to be held.
 DISK_LIMIT = 1 << 30
+# Bytes of a row's codes beside one for each number: sketch, bounds, padding.
+_BYTES_PER_CODED_ROW = 256
 
 
 def working_memory(memory_limit: int | None, input_bytes: int, *, on_disk: bool = False) -> int:
@@ -34,7 +33,7 @@ def working_memory(memory_limit: int | None, input_bytes: int, *, on_disk: bool 
         return memory_limit
     if on_disk:
         return DISK_LIMIT
-    return max(DEFAULT_LIMIT, input_bytes // 5)
+    return max(DEFAULT_LIMIT, input_bytes // 2)
 
 
 def choose_strategy(n: int, s: int, k: int, *, memory: int) -> Strategy:
@@ -48,18 +47,17 @@ def choose_strategy(n: int, s: int, k: int, *, memory: int) -> Strategy:
     'direct'
     """
     elements = float(n) * s
-    times: dict[Strategy, float] = {"direct": k * elements * _SCAN_ROWS}
-    if elements + 64.0 * n <= memory:
-        times["coded"] = _CODED_START + elements * _ENCODE + k * (elements * _SCAN_CODES + n * _CODED_ROW)
-    if 8.0 * n * n + 8.0 * elements <= memory:
-        times["gram"] = elements * n * _GRAM_PRODUCT + k * n * _GRAM_PICK
-    return min(times, key=lambda name: times[name])
+    direct = k * (elements * _SCAN_NUMBER + n * _SCAN_ROW)
+    coded = elements * _ENCODE + _CODED_START
+    coded += k * (elements * _CODED_NUMBER + n * _CODED_ROW + _CODED_PICK)
+    fits = elements + _BYTES_PER_CODED_ROW * n <= memory
+    return "coded" if fits and coded < direct else "direct"
 
 
 def check_strategy(strategy: str) -> None:
     """Raise unless ``strategy`` is a known one."""
-    if strategy not in ("auto", "direct", "coded", "gram"):
+    if strategy not in ("auto", "direct", "coded"):
         raise InvalidInputError(
-            f'strategy={strategy!r}: expected "auto", "direct" (a pass over the rows per pick), "coded" (a pass '
-            'over one-byte codes per pick) or "gram" (the Gram matrix once). All make the same picks.'
+            f'strategy={strategy!r}: expected "auto", "direct" (a pass over the rows per pick) or "coded" '
+            "(one-byte codes, read once for several picks). Both make the same picks."
         )

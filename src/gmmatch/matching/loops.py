@@ -14,16 +14,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 _VECTORISED = {"reassoc", "contract", "nsz"}
-CODE_LIMIT = 127
-QUERY_LIMIT = 32767
 # 2^-52: twice the unit roundoff of float64.
 _DOUBLE_ROUNDOFF = 2.0**-52
 # Squares of numbers below this may underflow, so a norm is known up to this much, and a product of numbers
 # that small loses up to _LEAST. Both are far below the rounding of ordinary data.
 TINY = 1e-150
 _LEAST = 2.0**-1074
-# Rows whose largest entry, in the columns' units, is outside this range are not coded: squares stay finite.
-_CODED_RANGE = 1e100
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -69,117 +65,6 @@ def scan_rows(
             continue
         scores[i] = quick_score(block[index[i]], theta)
         slack[i] = rounding * (norms[i] + TINY) + least
-        best = max(best, scores[i] - slack[i])
-    return best
-
-
-# All numbers are finite here; without NaN to mind, a maximum is one instruction.
-@njit(nogil=True, cache=True, fastmath=True, boundscheck=False)
-def encode_chunk(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    center: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    codes: NDArray[np.int8],
-    traits: NDArray[np.float64],
-) -> None:
-    """Round the rows of a chunk, centred and scaled by column, to one byte a number.
-
-    ``traits`` gets, per row: the size of a step, ‖row − decoded row‖, ‖decoded row‖ and ‖x‖.
-    """
-    s = center.shape[0]
-    scaled = np.empty(s)
-    whole = np.empty(s, dtype=np.int32)
-    for i in range(index.shape[0]):
-        row = block[index[i]]
-        norm = 0.0
-        for j in range(s):
-            value = np.float64(row[j])
-            norm += value * value
-            scaled[j] = (value - center[j]) * scale[j]
-        largest = 0.0
-        for j in range(s):
-            largest = max(largest, abs(scaled[j]))
-        traits[i, 3] = np.sqrt(norm) + TINY
-        if largest < 1.0 / _CODED_RANGE or largest > _CODED_RANGE:
-            codes[i] = 0
-            traits[i, 0], traits[i, 1], traits[i, 2] = 1.0, largest * np.sqrt(s), 0.0
-            continue
-        step = largest / CODE_LIMIT
-        inverse = 1.0 / step
-        error, length = 0.0, 0.0
-        for j in range(s):
-            code = np.rint(scaled[j] * inverse)
-            whole[j] = np.int32(code)
-            decoded = code * step
-            error += (scaled[j] - decoded) ** 2
-            length += decoded * decoded
-        for j in range(s):
-            codes[i, j] = np.int8(max(-CODE_LIMIT, min(CODE_LIMIT, whole[j])))
-        traits[i, 0] = step
-        traits[i, 1] = np.sqrt(error)
-        traits[i, 2] = np.sqrt(length)
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def quantise_query(
-    theta: NDArray[np.float64], scale: NDArray[np.float64], query: NDArray[np.int16]
-) -> tuple[float, float, float]:
-    """Round θ (in the columns' units) to two bytes a number; return its step, its norm and the error's."""
-    s = theta.shape[0]
-    # int32 sums must not overflow: s · 127 · limit < 2^31.
-    limit = min(float(QUERY_LIMIT), np.floor((2.0**31 - 1.0) / (CODE_LIMIT * s)))
-    largest = 0.0
-    for j in range(s):
-        largest = max(largest, abs(theta[j] / scale[j]))
-    step = max(largest / limit, TINY)
-    norm, error = 0.0, 0.0
-    for j in range(s):
-        value = theta[j] / scale[j]
-        code = np.rint(value / step)
-        query[j] = np.int16(code)
-        norm += value * value
-        error += (value - code * step) ** 2
-    return step, np.sqrt(norm) + TINY, np.sqrt(error) + TINY
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def scan_codes(
-    codes: NDArray[np.int8],
-    query: NDArray[np.int16],
-    query_step: float,
-    query_norm: float,
-    query_error: float,
-    theta_norm: float,
-    traits: NDArray[np.float64],
-    available: NDArray[np.bool_],
-    scores: NDArray[np.float64],
-    slack: NDArray[np.float64],
-) -> float:
-    """Score coded rows relative to the centre; return the best lower bound.
-
-    |⟨θ, x − c⟩ − score| is at most ‖θ‖·(coding error of x) + (rounding of θ)·‖decoded x‖, by Cauchy and
-    Schwarz; the last term covers the rounding of the exact score itself.
-    """
-    n, s = codes.shape
-    rounding, least = rounding_of_scores(s, theta_norm)
-    # The sums alone, for all rows: a loop with nothing else in it is what the compiler vectorises best.
-    for i in range(n):
-        total = np.int32(0)
-        for j in range(s):
-            total += np.int32(codes[i, j]) * np.int32(query[j])
-        # The cast lets the compiler keep all of it in 32 bits, eight times as many at once.
-        scores[i] = np.float64(np.int32(total))
-    best = -np.inf
-    for i in range(n):
-        if not available[i]:
-            continue
-        scores[i] *= query_step * traits[i, 0]
-        slack[i] = (
-            1.000001 * (query_norm * traits[i, 1] + query_error * traits[i, 2])
-            + rounding * (traits[i, 3] + traits[i, 2])
-            + least
-        )  # fmt: skip
         best = max(best, scores[i] - slack[i])
     return best
 
@@ -269,49 +154,6 @@ def take_best(
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def pick_by_codes(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    codes: NDArray[np.int8],
-    traits: NDArray[np.float64],
-    scale: NDArray[np.float64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-) -> int:
-    """Fill ``order``; stop early where the codes are too coarse to help. Return the number of picks."""
-    n, s = codes.shape
-    query = np.empty(s, dtype=np.int16)
-    scores, slack, found = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
-    theta_norm = np.sqrt(np.sum(theta * theta))
-    examined = 0
-    for t in range(order.shape[0]):
-        step, query_norm, query_error = quantise_query(theta, scale, query)
-        floor = scan_codes(
-            codes, query, step, query_norm, query_error, theta_norm, traits, available, scores, slack
-        )
-        count, theta_norm = take_best(
-            block, index, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
-            order, residuals, t,
-        )  # fmt: skip
-        examined += count
-        if too_coarse(t, examined, n):
-            return t + 1
-    return int(order.shape[0])
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def too_coarse(t: int, examined: int, n: int) -> bool:
-    """Return whether codes leave so many rows open that scoring the rows themselves is quicker."""
-    return t >= 8 and examined > (t + 1) * (16 + n // 8)
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
 def pick_by_rows(
     block: NDArray[Any],
     index: NDArray[np.int64],
@@ -335,43 +177,3 @@ def pick_by_rows(
             block, index, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
             order, residuals, t,
         )  # fmt: skip
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def pick_by_gram(
-    block: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    target_scores: NDArray[np.float64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-) -> None:
-    """Fill ``order`` by one row of the Gram matrix per pick."""
-    n, s = block.shape
-    slack, found, every = np.empty(n), np.empty(n, dtype=np.int64), np.arange(n)
-    rounding = 4.0 * s * _DOUBLE_ROUNDOFF
-    least = 4.0 * s * _LEAST
-    # Σ of the norms of everything added to a score so far bounds its rounding, per unit of ‖x‖.
-    added = np.sqrt(np.sum(theta * theta)) + TINY
-    target_norm = np.sqrt(np.sum(target * target))
-    for t in range(order.shape[0]):
-        floor = -np.inf
-        for i in range(n):
-            if available[i]:
-                slack[i] = rounding * added * (norms[i] + TINY) + least * (t + 1)
-                floor = max(floor, scores[i] - slack[i])
-        take_best(
-            block, every, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
-            order, residuals, t,
-        )  # fmt: skip
-        best = order[t]
-        for i in range(n):
-            scores[i] += target_scores[i] - gram[best, i]
-        added += target_norm + norms[best] + 2.0 * added * _DOUBLE_ROUNDOFF

@@ -26,7 +26,7 @@ from gmmatch.matching.batches import (
     stages,
 )
 from gmmatch.matching.cost import check_strategy, choose_strategy, working_memory
-from gmmatch.matching.strategies import pick_by_gram, pick_directly
+from gmmatch.matching.strategies import pick_directly
 from gmmatch.matching.walk import Picks, Walk, replay
 from gmmatch.rows.checks import as_generator
 from gmmatch.rows.parallel import map_in_order
@@ -143,7 +143,7 @@ def match(
         θ₀. With 0 the picks do not depend on where the origin is.
     replacement : bool
         Whether a row may be picked again.
-    strategy : "auto", "direct", "coded" or "gram"
+    strategy : "auto", "direct" or "coded"
         How scores are computed; the picks are the same.
     batches : int or None
         B random batches of the rows, of which one is worked on at a time. None is one batch for rows in
@@ -321,8 +321,6 @@ class MemoryPicker:
         strategy = self.strategy
         if strategy == "auto":
             strategy = choose_strategy(len(rows), rows.n_features, k, memory=self.memory)
-        if strategy == "gram":
-            return pick_by_gram(rows, walk, unused, k, replacement=self.replacement)
         if not rows.in_place and len(rows) * rows.n_features * rows.dtype.itemsize <= self.memory // 2:
             # Small enough to convert once instead of chunk by chunk at every pick.
             rows = Rows(rows.copied())

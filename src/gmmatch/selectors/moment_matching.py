@@ -82,7 +82,7 @@ class MomentMatching(Selector):
         The paper's γ: share of the rows that the median is computed from.
     eps, max_iter, delta : float, int, float
         Accuracy and limit of the geometric median, and the paper's δ.
-    strategy : "auto", "direct", "coded" or "gram"
+    strategy : "auto", "direct" or "coded"
         How scores are computed; the picks are the same.
     approximation : "auto", "nystroem", "fourier" or None
         Explicit features in place of a kernel; "auto" uses them where the exact computation does not
@@ -110,7 +110,7 @@ class MomentMatching(Selector):
     eps: float = 1e-8
     max_iter: int = 1000
     delta: float = 0.0
-    strategy: Literal["auto", "direct", "coded", "gram"] = "auto"
+    strategy: Literal["auto", "direct", "coded"] = "auto"
     approximation: Approximation = "auto"
     n_components: int | None = None
     memory_limit: int | None = None

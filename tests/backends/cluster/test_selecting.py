@@ -186,7 +186,7 @@ def test_a_far_row_and_an_early_stop_are_warned_about(clouds, tmp_path):
     ("options", "message"),
     [
         ({"kernel": "rbf", "approximation": None}, "by features; leave it out"),
-        ({"strategy": "gram"}, "strategy= has no meaning on an engine"),
+        ({"strategy": "coded"}, "strategy= has no meaning on an engine"),
         ({"sample_weight": np.ones(3000)}, "counts every row alike"),
         ({"carry": True}, "batches on an engine are independent"),
         ({"normalise": True}, "Did you mean 'normalize'"),

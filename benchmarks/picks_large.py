@@ -1,0 +1,105 @@
+"""Greedy picks from many rows against NumPy: ``python -m benchmarks.picks_large --rows features.npz``.
+
+The rows are embeddings of your own (an ``.npy`` file, or the array ``rows`` of an ``.npz`` file), or synthetic ones
+whose variances decay as those of image embeddings do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import data, machine
+from benchmarks.picks import vectorised
+from benchmarks.report import Ratio, Report
+from benchmarks.timing import Timing, side_by_side
+from gmmatch import geometric_median
+from gmmatch.matching.match import match
+from gmmatch.rows.parallel import available_cores
+from gmmatch.rows.rows import Rows
+
+NAME = "picks-large"
+_COLUMNS = 512
+# Every pick costs NumPy the same: these are made, and the time is scaled.
+_NUMPY_PICKS = 60
+
+
+def main() -> None:
+    """Measure, print, and write a file if asked to."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.picks_large", description=__doc__)
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="embeddings to pick from")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    options = parser.parse_args()
+    surroundings = machine.describe()
+    report = run(None if options.rows is None else load(options.rows))
+    print(f"{report.as_text()}\n\n{machine.as_text(surroundings)}")
+    if options.json is not None:
+        content = {**report.as_json(), "quick": False, "machine": surroundings}
+        options.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> NDArray[np.float32]:
+    """Return embeddings as float32; of more than 512 columns, every second, third, ..."""
+    stored = np.load(path)
+    rows: NDArray[Any] = stored if isinstance(stored, np.ndarray) else stored["rows"]
+    return np.ascontiguousarray(rows[:, :: max(1, rows.shape[1] // _COLUMNS)], dtype=np.float32)
+
+
+def run(given: NDArray[np.float32] | None, n: int = 50_000, copies: int = 4) -> Report:
+    """Time k = n/10 picks, and 1% of four times as many rows: those given, with a little noise."""
+    X = data.decaying(n, _COLUMNS) if given is None else given
+    spread = 0.2 * X.std(axis=0)
+    random = np.random.default_rng(data.SEED)
+    more = np.concatenate(
+        [X + spread * random.standard_normal(X.shape, dtype=np.float32) for _ in range(copies)]
+    )
+    report = Report(
+        NAME,
+        "time of k picks, and of NumPy's X @ theta and argmax in float32",
+        {
+            "rows": "synthetic, decaying variances" if given is None else "embeddings of images",
+            "threads": available_cores(),
+            "target": "geometric median",
+        },
+    )
+    compare(X, len(X) // 10, report, 10.0)
+    compare(more, len(more) // 100, report, 1.0)
+    report.notes = [
+        f"NumPy was run for {_NUMPY_PICKS} picks and scaled: every pick costs it the same.",
+        "The second set is made of noisy copies of the first (a fifth of each column's spread).",
+    ]
+    return report
+
+
+def compare(X: NDArray[np.float32], k: int, report: Report, bar: float) -> None:
+    """Time both sides on one set of rows, after checking that NumPy in float64 makes the same first picks."""
+    rows, target = Rows(X), geometric_median(X).point
+    few = min(k, _NUMPY_PICKS)
+    expected = vectorised(X[:, :], target, min(few, 20), sort=False)
+    if match(rows, target, k).order[: len(expected)].tolist() != expected:
+        raise AssertionError("the picks differ from those of the float64 loop.")
+    sides = {
+        "gmmatch": lambda: match(rows, target, k, threads=available_cores()),
+        "gmmatch, one thread": lambda: match(rows, target, k),
+        "NumPy": lambda: vectorised(X, target.astype(np.float32), few, sort=False),
+    }
+    timings = side_by_side(sides, 3)
+    timings["NumPy"] = Timing(tuple(second * k / few for second in timings["NumPy"].seconds))
+    label = f"{len(X):,} × {X.shape[1]}, k = {k:,}"
+    report.timings |= {f"{label}: {name}": timing for name, timing in timings.items()}
+    report.ratios += [
+        Ratio(f"{label}: NumPy / gmmatch", timings["NumPy"].median / timings["gmmatch"].median, bar),
+        Ratio(
+            f"{label}: NumPy / gmmatch, one thread",
+            timings["NumPy"].median / timings["gmmatch, one thread"].median,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main()
