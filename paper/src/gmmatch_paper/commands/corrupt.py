@@ -1,9 +1,9 @@
-"""``gmmatch corrupt``: a copy of a dataset that is bad on purpose, and the truth about it."""
+"""``gmmatch corrupt``: a corrupted copy of a dataset, and a mask of what was done to it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,74 +19,79 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.output import console, note, print_json, progress
 
+Source: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="A folder of images; Parquet files; a file of vectors (.npy, .npz); or CSV or JSON lines, of which the "
+        "labels can be corrupted."
+    ),
+]
+Output: TypeAlias = Annotated[
+    Path,
+    typer.Option("--output", "-o", help="The copy: a new folder for images, a new file of the same format."),
+]
+KindName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--kind",
+        help="Images: mixture (the paper's five), gaussian-noise, occlusion, low-resolution, fog, motion-blur; "
+        "generation-mixture, uniform-noise, random-patches, cutout, random-image. Labels: symmetric, pair-flip, "
+        "transition. Vectors: far-cluster, shell, heavy-tail, mean-attack.",
+    ),
+]
+Rate: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, max=1.0, show_default="0.2", help="Share of the rows; not for transition and mean-attack."
+    ),
+]
+Severity: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, max=5, show_default="3", help="Of images, from 1 to 5.")
+]
+Transition: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="For transition: a .npy, .csv or .json file, whose row i has the shares of class i that become each "
+        "class, the classes in their order."
+    ),
+]
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the kind; can be repeated."),
+]
+Mask: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        show_default="OUTPUT.mask.parquet", help="Where to say what was done to which row: .parquet or .csv."
+    ),
+]
+Link: TypeAlias = Annotated[
+    bool, typer.Option("--link/--copy", help="Whether images that stay as they are, are linked or copied.")
+]
+LabelColumn: TypeAlias = Annotated[
+    str | None, typer.Option(help="The column of labels. Found by its name by default.")
+]
+IdColumn: TypeAlias = Annotated[
+    str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
+]
+
 
 def corrupt(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A folder of images; Parquet files; a file of vectors (.npy, .npz); or CSV or JSON lines, of which "
-            "the labels can be corrupted."
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", help="The copy: a new folder for images, a new file of the same format."
-        ),
-    ],
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--kind",
-            help="Images: mixture (the paper's five), gaussian-noise, occlusion, low-resolution, fog, motion-blur; "
-            "generation-mixture, uniform-noise, random-patches, cutout, random-image. Labels: symmetric, pair-flip, "
-            "transition. Vectors: far-cluster, shell, heavy-tail, mean-attack.",
-        ),
-    ],
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            show_default="0.2",
-            help="Share of the rows; not for transition and mean-attack.",
-        ),
-    ] = None,
-    severity: Annotated[
-        int | None, typer.Option(min=1, max=5, show_default="3", help="Of images, from 1 to 5.")
-    ] = None,
+    source: Source,
+    output: Output,
+    kind: KindName,
+    rate: Rate = None,
+    severity: Severity = None,
     seed: SeedOption = 0,
-    matrix: Annotated[
-        Path | None,
-        typer.Option(
-            help="For transition: a .npy, .csv or .json file, whose row i has the shares of class i that become each "
-            "class, the classes in their order."
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any setting of the kind; can be repeated."),
-    ] = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            show_default="OUTPUT.mask.parquet",
-            help="Where to say what was done to which row: .parquet or .csv.",
-        ),
-    ] = None,
-    link: Annotated[
-        bool,
-        typer.Option("--link/--copy", help="Whether images that stay as they are, are linked or copied."),
-    ] = False,
+    matrix: Transition = None,
+    settings: Settings = None,
+    mask: Mask = None,
+    link: Link = False,
     text_column: TextColumnOption = None,
     image_column: ImageColumnOption = None,
     embedding_column: EmbeddingColumnOption = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="The column of labels. Found by its name by default.")
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
-    ] = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
     split: SplitOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -102,20 +107,13 @@ def corrupt(
       gmmatch corrupt texts.jsonl -o noisy.jsonl --kind symmetric --rate 0.35
       gmmatch corrupt vectors.npy -o bad.npy --kind far-cluster --set distance=50
     """
+    columns = {name: value for name, value in locals().items() if name.endswith("_column") or name == "split"}
     from gmmatch_paper.commands.corrupting import Job
     from gmmatch_paper.commands.corrupting_kinds import build_corruption
 
     corruption = build_corruption(
         kind, rate=rate, severity=severity, seed=seed, matrix=matrix, settings=parse_settings(settings)
     )
-    columns = {
-        "text_column": text_column,
-        "image_column": image_column,
-        "embedding_column": embedding_column,
-        "label_column": label_column,
-        "id_column": id_column,
-        "split": split,
-    }
     job = Job.prepare(source, output, mask, corruption, columns, link=link, force=force)
     with progress() as bar:
         task = bar.add_task("Corrupting", total=job.n_rows)
