@@ -54,9 +54,8 @@ def test_a_page_shows_its_question_figure_command_and_verdicts(name: str) -> Non
     assert f"../images/studies/{name}.png" in text
     for claim in study.claims:
         assert claim.statement in text
-    assert text.count("Measured: ") == len(study.claims)
     tables = re.findall(r"^\| -", text, flags=re.MULTILINE)
-    assert len(tables) == len(study.tables)
+    assert len(tables) == len(study.tables) + 1
 
 
 def test_results_are_taken_into_the_documentation(tmp_path: Path) -> None:
@@ -81,8 +80,8 @@ def test_the_module_writes_pages_where_it_is_told(tmp_path: Path) -> None:
 def test_the_summary_has_every_table_and_figure_of_the_paper() -> None:
     text = (DOCS / "studies" / "index.md").read_text(encoding="utf-8")
     for number in range(1, 17):
-        assert f"Figure {number} (" in text
+        assert re.search(rf"Figure {number}\b", text)
     for number in range(1, 12):
-        assert f"Table {number} (" in text
+        assert f"| Table {number} |" in text
     for name in study_names():
         assert f"({name}.md)" in text

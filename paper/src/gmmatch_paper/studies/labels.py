@@ -59,6 +59,17 @@ _NUMBERS = {
 }
 
 
+def number_of(label: str) -> str:
+    """Return the number that a label has in print.
+
+    Examples
+    --------
+    >>> number_of("tab:cifarC")
+    'Table 3'
+    """
+    return _NUMBERS[label]
+
+
 def cite(label: str) -> str:
     """Return a label of the paper with the number that it has in print.
 

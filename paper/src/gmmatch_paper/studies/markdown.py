@@ -64,8 +64,9 @@ def markdown_table(table: Table) -> str:
     """
     columns = list(zip(*table.rows, strict=True))
     marks = ["---:" if all(map(_is_number, column)) else "---" for column in columns]
-    lines = [table.columns, marks, *table.rows]
-    return "\n".join([table.caption, "", *("| " + " | ".join(line) + " |" for line in lines)])
+    lines = ["| " + " | ".join(line) + " |" for line in (table.columns, marks, *table.rows)]
+    # A number stays with its deviation where a column is narrow.
+    return "\n".join([table.caption, "", *(line.replace(" ± ", "\u00a0±\u00a0") for line in lines)])
 
 
 def _is_number(text: str) -> bool:

@@ -21,7 +21,7 @@ from gmmatch_paper.studies.labels import cite, cite_all
 from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
 from gmmatch_paper.studies.records import as_results, read_record, write_results
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Claim, Study, Verdict
+from gmmatch_paper.studies.study import Study, Table
 from gmmatch_paper.studies.summary import summary_page
 
 NOTE = (
@@ -95,7 +95,8 @@ def study_page(study: Study, record: dict[str, Any]) -> str:
             figure(f"../images/studies/{name}", picture.caption)
             for name, picture in zip(study.picture_names(), study.pictures, strict=True)
         ),
-        *_verdicts(study, results),
+        "## What the paper says",
+        markdown_table(verdicts_table(study, results)),
         "## The numbers",
         *(markdown_table(table(results)) for table in study.tables),
         "## Method",
@@ -106,32 +107,16 @@ def study_page(study: Study, record: dict[str, Any]) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _checked(study: Study, results: Results) -> list[tuple[Claim, Verdict]]:
-    return [(claim, claim.check(results)) for claim in study.claims]
-
-
-def _verdicts(study: Study, results: Results) -> list[str]:
-    checked = _checked(study, results)
-    groups = (
-        ("## What agrees with the paper", [pair for pair in checked if _is(pair, paper=True, agrees=True)]),
-        ("## What does not", [pair for pair in checked if _is(pair, paper=True, agrees=False)]),
-        ("## What we add", [pair for pair in checked if pair[0].source == "ours"]),
-    )
-    sections = []
-    for head, pairs in groups:
-        if pairs:
-            sections += [head, "\n".join(_verdict(claim, verdict) for claim, verdict in pairs)]
-    return sections
-
-
-def _is(pair: tuple[Claim, Verdict], *, paper: bool, agrees: bool) -> bool:
-    return (pair[0].source != "ours") == paper and pair[1].agrees == agrees
-
-
-def _verdict(claim: Claim, verdict: Verdict) -> str:
-    source = "" if claim.source == "ours" else f", {cite(claim.source)}"
-    word = "" if claim.source != "ours" else ("Holds. " if verdict.agrees else "Does not hold. ")
-    return f"- **{claim.statement}**{source}\n  {word}Measured: {verdict.measured}."
+def verdicts_table(study: Study, results: Results) -> Table:
+    """Return the paper's statements and ours, whether they hold, and the numbers that say so."""
+    rows = []
+    for claim in sorted(study.claims, key=lambda claim: claim.source == "ours"):
+        verdict = claim.check(results)
+        source = "ours" if claim.source == "ours" else cite(claim.source)
+        rows.append(
+            [f"{claim.statement} ({source})", "yes" if verdict.agrees else "**no**", verdict.measured]
+        )
+    return Table("Statements, and what was measured.", ("statement", "holds", "measured"), rows)
 
 
 def _how(record: dict[str, Any]) -> str:

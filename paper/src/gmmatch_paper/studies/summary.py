@@ -8,15 +8,16 @@ from typing import Any
 from gmmatch_paper.studies.classification.claims import STATEMENTS, VERSIONS
 from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.tables import NOT_RUN
-from gmmatch_paper.studies.labels import cite
+from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.markdown import markdown_table
 from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Study, Table
 
 _CAPTION = (
-    "Is GM Matching above the next best method, and by as many points as the text says? Margin in points ± standard "
-    "error; *less*: by fewer points than the paper says; *unclear*: within two standard errors."
+    "Is GM Matching above the next best method, and by as many points as the text says? Margin in points ± "
+    "standard error over the seeds; *less*: by fewer points than the paper says; *unclear*: within two standard "
+    "errors. Measured on: data, columns of the table × other methods."
 )
 _HEADS = ("in the paper", "what it shows", "does it reproduce?", "page")
 _TEXT = """\
@@ -57,7 +58,7 @@ def summary_page(
 ) -> str:
     """Return the page: every table, figure and claim of the paper, a verdict and a link."""
     synthetic = [
-        [", ".join(map(cite, one.paper)), one.title, _agreement(one, records[one.name]), _link(one.name)]
+        [", ".join(map(number_of, one.paper)), one.title, _agreement(one, records[one.name]), _link(one.name)]
         for one in studies
     ]
     images = [row for one in on_images for label in one.paper for row in _image_rows(one, label, measured)]
@@ -80,14 +81,16 @@ def _image_rows(study: ImageStudy, label: str, measured: Mapping[str, Results]) 
     """Return what was found for one table or figure on images: a row per statement of it."""
     results, link = measured.get(study.name), f"images/{study.name}.md"
     if study.verdict is not None and results is not None:
-        return [[cite(label), f"[{study.title}]({link})", study.verdict(results, label), NOT_RUN, "MNIST"]]
+        return [
+            [number_of(label), f"[{study.title}]({link})", study.verdict(results, label), NOT_RUN, "MNIST"]
+        ]
     rows = []
     for statement in STATEMENTS:
         if (statement.study, statement.source) == (study.name, label):
             outcomes = [statement.check(measured, own) for own in VERSIONS]
             where = next((one.margin.basis for one in outcomes if one.margin is not None), "not run")
-            rows.append([cite(label), f"[{statement.text}]({link})", *map(str, outcomes), where])
-    return rows or [[cite(label), f"[{study.title}]({link})", NOT_RUN, NOT_RUN, "not run"]]
+            rows.append([number_of(label), f"[{statement.text}]({link})", *map(str, outcomes), where])
+    return rows or [[number_of(label), f"[{study.title}]({link})", NOT_RUN, NOT_RUN, "not run"]]
 
 
 def _agreement(study: Study, record: dict[str, Any]) -> str:

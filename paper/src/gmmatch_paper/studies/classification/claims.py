@@ -41,8 +41,7 @@ class Margin:
     @property
     def basis(self) -> str:
         """What it rests on."""
-        columns = "1 column" if self.columns == 1 else f"{self.columns} columns"
-        return f"{DATASETS.get(self.dataset, self.dataset)}, {columns}, {self.others} other methods"
+        return f"{DATASETS.get(self.dataset, self.dataset)}, {self.columns} × {self.others}"
 
     def verdict(self, least: float) -> str:
         """Return whether it is above zero, and as large as claimed, by two standard errors.
@@ -223,8 +222,8 @@ def statements_table(results: Mapping[str, Results], study: str) -> Table | None
         return None
     return Table(
         "What the text says of GM Matching's margin over the next best method, and what was measured: points ± "
-        "standard error. *Less*: above it, but by fewer points than the paper says; *unclear*: within two standard "
-        "errors.",
+        "standard error over the seeds. *Less*: above it, but by fewer points than the paper says; *unclear*: within "
+        "two standard errors. Measured on: data, columns × other methods.",
         ("statement", *VERSIONS.values(), "measured on"),
         rows,
     )

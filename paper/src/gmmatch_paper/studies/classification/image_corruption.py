@@ -1,4 +1,4 @@
-"""Training on picks from partly spoilt images (tab:cifarC, tab:tinyC)."""
+"""Training on picks from partly corrupted images (tab:cifarC, tab:tinyC)."""
 
 from __future__ import annotations
 

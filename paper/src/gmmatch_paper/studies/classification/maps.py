@@ -163,7 +163,7 @@ def map_tables(study: ImageStudy, results: Results) -> list[Table]:
 
 
 def draw_maps(results: Results) -> Any:
-    """Draw the maps of the first dataset and encoder: classes by colour, spoilt images as crosses."""
+    """Draw the maps of the first dataset and encoder: classes by colour, corrupted images as crosses."""
     _, _, cells = _groups(results)[0]
     figure = style.new_figure(5.4)
     axes = figure.subplots(2, 3)
@@ -188,7 +188,7 @@ def draw_maps(results: Results) -> Any:
     for panel in list(axes.flat)[len(cells) :]:
         panel.set_axis_off()
     axes.flat[0].scatter([], [], color=style.BLACK, s=20, linewidths=0, label="clean image")
-    axes.flat[0].scatter([], [], color=style.BLACK, s=25, marker="x", linewidths=1, label="spoilt image")
+    axes.flat[0].scatter([], [], color=style.BLACK, s=25, marker="x", linewidths=1, label="corrupted image")
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
@@ -222,8 +222,8 @@ def _groups(results: Results) -> list[tuple[str, str, Cells]]:
 PICTURES = (
     Picture(
         draw_maps,
-        "t-SNE maps of the embeddings, clean and with 45% of the images spoilt by each of five corruptions: classes "
-        "by colour, clean images as dots, spoilt ones as crosses.",
+        "t-SNE maps of the embeddings, clean and with 45% of the images corrupted in each of five ways: classes "
+        "by colour, clean images as dots, corrupted ones as crosses.",
     ),
     Picture(draw_samples, "Images of every kind: clean, and under each of the five corruptions.", "-samples"),
 )

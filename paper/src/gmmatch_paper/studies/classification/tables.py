@@ -279,6 +279,7 @@ def _size_of(amount: str) -> tuple[bool, float]:
 
 def _setting_order(setting: Setting) -> tuple[object, ...]:
     spec = CorruptionSpec.parse(setting.corruption)
-    known = _simple(setting.dataset) != "cifar100"  # the paper's first
-    return (known, setting.dataset, setting.encoder, setting.downstream, setting.network, setting.recipe,
+    first = _simple(setting.dataset) != "cifar100"  # the paper's data come first
+    return (first, setting.dataset, setting.in_domain, setting.encoder, setting.downstream != "scratch",
+            setting.network, setting.recipe,
             spec.kind != "none", spec.kind, spec.detail, spec.rate)  # fmt: skip

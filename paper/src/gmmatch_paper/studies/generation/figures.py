@@ -120,9 +120,9 @@ PICTURES = (
     ),
     Picture(
         draw_digits,
-        "The first digits that the models draw, not chosen: a row per method, and a column for the least and for the "
-        "most corruption that was run. Above it stands how many images were spoilt, and how many were kept to train "
-        "on. All models begin from the same noise, and so draw alike.",
+        "The first digits that the models draw, not chosen: a row per method, and a column for the least and for "
+        "the most corruption that was run. Above it stands how many images were corrupted, and how many were kept "
+        "to train on. All models begin from the same noise, and so draw alike.",
         "-digits",
     ),
 )

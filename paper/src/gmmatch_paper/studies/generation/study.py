@@ -1,4 +1,4 @@
-"""Diffusion models trained on picks from spoilt digits (fig:exp-generation-fid, fig:gen-clean, fig:gen-noisy)."""
+"""Diffusion models trained on picks from corrupted digits (fig:exp-generation-fid, fig:gen-clean, fig:gen-noisy)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gmmatch_paper.studies.generation.tables import generation_tables, generatio
 from gmmatch_paper.studies.study import Grid, Part
 
 SPOILT = "image-generation-mixture"
-"""The paper's five corruptions of this experiment, of which each spoilt image gets one."""
+"""The paper's five corruptions of this experiment, of which each corrupted image gets one."""
 
 RATIOS = ("10%", "20%", "40%", "60%", "80%", "100%")
 

@@ -15,7 +15,7 @@ from gmmatch_paper.studies.generation.blocks import (
 )
 from gmmatch_paper.studies.generation.claims import CLAIMS
 from gmmatch_paper.studies.generation.recipes import generation_recipe
-from gmmatch_paper.studies.labels import cite
+from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
 
@@ -36,7 +36,7 @@ def claims_table(block: Block) -> Table:
     for claim in CLAIMS:
         found = claim.check(block)
         answer = ["not run", ""] if found is None else [found.word, found.measured]
-        rows.append([claim.statement, cite(claim.source), *answer])
+        rows.append([claim.statement, number_of(claim.source), *answer])
     return Table(
         f"What the paper says, held against the distances below ({_setting(block)}).",
         ("statement", "in the paper", "our numbers", "measured"),
