@@ -64,7 +64,7 @@ class FeatureMap(ABC):
         return self
 
     def transform(self, X: Any, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the features of every row, computed block by block in float64.
+        """Return the features of every row, computed block by block.
 
         Parameters
         ----------
@@ -85,9 +85,11 @@ class FeatureMap(ABC):
         elif out.shape != shape:
             raise InvalidInputError(f"out has shape {out.shape}; these features need {shape}.")
         step = max(1, _BLOCK_ELEMENTS // (self._work_per_row() + self.n_features_in_))
-        for start in range(0, len(rows), step):
-            stop = min(len(rows), start + step)
-            self._write(rows.gather(np.arange(start, stop)), out[start:stop])
+        for number in range(rows.n_chunks):
+            first, last = rows.bounds(number)
+            block, written = rows.block(number), out[first:last]
+            for start in range(0, last - first, step):
+                self._write(block[start : start + step], written[start : start + step])
         return out
 
     def __call__(self, block: Matrix) -> Matrix:
@@ -107,8 +109,8 @@ class FeatureMap(ABC):
         """Return how many float64 numbers :meth:`_write` holds for each row."""
 
     @abstractmethod
-    def _write(self, block: NDArray[np.float64], out: NDArray[Any]) -> None:
-        """Write the features of a block of rows."""
+    def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
+        """Write the features of a block of rows, which are float32 or float64."""
 
 
 class FourierFeatures(FeatureMap):
@@ -173,14 +175,15 @@ class FourierFeatures(FeatureMap):
     def _work_per_row(self) -> int:
         return int(self.n_components)
 
-    def _write(self, block: NDArray[np.float64], out: NDArray[Any]) -> None:
-        phases = (block - self.centre_) @ self.frequencies_
+    def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
+        # Rows are divided by a length before they are narrowed: float32 does not hold numbers of every size.
+        length = 1.0 / max(float(np.abs(self.frequencies_).max()), 1e-300)
+        seen = (block - self.centre_.astype(block.dtype)) * block.dtype.type(1.0 / length)
+        phases = seen.astype(out.dtype, copy=False) @ (self.frequencies_ * length).astype(out.dtype)
         half = phases.shape[1]
-        factor = 1.0 / np.sqrt(half)
-        waves = np.cos(phases)
-        np.multiply(waves, factor, out=out[:, :half], casting="same_kind")
-        np.sin(phases, out=waves)
-        np.multiply(waves, factor, out=out[:, half:], casting="same_kind")
+        np.cos(phases, out=out[:, :half])
+        np.sin(phases, out=out[:, half:])
+        out *= 1.0 / np.sqrt(half)
 
 
 class NystroemFeatures(FeatureMap):
@@ -254,5 +257,5 @@ class NystroemFeatures(FeatureMap):
     def _work_per_row(self) -> int:
         return len(self.landmarks_) + self.n_features_out_
 
-    def _write(self, block: NDArray[np.float64], out: NDArray[Any]) -> None:
-        out[...] = self.kernel_(block, self.landmarks_) @ self.projection_
+    def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
+        out[...] = self.kernel_(block.astype(np.float64, copy=False), self.landmarks_) @ self.projection_

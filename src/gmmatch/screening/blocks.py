@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.backends.cuda.blocks import TensorRows, on_device, whole_precision
-from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices
+from gmmatch.backends.cuda.blocks import TensorRows, on_device, tensor_beside, whole_precision
+from gmmatch.rows.rows import Rows, read_only
+from gmmatch.types import Indices, namespace
 
 Array = Any
 """A NumPy array, or a tensor where the rows are on a device."""
 
-# Eigenvectors of wider scatters cost more than all else.
-_EXACT_WIDTH = 1024
-
-
+# Rows that everything is searched for in: ten for each of a thousand columns.
+SAMPLE = 10_000
+# Wider rows are seen along their widest directions: eigenvectors of wider scatters cost more than all else.
+_WIDTH = 1024
 # Different values that a column of categories, grades or counts has at the most.
 _VALUES = 16
 # Float32 holds squares and sums of numbers up to this one, whatever marks a missing value in the rows.
@@ -53,7 +54,7 @@ class Blocks:
     def along(self, axes: NDArray[Any]) -> Blocks:
         """Return the rows' coordinates along some axes."""
         found = copy(self)
-        found.axes = axes if self.axes is None else self.axes @ axes
+        found.axes = host(axes) if self.axes is None else self.axes @ host(axes)
         found.shape = (self.shape[0], axes.shape[1])
         return found
 
@@ -64,32 +65,35 @@ class Blocks:
                 block = self._seen(self.rows.block(number))
                 yield slice(*self.rows.bounds(number)), block if axes is None else block @ axes
             return
-        center = self._tensors.to_device(self._center)
         with whole_precision():
             for span in self._tensors.spans():
-                stored = self._tensors.gather(span)
-                block = ((stored - center.to(stored.dtype)) / self._unit).clip(-_LARGEST, _LARGEST).float()
+                block = self._seen(self._tensors.gather(span))
                 yield span, block if axes is None else block @ axes
 
-    def sample(self, positions: Indices) -> NDArray[np.float32]:
-        """Return some rows on the host."""
-        some = self.rows.subset(positions)
-        found = np.concatenate([self._seen(some.block(number)) for number in range(some.n_chunks)])
-        along: NDArray[np.float32] = found if self.axes is None else found @ self.axes.astype(np.float32)
-        return along
+    def take(self, positions: Indices) -> Array:
+        """Return some rows, as a block is."""
+        if self._tensors is None:
+            some = self.rows.subset(positions)
+            found = np.concatenate([self._seen(some.block(number)) for number in range(some.n_chunks)])
+            return found if self.axes is None else found @ self.put(self.axes)
+        with whole_precision():
+            found = self._seen(self._tensors.gather(positions))
+            return found if self.axes is None else found @ self.put(self.axes)
 
-    def _seen(self, stored: NDArray[Any]) -> NDArray[np.float32]:
-        with np.errstate(over="ignore"):
-            apart = stored - self._center.astype(stored.dtype)
-            apart /= stored.dtype.type(self._unit)
-            np.clip(apart, -_LARGEST, _LARGEST, out=apart)
-        narrow: NDArray[np.float32] = apart.astype(np.float32, copy=False)
-        return narrow
+    def _seen(self, stored: Array) -> Array:
+        center = beside(stored, self._center)
+        if isinstance(stored, np.ndarray):
+            seen = np.empty(stored.shape, dtype=np.float32)
+            see(read_only(stored), center, 1.0 / self._unit, seen)
+            return seen
+        return ((stored - center) / self._unit).clip(-_LARGEST, _LARGEST).float()
 
-    def put(self, array: NDArray[Any]) -> Array:
+    def put(self, array: Array) -> Array:
         """Return an array where the blocks are, floats as float32."""
-        small = array.astype(np.float32) if array.dtype.kind == "f" else array
-        return small if self._tensors is None else self._tensors.to_device(np.ascontiguousarray(small))
+        if self._tensors is not None and isinstance(array, np.ndarray):
+            array = self._tensors.to_device(np.ascontiguousarray(array))
+        floating = array.dtype.kind == "f" if isinstance(array, np.ndarray) else array.is_floating_point()
+        return single(array) if floating else array
 
     def scores(self, function: Callable[[Array, slice], Array]) -> NDArray[Any]:
         """Return on the host what a function makes of every row."""
@@ -100,36 +104,103 @@ class Blocks:
 
         Others hold a category, a grade or a count, whose gaps and rare values are natural.
         """
-        few = np.sort(self.sample(spread(self.shape[0], 500)), axis=0)
+        few = np.sort(host(self.take(spread(self.shape[0], 500))), axis=0)
         many = 1 + (np.diff(few, axis=0) != 0.0).sum(axis=0) > min(_VALUES, len(few) - 1)
         if many.all():
             return self
         return self.along(np.eye(len(many))[:, many]) if many.any() else None
 
-    def class_means(self, codes: Indices, n_classes: int) -> NDArray[np.float64]:
-        """Return the mean of each class; rows with a code below 0 belong to none."""
-        total = np.zeros((n_classes, self.shape[1]))
-        for where, block in self:
-            total += class_sums(block, self.put(codes[where]), n_classes)
+    def class_sums(self, codes: Indices, n_classes: int) -> Array:
+        """Return the sum of the rows of each class; rows with a code below 0 belong to none."""
+        whole, axes = copy(self), self.axes
+        whole.axes = None
+        total = sum(class_sums(block, beside(block, codes[where]), n_classes) for where, block in whole)
+        return total if axes is None else total @ beside(total, axes)
+
+    def class_means(self, codes: Indices, n_classes: int) -> Array:
+        """Return the mean of each class."""
         counts = np.bincount(codes[codes >= 0], minlength=n_classes)
-        return total / np.maximum(counts, 1)[:, None]
+        total = self.class_sums(codes, n_classes)
+        return total / beside(total, np.maximum(counts, 1).astype(np.float64))[:, None]
+
+    def spectrum(self, positions: Indices) -> Spectrum:
+        """Return the scatter of a sample of some rows."""
+        points = self.take(positions[spread(len(positions), SAMPLE)])
+        points = points - points.mean(0)
+        xp, width = namespace(points), self.shape[1]
+        if width <= _WIDTH:
+            widths, axes = xp.linalg.eigh(points.T @ points / len(points))
+            return Spectrum(self, double(widths).clip(0.0), double(axes))
+        from sklearn.utils.extmath import randomized_svd
+
+        some = host(points[: 4 * _WIDTH])
+        _, sizes, turned = randomized_svd(some, min(_WIDTH, *some.shape), n_iter=2, random_state=0)
+        # Widths ascend, as those of eigh do.
+        widths, along = sizes[::-1].astype(np.float64) ** 2 / len(some), self.along(turned[::-1].T)
+        return Spectrum(along, beside(points, widths), beside(points, np.eye(len(widths))))
 
 
-def class_sums(block: Array, codes: Array, n_classes: int) -> NDArray[np.float64]:
-    """Return the sum of the rows of each class, on the host."""
-    out = np.zeros((n_classes, block.shape[1]))
+class Spectrum(NamedTuple):
+    """Rows, maybe along their widest directions, and their scatter there: widths, ascending, and axes as columns."""
+
+    blocks: Blocks
+    widths: Array
+    axes: Array
+
+
+def class_sums(block: Array, codes: Array, n_classes: int) -> Array:
+    """Return the sum of the rows of each class in float64; rows with a code below 0 belong to none.
+
+    Examples
+    --------
+    >>> class_sums(np.array([[1.0], [2.0], [4.0]], np.float32), np.array([1, -1, 1]), 2).tolist()
+    [[0.0], [5.0]]
+    """
     if isinstance(block, np.ndarray):
-        order = np.argsort(codes, kind="stable")
-        order = order[np.searchsorted(codes[order], 0) :]
-        if len(order):
-            present, firsts = np.unique(codes[order], return_index=True)
-            out[present] = np.add.reduceat(block[order], firsts, axis=0, dtype=np.float64)
-        return out
+        total = np.zeros((n_classes, block.shape[1]))
+        add_rows(block, codes, total)
+        return total
     import torch
 
     kept = codes >= 0
-    total = torch.zeros(out.shape, dtype=torch.float64, device=block.device)
-    return host(total.index_add_(0, codes[kept], block[kept].double()))
+    total = torch.zeros((n_classes, block.shape[1]), dtype=torch.float64, device=block.device)
+    return total.index_add_(0, codes[kept], block[kept].double())
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def see(stored: NDArray[Any], center: NDArray[Any], scale: float, out: NDArray[np.float32]) -> None:
+    """Write rows as seen from a centre, in another unit, no number larger than float32 can square."""
+    scale, largest = stored.dtype.type(scale), stored.dtype.type(_LARGEST)
+    for i in range(stored.shape[0]):
+        for j in range(stored.shape[1]):
+            out[i, j] = min(max((stored[i, j] - center[j]) * scale, -largest), largest)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def add_rows(block: NDArray[Any], codes: Indices, total: NDArray[np.float64]) -> None:
+    """Add each row of a block to the total of its class."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            for j in range(block.shape[1]):
+                total[codes[i], j] += block[i, j]
+
+
+def beside(like: Array, array: NDArray[Any]) -> Array:
+    """Return an array where another one is, floats as the same type."""
+    if isinstance(like, np.ndarray):
+        return array.astype(like.dtype, copy=False) if array.dtype.kind == like.dtype.kind else array
+    found = tensor_beside(like, array)
+    return found.to(like.dtype) if found.is_floating_point() and like.is_floating_point() else found
+
+
+def single(values: Array) -> Array:
+    """Return values as float32."""
+    return values.astype(np.float32, copy=False) if isinstance(values, np.ndarray) else values.float()
+
+
+def double(values: Array) -> Array:
+    """Return values as float64."""
+    return values.astype(np.float64) if isinstance(values, np.ndarray) else values.double()
 
 
 def host(values: Array) -> NDArray[Any]:
@@ -157,22 +228,3 @@ def fixed_random(purpose: str) -> np.random.Generator:
     the rows that were corrupted.
     """
     return np.random.default_rng([*b"gmmatch screening", *purpose.encode()])
-
-
-def widest_axes(points: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """Return the directions in which centred points vary most, as columns.
-
-    Examples
-    --------
-    >>> np.abs(widest_axes(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]], np.float32), 1)).round(3)
-    array([[1.],
-           [0.]], dtype=float32)
-    """
-    width = points.shape[1]
-    if width <= _EXACT_WIDTH:
-        return np.ascontiguousarray(np.linalg.eigh(points.T @ points)[1][:, ::-1][:, :count])
-    from sklearn.utils.extmath import randomized_svd
-
-    some = points[spread(len(points), 4 * count)]
-    _, _, axes = randomized_svd(some, min(count, *some.shape), n_iter=2, random_state=0)
-    return np.ascontiguousarray(axes.T.astype(np.float32))

@@ -15,7 +15,7 @@ _PART, _CHANCE = 0.1, 0.05
 _DIRECTIONS = 16
 # Shifted grids: two copies share a cell of a grid four times as wide as their distance in most of them.
 _GRIDS = 8
-_ASKED, _BLOCK_ROWS = 200, 1 << 15
+_ASKED, _BLOCK_ROWS = 100, 1 << 15
 
 
 def duplicate_rows(blocks: Blocks) -> Mask:

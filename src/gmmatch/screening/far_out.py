@@ -59,7 +59,7 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
 def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> Vector:
     """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong."""
     some = left[spread(len(left), max(_SAMPLE, 20 * n_classes))]
-    rows, given = blocks.sample(some), codes[some]
+    rows, given = host(blocks.take(some)), codes[some]
     # A median of fewer rows than these is one of them, and none is far from itself.
     present = np.flatnonzero(np.bincount(given[given >= 0], minlength=n_classes) >= _FEWEST)
     centers = np.array([np.median(rows[given == number], axis=0) for number in present])

@@ -13,19 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from gmmatch.screening.blocks import Array, Blocks, class_sums, host, spread, widest_axes
+from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, host, spread
 from gmmatch.types import Indices, Mask, Vector, namespace
 
 Points = NDArray[np.float32]
 
-# Rows that directions are searched for in, and their widest directions: what spoils many rows makes them vary.
-_SAMPLE, _WIDTH = 10_000, 256
+# Groups are sought in the widest directions: what spoils many rows makes them vary.
+_WIDTH = 256
 # The search starts from both ends of the widest directions and of the rows' size, with these shares of the rows.
 _STARTS, _SHARES, _ROUNDS = 16, (0.1, 0.3), 15
 _FOLDS = 10
@@ -55,7 +54,12 @@ class _Group:
 
 
 def no_class_odds(
-    blocks: Blocks, codes: Indices, n_classes: int, left: Indices, likely: Indices | None = None
+    blocks: Blocks,
+    codes: Indices,
+    n_classes: int,
+    left: Indices,
+    likely: Indices | None = None,
+    spectrum: Spectrum | None = None,
 ) -> NoClass:
     """Return the log odds of each row to belong to no class; -inf where nothing speaks for it.
 
@@ -69,6 +73,8 @@ def no_class_odds(
         The rows that are judged.
     likely : int64 array of shape (n,), optional
         The class from whose centre each row is seen, if not the given one: mislabeled rows would be a group.
+    spectrum : Spectrum, optional
+        The scatter of the rows, where it is known.
 
     Examples
     --------
@@ -80,32 +86,27 @@ def no_class_odds(
     True
     """
     nothing = np.full(len(codes), -np.inf)
-    sample = left[spread(len(left), _SAMPLE)]
+    sample = left[spread(len(left), SAMPLE // 2)]
     if len(sample) < 10 * _FOLDS:
         return NoClass(nothing)
     near = codes if likely is None else likely
-    points, given = blocks.sample(sample), near[sample]
-    if blocks.shape[1] > _WIDTH:
-        means = (
-            class_sums(points, given, n_classes)
-            / np.maximum(np.bincount(given, minlength=n_classes), 1)[:, None]
-        )
-        blocks = blocks.along(widest_axes(points - means[given].astype(np.float32), _WIDTH))
+    blocks, _, axes = spectrum or blocks.spectrum(left)
+    blocks = blocks.along(axes[:, -_WIDTH:])
     odds = nothing.copy()
     while True:
         rest = sample[odds[sample] <= 0.0]
         if len(rest) < 0.5 * len(sample):
             return NoClass(nothing, undecided=True)
-        centers = blocks.class_means(np.where((odds > 0.0) | (codes < 0), -1, near), n_classes).astype(
-            np.float32
+        centers = host(blocks.class_means(np.where((odds > 0.0) | (codes < 0), -1, near), n_classes))
+        group = _find_group(
+            host(blocks.take(rest)), codes[rest], near[rest], n_classes, centers.astype(np.float32)
         )
-        group = _find_group(blocks.sample(rest), codes[rest], near[rest], n_classes, centers)
         if group is None:
             return NoClass(odds)
         if isinstance(group, str):
             return NoClass(nothing, undecided=True)
         every = np.concatenate([
-            host(group.odds_of(block, blocks.put(near[where]))).astype(np.float64) for where, block in blocks
+            host(group.odds_of(block, beside(block, near[where]))).astype(np.float64) for where, block in blocks
         ])  # fmt: skip
         every[rest] = group.own
         odds[left] = np.maximum(odds[left], every[left])
@@ -159,7 +160,7 @@ def _odds(
 ) -> Callable[[Array, Array], Array]:
     def odds_of(block: Array, codes: Array) -> Array:
         z = whitened(block, codes)
-        return z @ (direction if isinstance(z, np.ndarray) else z.new_tensor(direction)) + offset
+        return z @ beside(z, direction) + offset
 
     return odds_of
 
@@ -188,12 +189,9 @@ def _whitening(points: Points, given: Indices, means: Points) -> Callable[[Array
 
     def whitened(block: Array, codes: Array) -> Array:
         xp = namespace(block)
-        at: Callable[[Any], Array] = (
-            (lambda a: a) if xp is np else (lambda a: xp.as_tensor(a, device=block.device))
-        )
-        z = (block - at(means)[codes]) @ at(basis)
-        size = xp.log((z * z).sum(1) + np.float32(1e-12))
-        return xp.concatenate([z, ((size - center - z @ at(slopes)) / width)[:, None]], 1)
+        z = (block - beside(block, means)[codes]) @ beside(block, basis)
+        size = xp.log((z * z).sum(1) + 1e-12)
+        return xp.concatenate([z, ((size - center - z @ beside(block, slopes)) / width)[:, None]], 1)
 
     return whitened
 

@@ -11,14 +11,13 @@ Three or four passes over the rows: class sums, one for each refit, and the post
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gmmatch.screening.blocks import Array, Blocks, class_sums, fixed_random, host, spread, widest_axes
-from gmmatch.screening.channel import Channel, Form, Scores, best_channel, fit_channel
+from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, fixed_random, host, spread
+from gmmatch.screening.channel import Channel, best_channel, fit_channel
 from gmmatch.types import Indices, Mask, Vector, namespace
 
 # Models within a chain are fitted to two folds less: four is the least that leaves them half of the rows.
@@ -32,13 +31,8 @@ _SHRINKAGES, _TAILS = (0.01, 0.1, 0.5), (0.0, 1.0, 2.0)
 _SKETCH = 64
 # Refits: later ones gain nothing.
 _ROUNDS = 2
-# The channel has few numbers: more rows than this tell them no better. Fewer do for the shrinkage, and where many
-# classes are scored.
-_SAMPLE, _QUICK_SAMPLE, _SCORES = 10_000, 4_000, 4_000_000
-# Twenty for each of a thousand columns tell the scatter.
-_SCATTER_ROWS = 20_000
-# Wider rows are seen along their widest directions.
-_WIDTH = 1024
+# Rows that tell a shrinkage; twice as many tell a channel of a thousand classes.
+_FEW = 2_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,9 @@ class LabelNoise:
     form: str = "none"
 
 
-def label_noise(blocks: Blocks, codes: Indices, n_classes: int) -> LabelNoise:
+def label_noise(
+    blocks: Blocks, codes: Indices, n_classes: int, spectrum: Spectrum | None = None
+) -> LabelNoise:
     """Return how far labels can be trusted.
 
     Parameters
@@ -76,6 +72,8 @@ def label_noise(blocks: Blocks, codes: Indices, n_classes: int) -> LabelNoise:
     codes : int64 array of shape (n,)
         Given classes, below 0 for rows that are not judged.
     n_classes : int
+    spectrum : Spectrum, optional
+        The scatter of the rows, where it is known.
 
     Examples
     --------
@@ -90,205 +88,182 @@ def label_noise(blocks: Blocks, codes: Indices, n_classes: int) -> LabelNoise:
     """
     n = len(codes)
     sizes = np.bincount(codes[codes >= 0], minlength=n_classes)
-    judged = (codes >= 0) & (sizes[np.maximum(codes, 0)] >= FEWEST)
-    believed = LabelNoise(np.ones(n), codes.copy(), np.ones(n), np.ones(n, dtype=bool))
-    if np.count_nonzero(sizes >= FEWEST) < 2:
-        return believed
     # Only classes that are judged have a column.
     columns = np.flatnonzero(sizes >= FEWEST)
+    found = LabelNoise(np.ones(n), codes.copy(), np.ones(n), np.ones(n, dtype=bool))
+    if len(columns) < 2:
+        return found
+    judged = np.flatnonzero((codes >= 0) & (sizes[codes] >= FEWEST))
     given = np.full(n, -1, dtype=np.int64)
     given[judged] = np.searchsorted(columns, codes[judged])
-    if blocks.shape[1] > _WIDTH:
-        points = blocks.sample(spread(n, 4 * _WIDTH))
-        blocks = blocks.along(widest_axes(points - points.mean(axis=0), _WIDTH))
-    found = _Chains(blocks, given, len(columns)).run()
-    if found is None:
-        return believed
-    channel, trust, likely, certainty, agrees = found
-    likely_codes = np.where(judged, columns[likely], codes)
-    trust, certainty = np.where(judged, trust, 1.0), np.where(judged, certainty, 1.0)
-    rate = float(1.0 - trust[judged].mean())
-    return LabelNoise(trust, likely_codes, certainty, agrees | ~judged, rate, channel.form)
-
-
-@dataclass(frozen=True)
-class _Model:
-    """Linear scores of the classes."""
-
-    slopes: NDArray[np.float32]
-    offsets: NDArray[np.float32]
+    chains = _Chains(spectrum or blocks.spectrum(judged), given, len(columns))
+    channel = chains.fitted_channel()
+    if channel.form == "none":
+        return found
+    for where, trust, likely, certainty, agrees in chains.posteriors(channel):
+        found.trust[where], found.likely_probability[where] = host(trust), host(certainty)
+        found.likely[where], found.agrees[where] = columns[host(likely)], host(agrees)
+    rate = float(1.0 - found.trust[judged].mean())
+    return LabelNoise(found.trust, found.likely, found.likely_probability, found.agrees, rate, channel.form)
 
 
 class _Chains:
     """The discriminants of all folds, from sums over rows."""
 
-    def __init__(self, blocks: Blocks, given: Indices, n_classes: int) -> None:
+    def __init__(self, spectrum: Spectrum, given: Indices, n_classes: int) -> None:
+        # The scatter of all rows knows no labels, so that one serves all models.
+        blocks, self.widths, self.axes = spectrum
         self.blocks, self.given, self.n_classes = blocks, given, n_classes
         self.fold = _stratified(given, n_classes)
-        sums = np.zeros((_FOLDS, n_classes, blocks.shape[1]))
         places = np.where(given >= 0, self.fold * n_classes + given, -1)
-        for where, block in blocks:
-            found = class_sums(block, blocks.put(places[where]), _FOLDS * n_classes)
-            sums += found.reshape(sums.shape)
-        counts = np.bincount(places[places >= 0], minlength=_FOLDS * n_classes)
-        # A chain for each fold: class sums and counts of every fold, as that chain sees their labels.
-        self.chains = [(sums, counts.reshape(_FOLDS, n_classes).astype(np.float64))] * _FOLDS
+        sums = blocks.class_sums(places, _FOLDS * n_classes)
+        xp = self.xp = namespace(sums)
+        counts = np.bincount(places[places >= 0], minlength=_FOLDS * n_classes).astype(np.float64)
+        # Chain, fold, class: class sums and counts of every fold, as a chain sees their labels.
+        shape = (_FOLDS, _FOLDS, n_classes)
+        self.sums = xp.broadcast_to(sums.reshape(1, *shape[1:], -1), (*shape, sums.shape[1]))
+        self.counts = xp.broadcast_to(beside(sums, counts).reshape(1, *shape[1:]), shape)
         judged = np.flatnonzero(given >= 0)
-        points = blocks.sample(judged[spread(len(judged), _SCATTER_ROWS)])
-        points -= points.mean(axis=0)
-        # The scatter of all rows knows no labels, so that one serves all models.
-        widths, self.axes = np.linalg.eigh(points.T @ points / np.float32(len(points)))
-        self.widths = np.maximum(widths.astype(np.float64), 0.0)
-        self.sample = judged[spread(len(judged), max(_QUICK_SAMPLE, min(_SAMPLE, _SCORES // n_classes)))]
-        self.points = blocks.sample(self.sample)
-        self.labels = given[self.sample]
-        self.quick = fixed_random("quick").permutation(len(self.sample))[:_QUICK_SAMPLE]
-        self.shrinkage, self.tail, self.usual_radius = _SHRINKAGES[-1], 0.0, 1.0
+        sample = judged[spread(len(judged), max(2 * _FEW, min(SAMPLE, 2000 * _FEW // n_classes)))]
+        self.points, self.labels = blocks.take(sample), beside(sums, given[sample])
+        self.sample_fold = beside(sums, self.fold[sample])
+        self.quick = beside(sums, fixed_random("quick").permutation(len(sample))[:_FEW])
+        self.shrinkage, self.tail = _SHRINKAGES[-1], 0.0
+        self.sketch, self.middle, self.usual_radius = self.axes, self.points.mean(0), 1.0
 
-    def run(self) -> tuple[Channel, Vector, Indices, Vector, Mask] | None:
-        """Return the channel, and each row's trust, likely class, its probability, and whether features agree."""
+    def fitted_channel(self) -> Channel:
+        """Return the channel, after refits of the discriminants that predict labels no worse."""
         scores = self._held_out(_SHRINKAGES, None)
         scores = scores * self._choose_tail(scores)
         value, channel = best_channel(scores, self.labels)
-        if channel.form == "none":
-            return None
         chance = 2.0 * np.log(len(self.labels)) / len(self.labels)
-        for _ in range(_ROUNDS):
-            before = self.chains, self.shrinkage
-            self.chains = self._refitted(channel)
+        for _ in range(_ROUNDS if channel.form != "none" else 0):
+            before = self.sums, self.counts, self.shrinkage
+            self.sums, self.counts = self._refitted(channel)
             # Labels that are believed less need no more shrinkage than before.
             scores = self._held_out([s for s in _SHRINKAGES if s <= self.shrinkage], channel)
-            new_value, refitted = best_channel(scores * self._sample_scale(), self.labels, channel)
+            new_value, refitted = best_channel(scores * self._scale(self.points), self.labels, channel)
             if new_value <= value - chance:
-                self.chains, self.shrinkage = before
+                self.sums, self.counts, self.shrinkage = before
                 break
             value, channel = new_value, refitted
-        return (channel, *self._posteriors(channel))
+        return channel
 
-    def _model(self, chain: int, folds: list[int], shrinkage: float) -> _Model:
-        """Return the discriminant of some folds, as a chain sees their labels.
+    def _models(self, wanted: Sequence[tuple[int, Sequence[int]]], shrinkage: float) -> tuple[Array, Array]:
+        """Return slopes and offsets of the discriminants of some folds, as a chain sees their labels.
 
         The scatter within classes is that of all rows less that of the class means: with D = (1 − γ) S + γ σ² and the
         centred means M, slopes solve (D − Mᵀ B M) W = Mᵀ, so W = D⁻¹Mᵀ (I − B M D⁻¹Mᵀ)⁻¹.
         """
-        sums, counts = (part[folds].sum(axis=0) for part in self.chains[chain])
-        shares = counts / max(float(counts.sum()), 1e-6)
-        grand = sums.sum(axis=0) / max(float(counts.sum()), 1e-6)
-        means = (sums / np.maximum(counts, 1e-6)[:, None] - grand) * (counts > 0.5)[:, None]
-        diagonal = self._shrunk(shrinkage, float(shares @ (means**2).sum(axis=1)))
+        xp = self.xp
+        sums = xp.stack([self.sums[chain][list(folds)].sum(0) for chain, folds in wanted])
+        counts = xp.stack([self.counts[chain][list(folds)].sum(0) for chain, folds in wanted])
+        total = counts.sum(1)[:, None].clip(1e-6)
+        grand, shares = sums.sum(1) / total, counts / total
+        means = (sums / counts.clip(1e-6)[..., None] - grand[:, None]) * (counts > 0.5)[..., None]
+        between = (shares * (means**2).sum(2)).sum(1)
         turned = means @ self.axes
-        whitened = turned / diagonal
-        inner = np.eye(len(means)) - (1.0 - shrinkage) * shares[:, None] * (turned @ whitened.T)
-        slopes = self.axes @ np.linalg.solve(inner.T, whitened).T
-        offsets = -0.5 * np.einsum("cs,sc->c", means, slopes) - grand @ slopes
-        return _Model(slopes.astype(np.float32), np.where(counts > 0.5, offsets, -1e4).astype(np.float32))
+        whitened = turned / self._shrunk(shrinkage, between)[:, None]
+        inner = (1.0 - shrinkage) * shares[..., None] * (turned @ whitened.swapaxes(1, 2))
+        eye = beside(sums, np.eye(self.n_classes))
+        slopes = xp.linalg.solve((eye - inner).swapaxes(1, 2), whitened) @ self.axes.T
+        offsets = -0.5 * (means * slopes).sum(2) - (slopes * grand[:, None]).sum(2)
+        return slopes.swapaxes(1, 2), xp.where(counts > 0.5, offsets, -1e4)
 
-    def _shrunk(self, shrinkage: float, between: float) -> Vector:
+    def _shrunk(self, shrinkage: float, between: Array) -> Array:
         """Return the widths of the scatter of all rows, shrunk as the one within classes is to be."""
-        total = float(self.widths.sum())
-        sphere = max(total - between, 1e-6 * total, 1e-20) / len(self.widths)
-        return (1.0 - shrinkage) * self.widths + shrinkage * sphere + 1e-6 * total / len(self.widths) + 1e-20
+        total, count = self.widths.sum(), len(self.widths)
+        sphere = (total - between).clip(1e-6 * float(total)) / count
+        floor = 1e-6 * total / count + 1e-20
+        return (1.0 - shrinkage) * self.widths + (shrinkage * sphere)[..., None] + floor
 
-    def _held_out(self, shrinkages: Any, channel: Channel | None) -> Scores:
+    def _held_out(self, shrinkages: Sequence[float], channel: Channel | None) -> Array:
         """Return the sample's scores by models of the other folds, with the shrinkage that explains labels best."""
-        best = -np.inf
-        found = np.empty((len(self.sample), self.n_classes), np.float32)
+        best, found = -np.inf, None
         for shrinkage in shrinkages:
-            scores = np.empty_like(found)
-            for number in range(_FOLDS):
-                mine = self.fold[self.sample] == number
-                model = self._model(number, _others(number), shrinkage)
-                scores[mine] = self.points[mine] @ model.slopes + model.offsets
-            if len(shrinkages) == 1:
-                value = np.inf
-            else:
+            slopes, offsets = self._models([(fold, _others(fold)) for fold in range(_FOLDS)], shrinkage)
+            scores = self.blocks.put(np.empty((len(self.points), self.n_classes), dtype=np.float32))
+            for fold in range(_FOLDS):
+                mine = self.sample_fold == fold
+                scores[mine] = self.points[mine] @ self.blocks.put(slopes[fold]) + self.blocks.put(
+                    offsets[fold]
+                )
+            value = np.inf
+            if len(shrinkages) > 1:
                 some, start = self.quick, None if channel is None else channel.matrix
-                form: Form = "one" if channel is None else channel.form
+                form = "one" if channel is None else channel.form
                 value = fit_channel(scores[some], self.labels[some], form, start=start, quick=True).value
             if value > best:
                 best, self.shrinkage, found = value, shrinkage, scores
         return found
 
-    def _choose_tail(self, scores: Scores) -> Scores:
+    def _choose_tail(self, scores: Array) -> Array:
         """Return what each sampled row's scores are multiplied by."""
-        random = fixed_random("sketch").standard_normal((len(self.widths), _SKETCH))
-        whitened = random / np.sqrt(self._shrunk(self.shrinkage, 0.0))[:, None]
-        self.sketch = (self.axes @ whitened).astype(np.float32)
-        self.sample_radius = _radius(self.points - self.points.mean(axis=0), self.sketch)
-        self.usual_radius = float(np.median(self.sample_radius)) or 1.0
+        random = beside(self.axes, fixed_random("sketch").standard_normal((len(self.widths), _SKETCH)))
+        whitened = random / self._shrunk(self.shrinkage, 0.0 * self.widths.sum())[:, None] ** 0.5
+        self.sketch = self.blocks.put(self.axes @ whitened)
+        self.usual_radius = float(np.median(host(self._radius(self.points)))) or 1.0
         values = []
-        for tail in _TAILS:
-            self.tail = tail
-            some = (scores * self._sample_scale())[self.quick]
+        for self.tail in _TAILS:
+            some = (scores * self._scale(self.points))[self.quick]
             values.append(fit_channel(some, self.labels[self.quick], "one", quick=True).value)
         self.tail = _TAILS[int(np.argmax(values))]
-        return self._sample_scale()
+        return self._scale(self.points)
 
-    def _sample_scale(self) -> Scores:
-        scale: Scores = self._scaled(self.sample_radius)[:, None]
-        return scale
+    def _radius(self, part: Array) -> Array:
+        return (((part - self.middle) @ self.sketch) ** 2).mean(1)[:, None] ** 0.5
 
-    def _scaled(self, radius: Array) -> Array:
-        ratio = radius / np.float32(self.usual_radius)
-        ratio = ratio.clip(0.1, 10.0)
-        return ratio ** (-self.tail)
+    def _scale(self, part: Array) -> Array:
+        """Return what rows' scores are multiplied by: a power of their radius, in units of the usual one."""
+        return (self._radius(part) / self.usual_radius).clip(0.1, 10.0) ** -self.tail if self.tail else 1.0
 
-    def _scores(self, part: Array, model: _Model) -> Array:
-        """Return the scores of rows by a model."""
-        scores = part @ self.blocks.put(model.slopes) + self.blocks.put(model.offsets)
-        if self.tail == 0.0:
-            return scores
-        centered = part - self.blocks.put(self.points.mean(axis=0))
-        return scores * self._scaled(_radius(centered, self.blocks.put(self.sketch)))[:, None]
-
-    def _refitted(self, channel: Channel) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Return the class sums of all chains after a round of EM: one pass over the rows."""
-        pairs = [(chain, fold) for chain in range(_FOLDS) for fold in _others(chain)]
-        models = {
-            (chain, fold): self._model(chain, [f for f in _others(chain) if f != fold], self.shrinkage)
-            for chain, fold in pairs
-        }
-        sums = np.zeros((_FOLDS, _FOLDS, self.n_classes, self.blocks.shape[1]))
-        counts = np.zeros((_FOLDS, _FOLDS, self.n_classes))
+    def _refitted(self, channel: Channel) -> tuple[Array, Array]:
+        """Return the class sums and counts of all chains after a round of EM: one pass over the rows."""
+        sums, counts = self.xp.zeros_like(self.sums), self.xp.zeros_like(self.counts)
+        wanted = [
+            (chain, [f for f in _others(chain) if f != fold])
+            for fold in range(_FOLDS)
+            for chain in _others(fold)
+        ]
+        slopes, offsets = self._models(wanted, self.shrinkage)
         for part, labels, fold, _ in self._parts():
-            for chain in _others(fold):
-                posterior = channel.posterior(self._scores(part, models[chain, fold]), labels)
-                sums[chain, fold] += host(posterior.T @ part)
-                counts[chain, fold] += host(posterior.sum(0))
-        return list(zip(sums, counts, strict=True))
+            # The models of the three chains that learn from this fold, side by side.
+            own = slice(fold * (_FOLDS - 1), (fold + 1) * (_FOLDS - 1))
+            scores = self._scored(part, slopes[own], offsets[own])
+            posterior = channel.posterior(scores, labels)
+            for number, chain in enumerate(_others(fold)):
+                sums[chain, fold] += posterior[:, number].T @ part
+                counts[chain, fold] += posterior[:, number].sum(0)
+        return sums, counts
 
-    def _posteriors(self, channel: Channel) -> tuple[Vector, Indices, Vector, Mask]:
-        models = [self._model(number, _others(number), self.shrinkage) for number in range(_FOLDS)]
-        n = len(self.given)
-        trust, likely, certainty = np.ones(n), np.zeros(n, dtype=np.int64), np.ones(n)
-        agrees = np.ones(n, dtype=bool)
-        for part, labels, fold, rows in self._parts():
-            xp = namespace(part)
-            classes, joint = channel.joint(self._scores(part, models[fold]), labels)
+    def _scored(self, part: Array, slopes: Array, offsets: Array) -> Array:
+        """Return the scores of rows by several models, as (rows, models, classes)."""
+        side = self.blocks.put(slopes.swapaxes(0, 1).reshape(part.shape[1], -1))
+        scores = (part @ side).reshape(len(part), *offsets.shape) + self.blocks.put(offsets)
+        return scores * self._scale(part)[..., None] if self.tail else scores
+
+    def posteriors(self, channel: Channel) -> Iterator[tuple[Indices, Array, Array, Array, Array]]:
+        """Yield row numbers, trust, likely class, its probability, and whether the features agree: one pass."""
+        slopes, offsets = self._models([(fold, _others(fold)) for fold in range(_FOLDS)], self.shrinkage)
+        for part, labels, fold, where in self._parts():
+            scores = self._scored(part, slopes[fold : fold + 1], offsets[fold : fold + 1])[:, 0]
+            classes, joint = channel.joint(scores, labels)
             posterior = joint / joint.sum(1)[:, None]
-            best = posterior.argmax(1)
-            places = xp.arange(len(labels)) if xp is np else xp.arange(len(labels), device=part.device)
-            trust[rows], certainty[rows] = host(posterior[places, labels]), host(posterior[places, best])
-            likely[rows], agrees[rows] = host(best), host(classes.argmax(1) == labels)
-        return trust, likely, certainty, agrees
+            trust = posterior[beside(labels, np.arange(len(where))), labels]
+            yield where, trust, posterior.argmax(1), self.xp.amax(posterior, 1), classes.argmax(1) == labels
 
-    def _parts(self) -> Any:
+    def _parts(self) -> Iterator[tuple[Array, Array, int, Indices]]:
         """Yield the judged rows of each block, fold by fold: rows, labels, fold, row numbers."""
         for where, block in self.blocks:
             for number in range(_FOLDS):
                 mine = np.flatnonzero((self.fold[where] == number) & (self.given[where] >= 0))
                 if len(mine):
-                    labels = self.blocks.put(self.given[where][mine])
-                    yield block[self.blocks.put(mine)], labels, number, where.start + mine
+                    labels = beside(block, self.given[where][mine])
+                    yield block[beside(block, mine)], labels, number, where.start + mine
 
 
 def _others(number: int) -> list[int]:
     return [fold for fold in range(_FOLDS) if fold != number]
-
-
-def _radius(points: Array, sketch: Array) -> Array:
-    along = points @ sketch
-    return ((along * along).mean(1) + 1e-20) ** 0.5
 
 
 def _stratified(given: Indices, n_classes: int) -> Indices:

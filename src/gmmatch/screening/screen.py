@@ -16,7 +16,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_rows
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
-from gmmatch.screening.blocks import Blocks
+from gmmatch.screening.blocks import Blocks, Spectrum
 from gmmatch.screening.duplicates import duplicate_rows
 from gmmatch.screening.far_out import far_odds
 from gmmatch.screening.groups import no_class_odds
@@ -117,6 +117,7 @@ class _State:
         self.reason, self.probability = np.zeros(n, dtype=np.int8), np.zeros(n)
         self.trust = np.ones(n)
         self.noise: dict[str, Any] = {}
+        self.spectrum: Spectrum | None = None
 
     def judge(self, method: str, tolerance: float, names: list[Any]) -> None:
         """Drop what is wrong."""
@@ -134,7 +135,8 @@ class _State:
         if measured is not None:
             left = np.flatnonzero((self.reason == 0) & (self.codes >= 0))
             likely = None if noise is None else np.where(noise.likely >= 0, noise.likely, self.codes)
-            found = no_class_odds(measured, self.codes, self.n_classes, left, likely)
+            spectrum = self.spectrum if measured is self.blocks else None
+            found = no_class_odds(measured, self.codes, self.n_classes, left, likely, spectrum)
             if found.undecided and self.n_classes == 1 and isolated.mean() >= _KIND:
                 self.reason[isolated], self.probability[isolated] = 0, 0.0
             outside = (found.odds > 0.0) & (self.reason == 0)
@@ -145,7 +147,9 @@ class _State:
             self._judge_labels(noise, tolerance, names)
 
     def _label_noise(self) -> LabelNoise:
-        return label_noise(self.blocks, np.where(self.reason == 0, self.codes, -1), self.n_classes)
+        codes = np.where(self.reason == 0, self.codes, -1)
+        self.spectrum = self.blocks.spectrum(np.flatnonzero(codes >= 0))
+        return label_noise(self.blocks, codes, self.n_classes, self.spectrum)
 
     def _judge_labels(self, noise: LabelNoise, tolerance: float, names: list[Any]) -> None:
         """Drop rows whose label is likely wrong."""
