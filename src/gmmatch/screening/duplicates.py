@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.screening.blocks import Blocks, fixed_random
-from gmmatch.types import Mask
+from gmmatch.screening.blocks import SAMPLE, Blocks, fixed_random
+from gmmatch.types import Indices, Mask, Vector
 
 # A copy is at most this part of the usual distance to a neighbour away, and so near that natural rows of as many
 # dimensions would have no such pair in nineteen of twenty data sets.
@@ -15,7 +18,7 @@ _PART, _CHANCE = 0.1, 0.05
 _DIRECTIONS = 16
 # Shifted grids: two copies share a cell of a grid four times as wide as their distance in most of them.
 _GRIDS = 8
-_ASKED, _BLOCK_ROWS = 100, 1 << 15
+_ASKED = 100
 
 
 def duplicate_rows(blocks: Blocks) -> Mask:
@@ -39,16 +42,26 @@ def duplicate_rows(blocks: Blocks) -> Mask:
     points -= np.median(points, axis=0)
     near = _copy_distance(points, random)
     mix = random.integers(1, 2**61, _DIRECTIONS) | 1
+    keys = np.empty(n, dtype=np.int64)
     for _ in range(_GRIDS):
-        cells = np.clip(np.floor(points / (4.0 * near) + random.random(_DIRECTIONS)), -2e18, 2e18)
-        with np.errstate(over="ignore"):
-            keys = (cells.astype(np.int64) * mix).sum(axis=1)
+        write_cells(points, 4.0 * near, random.random(_DIRECTIONS), mix, keys)
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         other = first[place]
-        close = ((points - points[other]) ** 2).sum(axis=1) <= near**2
-        copied |= close & (other < np.arange(n))
+        later = np.flatnonzero(other < np.arange(n))
+        copied[later] |= ((points[later] - points[other[later]]) ** 2).sum(axis=1) <= near**2
     # Where most rows have copies, as in tables of few values, that is how the data are.
     return copied if copied.mean() < 0.5 else np.zeros(n, dtype=bool)
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def write_cells(points: NDArray[Any], width: float, shift: Vector, mix: Indices, keys: Indices) -> None:
+    """Write a number for the cell of a grid that each point is in."""
+    for i in range(len(points)):
+        key = np.int64(0)
+        for j in range(points.shape[1]):
+            cell = np.floor(points[i, j] / width + shift[j])
+            key += np.int64(min(max(cell, -2e18), 2e18)) * mix[j]
+        keys[i] = key
 
 
 def _copy_distance(points: NDArray[np.float64], random: np.random.Generator) -> float:
@@ -60,10 +73,10 @@ def _copy_distance(points: NDArray[np.float64], random: np.random.Generator) -> 
     asked = random.permutation(n)[:_ASKED]
     sizes = (points**2).sum(axis=1)
     nearest = np.full((len(asked), 2), np.inf)
-    for first in range(0, n, _BLOCK_ROWS):
-        part = slice(first, first + _BLOCK_ROWS)
+    for first in range(0, n, SAMPLE):
+        part = slice(first, first + SAMPLE)
         squares = sizes[asked, None] + sizes[None, part] - 2.0 * points[asked] @ points[part].T
-        itself = np.flatnonzero((asked >= first) & (asked < first + _BLOCK_ROWS))
+        itself = np.flatnonzero((asked >= first) & (asked < first + SAMPLE))
         squares[itself, asked[itself] - first] = np.inf
         for _ in range(min(2, squares.shape[1])):
             closest = squares.argmin(axis=1)[:, None]

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, gammaln
 
-from gmmatch.screening.blocks import Array, Blocks, host, spread
+from gmmatch.screening.blocks import FEWEST, SAMPLE, Array, Blocks, host, spread
+from gmmatch.screening.channel import STEPS
 from gmmatch.types import Indices, Vector, namespace
 
 # The wide part must be this many times as far out as the core on average: natural data (digits, wine) reach twice.
 _TIMES = 3.0
 # Values such as 1e38 that mark what is missing hide lesser ones: the search is repeated without what it found.
 _ROUNDS = 3
-_SAMPLE, _STEPS, _FEWEST = 4_000, 60, 8
 _STARTS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -45,7 +45,7 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
     True
     """
     sizes = _log_squares(blocks, codes, n_classes, left)
-    sample = left[spread(len(left), _SAMPLE)]
+    sample = left[spread(len(left), SAMPLE // 2)]
     odds = np.full(len(sizes), -np.inf)
     for _ in range(_ROUNDS):
         rest = sample[odds[sample] <= 0.0]
@@ -58,10 +58,10 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
 
 def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> Vector:
     """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong."""
-    some = left[spread(len(left), max(_SAMPLE, 20 * n_classes))]
+    some = left[spread(len(left), max(SAMPLE // 2, 20 * n_classes))]
     rows, given = host(blocks.take(some)), codes[some]
     # A median of fewer rows than these is one of them, and none is far from itself.
-    present = np.flatnonzero(np.bincount(given[given >= 0], minlength=n_classes) >= _FEWEST)
+    present = np.flatnonzero(np.bincount(given[given >= 0], minlength=n_classes) >= FEWEST)
     centers = np.array([np.median(rows[given == number], axis=0) for number in present])
     if len(centers) == 0:
         centers = np.median(rows, axis=0)[None]
@@ -83,7 +83,7 @@ def _odds_of_wide_part(sizes: Vector, sample: Indices) -> Vector | None:
         wide = (fitted > edge).astype(np.float64)
         if not 0 < wide.sum() < len(wide):
             continue
-        for _ in range(_STEPS):
+        for _ in range(STEPS):
             law = _fitted(fitted, wide)
             inner, outer = _log_densities(fitted, law)
             wide = expit(np.clip(outer - inner, -50, 50))

@@ -36,7 +36,7 @@ _VALLEY_ALONE = 0.1
 # have twice as often as the others tells 2.4%.
 _TOLD = 0.03
 # Smaller groups do little harm, and natural data have many such.
-_LEAST = 0.03
+LEAST = 0.03
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _find_group(
         depth, cut = _valley(column)
         group = column > cut
         group = ~group if group.mean() > 0.5 else group
-        if group.mean() >= _LEAST:
+        if group.mean() >= LEAST:
             candidates.append((depth, group))
     candidates.sort(key=lambda one: one[0])
     deep = _VALLEY if n_classes > 1 else _VALLEY_ALONE
@@ -236,7 +236,7 @@ def _valley(s: Points) -> tuple[float, float]:
     )
     peak = np.minimum(np.maximum.accumulate(density), np.maximum.accumulate(density[::-1])[::-1])
     below = np.cumsum(counts) / len(s)
-    depth = np.where(np.minimum(below, 1.0 - below) >= _LEAST, density / np.maximum(peak, 1e-9), 1.0)
+    depth = np.where(np.minimum(below, 1.0 - below) >= LEAST, density / np.maximum(peak, 1e-9), 1.0)
     i = int(depth.argmin())
     return float(depth[i]), float(edges[i + 1])
 

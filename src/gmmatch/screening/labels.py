@@ -16,14 +16,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, fixed_random, host, spread
+from gmmatch.screening.blocks import (
+    FEWEST,
+    SAMPLE,
+    Array,
+    Blocks,
+    Spectrum,
+    beside,
+    fixed_random,
+    host,
+    spread,
+)
 from gmmatch.screening.channel import Channel, best_channel, fit_channel
 from gmmatch.types import Indices, Mask, Vector, namespace
 
 # Models within a chain are fitted to two folds less: four is the least that leaves them half of the rows.
 _FOLDS = 4
-# A class needs two rows in every fold to be described; labels of smaller ones are believed.
-FEWEST = 2 * _FOLDS
 # Of the scatter towards a sphere, and of the scores by a power of the row's radius (0 for Gaussian classes, 2 for
 # heavy tails): the likelihood of held-out labels chooses.
 _SHRINKAGES, _TAILS = (0.01, 0.1, 0.5), (0.0, 1.0, 2.0)

@@ -19,7 +19,7 @@ from gmmatch.rows.rows import Rows
 from gmmatch.screening.blocks import Blocks, Spectrum
 from gmmatch.screening.duplicates import duplicate_rows
 from gmmatch.screening.far_out import far_odds
-from gmmatch.screening.groups import no_class_odds
+from gmmatch.screening.groups import LEAST, no_class_odds
 from gmmatch.screening.labels import LabelNoise, label_noise
 from gmmatch.screening.result import (
     DUPLICATE,
@@ -38,8 +38,6 @@ ScreenMethod = Literal["auto", "labels", "rows", "none"]
 _METHODS = ("auto", "labels", "rows", "none")
 # Mislabeled rows that are of no account: fewer than most data sets that are called clean have.
 TOLERANCE = 0.02
-# More rows than these far out are a kind of their own, where rows without labels are of several kinds.
-_KIND = 0.03
 _CODE = {reason: code for code, reason in enumerate(REASONS)}
 
 
@@ -137,7 +135,8 @@ class _State:
             likely = None if noise is None else np.where(noise.likely >= 0, noise.likely, self.codes)
             spectrum = self.spectrum if measured is self.blocks else None
             found = no_class_odds(measured, self.codes, self.n_classes, left, likely, spectrum)
-            if found.undecided and self.n_classes == 1 and isolated.mean() >= _KIND:
+            if found.undecided and self.n_classes == 1 and isolated.mean() >= LEAST:
+                # So many are a kind of their own, where rows without labels are of several kinds.
                 self.reason[isolated], self.probability[isolated] = 0, 0.0
             outside = (found.odds > 0.0) & (self.reason == 0)
             self._drop(outside, NO_CLASS, expit(found.odds))
