@@ -91,9 +91,9 @@ class Observer:
         self._thread.join()
 
 
-def anonymous_bytes() -> int:
-    """Return this process's resident memory that no file stands behind."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+def anonymous_bytes(process: int | str = "self") -> int:
+    """Return a process's resident memory that no file stands behind."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
     raise SystemExit("this system does not tell anonymous memory apart")

@@ -14,6 +14,7 @@ that of the largest worker.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import tempfile
@@ -95,6 +96,22 @@ class Peak:
         self._thread.join()
 
 
+class Clock:
+    """Measures seconds, and what this process has had of the processor, of which other work takes nothing away."""
+
+    def __enter__(self) -> Clock:
+        self._began = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended = time.perf_counter(), time.process_time()
+
+    def facts(self) -> dict[str, float]:
+        """Return both."""
+        (began, core_began), (ended, core_ended) = self._began, self._ended
+        return {"seconds": ended - began, "core_seconds": core_ended - core_began}
+
+
 def in_memory(name: str, store: str) -> dict[str, Any]:
     """Select from rows in memory, after a selection from a few that compiles the loops."""
     import gmmatch as gm
@@ -105,11 +122,9 @@ def in_memory(name: str, store: str) -> dict[str, Any]:
     X, y = np.asarray(opened.as_array()), opened.labels
     gm.select(X[:2000], y=y[:2000], k="5%", method=method, random_state=0, **options)
     before = anonymous_bytes()
-    with Peak() as peak:
-        began = time.perf_counter()
+    with Peak() as peak, Clock() as clock:
         found = gm.select(X, y=y, k="1%", method=method, random_state=0, **options)
-        seconds = time.perf_counter() - began
-    return {"seconds": seconds, "bytes": max(0, peak.bytes - before), "picked": found.k}
+    return {**clock.facts(), "bytes": max(0, peak.bytes - before), "picked": found.k}
 
 
 def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
@@ -118,9 +133,8 @@ def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
 
     method, options = CASES[name]
     settings = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
-    with tempfile.TemporaryDirectory() as folder, Peak() as peak:
+    with tempfile.TemporaryDirectory() as folder, Peak() as peak, Clock() as clock:
         picks = f"{folder}/picks.npy"
-        began = time.perf_counter()
         build_app()(
             [
                 "select",
@@ -137,20 +151,32 @@ def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
             ],
             standalone_mode=False,
         )
-        seconds = time.perf_counter() - began
         picked = len(np.load(picks))
-    return {"seconds": seconds, "bytes": peak.bytes, "picked": picked}
+    return {**clock.facts(), "bytes": peak.bytes, "picked": picked}
 
 
 def on_ray(name: str, store: str) -> dict[str, Any]:
     """Select on two workers of a Ray cluster of this machine; starting it does not count."""
+    import psutil
+
     import gmmatch as gm
-    from benchmarks.cluster import _memory_of, ray_nodes
+    from benchmarks.cluster import ray_nodes
     from gmmatch.backends.cluster import RayEngine, open_shards
 
     method, options = CASES[name]
     shards = open_shards(store)
-    processes: list[int] = []
+    workers: list[psutil.Process] = []
+    spent: dict[int, float] = {}
+
+    def largest() -> int:
+        most = 0
+        for worker in workers:
+            with contextlib.suppress(psutil.Error, OSError, SystemExit):
+                times = worker.cpu_times()
+                spent[worker.pid] = times.user + times.system
+                most = max(most, anonymous_bytes(worker.pid))
+        return most
+
     with ray_nodes(2):
         engine = RayEngine(workers=2, device="cpu")
         place = engine.place
@@ -159,17 +185,17 @@ def on_ray(name: str, store: str) -> dict[str, Any]:
             import ray
 
             placement = place(specs)
-            processes[:] = ray.get([actor.process.remote() for actor in placement.actors])
+            workers[:] = map(psutil.Process, ray.get([actor.process.remote() for actor in placement.actors]))
             return placement
 
         engine.place = placed  # type: ignore[method-assign]
-        with Peak(lambda: max((_memory_of(one).get("RssAnon", 0) for one in processes), default=0)) as peak:
-            began = time.perf_counter()
+        with Peak(largest) as peak, Clock() as clock:
             found = gm.select(
                 shards, y=shards.labels(), k="1%", method=method, random_state=0, engine=engine, **options
             )
-            seconds = time.perf_counter() - began
-    return {"seconds": seconds, "bytes": peak.bytes, "picked": found.k}
+    facts = clock.facts()
+    facts["core_seconds"] += sum(spent.values())
+    return {**facts, "bytes": peak.bytes, "picked": found.k}
 
 
 def one_case(place: str, name: str, store: str, memory: int) -> dict[str, Any]:
@@ -227,7 +253,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true", help="a tiny size, to see that everything runs")
     parser.add_argument("--folder", help="where the temporary store goes")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     result = run(options.what, options.names or list(CASES), options.quick, options.folder)
     if options.json is not None and options.json.exists() and options.names:
         kept = json.loads(options.json.read_text(encoding="utf-8"))["cases"] | result["cases"]

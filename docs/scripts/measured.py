@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.scripts import choosing, costs, duplicates, screening
+from docs.scripts import choosing, costs, duplicates, screening, support
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -24,7 +24,8 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "methods/index.md": {"methods": costs.methods},
     "guides/gpu.md": {"gpu": costs.gpu},
-    "guides/larger-than-memory.md": {"store": costs.store},
+    "guides/larger-than-memory.md": {"store": costs.store, "within": support.within},
+    "guides/where-it-runs.md": {"support": support.cells},
 }
 
 

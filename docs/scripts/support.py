@@ -1,0 +1,60 @@
+"""Which method runs where, with what it took, from committed results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docs.scripts.results import cite, load, percent, table
+
+CELLS, WITHIN = "benchmarks/results/support.json", "benchmarks/results/within-memory.json"
+
+
+def cells() -> str:
+    """Return a table of all methods in all places: seconds of processor time and memory."""
+    found = load(CELLS)
+    rows = [
+        [f"`{_named(name, one)}`", *(_cell(one.get(place)) for place in ("memory", "store", "ray"))]
+        for name, one in found["cases"].items()
+    ]
+    heads = ["method", "in memory", "store, `--memory`", "Ray"]
+    return (
+        f"{table(heads, rows)}\n\n"
+        f"1% of {found['rows']:,} × {found['features']} float16 numbers ({found['store_bytes'] / 1e6:,.0f} MB) in "
+        f"{found['classes']} classes: processor time of all processes, and memory: beside the input, of the whole "
+        f"command (`--memory {found['memory'] / 1e6:,.0f}MB`; Python and its libraries take about 160 MB, with torch "
+        "360 MB), "
+        "and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
+        f"`python -m benchmarks.support cells`, {cite(CELLS, up=1)}."
+    )
+
+
+def within() -> str:
+    """Return what ``--memory`` allowed and what was taken, for each method."""
+    found = load(WITHIN)
+    rows = []
+    for name, one in found["cases"].items():
+        cell = one["store"]
+        limit = cell.get("memory", found["memory"])
+        rows.append([
+            f"`{_named(name, one)}`", f"{limit / 1e6:,.0f} MB", f"{cell['bytes'] / 1e6:,.0f} MB",
+            percent(cell["bytes"] / limit, 0),
+        ])  # fmt: skip
+    return (
+        f"{table(['method', 'limit', 'peak', 'of the limit'], rows)}\n\n"
+        f"1% of {found['rows']:,} × {found['features']} float16 numbers, {found['store_bytes'] / 1e9:.2f} GB. "
+        "The peak is that of anonymous memory: the page cache behind mapped files is the system's. "
+        f"`python -m benchmarks.support limit`, {cite(WITHIN, up=1)}."
+    )
+
+
+def _named(name: str, case: dict[str, Any]) -> str:
+    """Return a case by the words of its parameters that matter."""
+    return name.replace(", kernel", ", kernel=rbf")
+
+
+def _cell(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    if "refused" in cell:
+        return "refused"
+    return f"{cell['core_seconds']:.1f} s, {cell['bytes'] / 1e6:,.0f} MB"
