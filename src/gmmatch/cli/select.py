@@ -120,10 +120,11 @@ def select(
     if on_engine.wanted(memory=memory, report=report, source=source):
         if exclude_near is not None:
             raise InvalidInputError("--exclude-near does not run on an engine: leave out --engine.")
+        selector = on_engine.selector(**asked)
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
         page.find_contents(embeddings)
-        selection, seconds = on_engine.select(shards, embeddings.labels, **asked)
+        selection, seconds = on_engine.select(selector, shards, embeddings.labels)
     else:
         from gmmatch.cli.io.selecting import run_selection
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from gmmatch.backends.cuda.blocks import on_device
-from gmmatch.errors import GMMatchWarning, InvalidInputError
+from gmmatch.errors import GMMatchWarning
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF, resolve_kernel
 from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.rows.rows import Rows
 from gmmatch.screening.blocks import spread
 from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_options, screen_groups
@@ -21,6 +20,7 @@ from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
+from gmmatch.selectors.kernel_groups import rows_to_hold
 from gmmatch.types import Indices
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
@@ -69,22 +69,24 @@ class Robust(KernelHerding):
         features: FourierFeatures | None = task.facts
         if features is None:
             return super().pick_group(task)
-        explicit = replace(task, rows=Rows(features.transform(task.rows)))
+        rows = task.rows.mapped(features).made()
+        explicit = replace(task, rows=rows.held(rows_to_hold(self, task)))
         moment = self.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
         found = self.match_moment(explicit, moment)
         return replace(found, details={**self._about(features), **found.details})
-
-    def check_engine(self, sample_weight: Any = None) -> None:
-        """Raise: the screening reads rows that workers hold."""
-        raise InvalidInputError(
-            "method='robust' does not run on an engine: screen the rows on one machine (gmmatch.screen) and pass "
-            "exclude= to method='kernel-herding', or select without an engine."
-        )
 
     def _run(self, tasks: Tasks) -> Results:
         features: FourierFeatures | None = tasks[0].facts
         if features is None:
             return super()._run(tasks)
+        if hasattr(tasks.rows.source, "cluster"):
+            from gmmatch.backends.cluster.selecting import run_in_features
+
+            wanted = tasks.take(np.flatnonzero(tasks.quotas))
+            results = run_in_features(self, list(wanted), features)
+            about = self._about(features)
+            results = [replace(one, details={**about, **one.details}) for one in results]
+            return Results.join(results).spread(tasks.quotas > 0)
         # All groups at once on a device, where nothing but the picks of the paper's listing was asked for.
         plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
         plain = plain and not (

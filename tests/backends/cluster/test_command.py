@@ -80,7 +80,7 @@ def test_an_unreadable_shard_ends_the_command_without_an_output(store, tmp_path)
         (["--skip-unreadable"], "--skip-unreadable goes with --engine"),
         (["--engine", "local", "--address", "auto"], "--address goes with --engine ray"),
         (["--engine", "local", "--memory", "2GB"], "--memory has no meaning with --engine"),
-        (["--engine", "local", "--method", "robust"], "does not run on an engine"),
+        (["--engine", "local", "--method", "el2n"], "trains a model, which an engine does not"),
         (["--engine", "local", "--set", "k=3"], "use -k for that"),
     ],
 )

@@ -99,6 +99,22 @@ def test_many_classes_share_the_memory_for_their_maps(clouds, rows_file, monkeyp
     assert [group["n_components"] for group in found.provenance["groups"]] == [20, 20]
 
 
+@pytest.mark.parametrize("labels", [pytest.param(False, marks=slow), True], ids=["one group", "classes"])
+def test_robust_picks_what_it_picks_in_memory(tmp_path, labels):
+    random = np.random.default_rng(2)
+    true = random.integers(0, 3, 9000)
+    rows = (4.0 * np.eye(3, 8)[true] + random.normal(size=(9000, 8))).astype(np.float32)
+    rows[:200] += 40.0
+    given = np.where(random.random(9000) < 0.2, (true + 1) % 3, true) if labels else None
+    np.save(tmp_path / "rows.npy", rows)
+    asked = {"y": given, "k": 300, "method": "robust", "random_state": 0, "n_components": 64}
+    expected = gm.select(rows, **asked, carry=False)
+    found = gm.select(tmp_path / "rows.npy", **asked, engine=LocalEngine(3))
+    assert found.order.tolist() == expected.order.tolist()
+    assert found.screening.counts == expected.screening.counts
+    assert not np.any(found.indices < 200)
+
+
 def test_rows_that_cannot_be_read_count_in_no_step(clouds, tmp_path):
     paths = [tmp_path / f"{number}.npy" for number in range(3)]
     for path, part in zip(paths, np.split(clouds, 3), strict=True):
@@ -116,7 +132,6 @@ def test_rows_that_cannot_be_read_count_in_no_step(clouds, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "robust"}, "method='robust' does not run on an engine: .*kernel-herding"),
         ({"method": "el2n"}, "trains a model, which an engine does not: pass scores="),
         ({"method": "optimization"}, "pass vectors="),
         ({"method": "easy", "center": "coordinate-median"}, 'use "geometric-median" or "mean"'),

@@ -17,6 +17,7 @@ from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, greedy
 from gmmatch.median.passes import weighted_mean
 from gmmatch.median.result import Spread
+from gmmatch.rows.rows import RowMap
 from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.selectors.kernel_groups import feature_map, features_result
 from gmmatch.targets import Moment
@@ -45,13 +46,22 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
     maps = [
         feature_map(selector, task, kernel, how, most) for task, kernel in zip(tasks, kernels, strict=True)
     ]
-    seen = source.seen(by_class=maps)
-    explicit = [replace(task, rows=ClusterRows(seen, task.rows.index)) for task in tasks]
-    found = _match(selector, explicit)
+    found = _match(selector, _seen(tasks, source.seen(by_class=maps)))
     reason = _WHY_FEATURES if selector.approximation == "auto" else None
     return [
         features_result(result, features, how, reason) for result, features in zip(found, maps, strict=True)
     ]
+
+
+def run_in_features(selector: MomentMatching, tasks: list[GroupTask], features: RowMap) -> list[GroupResult]:
+    """Match the target of every group in the features that one map makes of all rows."""
+    source = tasks[0].rows.source
+    assert isinstance(source, ClusterSource)
+    return _match(selector, _seen(tasks, source.seen(features)))
+
+
+def _seen(tasks: list[GroupTask], source: ClusterSource) -> list[GroupTask]:
+    return [replace(task, rows=ClusterRows(source, task.rows.index)) for task in tasks]
 
 
 def _match(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
@@ -68,15 +78,15 @@ def _match(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult
     cluster.assign([task.rows.index for task in tasks], batches, [task.seed for task in tasks])
     cluster.leave_out(np.concatenate([task.row_numbers[~task.available] for task in tasks]))
     moments = _moments(selector, cluster, tasks)
-    spreads = class_spreads(cluster, {number: moment.point for number, moment in enumerate(moments)})
-    found = [
-        Spread(
-            spreads[number].farthest,
-            int(np.searchsorted(task.row_numbers, spreads[number].position)),
-            spreads[number].typical,
-        )
-        for number, task in enumerate(tasks)
-    ]
+    found = [Spread(0.0, 0, 0.0)] * len(tasks)  # features of a kernel of differences: no row is far
+    if not resolve_kernel(selector.kernel).is_translation_invariant:
+        spreads = class_spreads(cluster, {number: moment.point for number, moment in enumerate(moments)})
+        found = [
+            replace(
+                spreads[number], position=int(np.searchsorted(task.row_numbers, spreads[number].position))
+            )
+            for number, task in enumerate(tasks)
+        ]
     return selector.match_moments(
         tasks, moments, found, lambda pools: EnginePicker(cluster, pools, selector.replacement)
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gmmatch.backends.cluster import Engine, Shards
     from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.selection.selection import Selection
+    from gmmatch.selectors.base import Selector
 
 
 class EngineChoice(str, Enum):
@@ -146,25 +147,21 @@ class EngineRequest:
         )
         return replace(opened, labels=known), shards
 
-    def select(
-        self,
-        shards: Shards,
-        labels: Any,
-        *,
-        k: str,
-        method: str,
-        per_class: Any,
-        seed: int,
-        options: dict[str, Any],
-    ) -> tuple[Selection, float]:
-        """Select on the engine, and say what it took."""
+    def selector(
+        self, *, k: str, method: str, per_class: Any, seed: int, options: dict[str, Any]
+    ) -> Selector:
+        """Return the method; what is wrong with it is said before anything is read, or a cluster started."""
         from gmmatch.cli.io.selecting import check_method_settings
         from gmmatch.selectors.registry import make_selector, method_class
 
         check_method_settings(method_class(method), options)
         given = {**options, "per_class": per_class, "random_state": seed}
         selector = make_selector(method, k, given, on_engine=True)
-        selector.check_engine()  # what is wrong with it is said before a cluster is started
+        selector.check_engine()
+        return selector
+
+    def select(self, selector: Selector, shards: Shards, labels: Any) -> tuple[Selection, float]:
+        """Select on the engine, and say what it took."""
         began = time.perf_counter()
         with self.running() as engine:
             ids = None if shards.manifest is None else shards.ids_of
