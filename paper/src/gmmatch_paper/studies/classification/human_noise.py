@@ -14,7 +14,7 @@ STUDY = ImageStudy(
         "the errors lie between classes that look alike."
     ),
     differs=(
-        "The paper has no such study. The encoder and the recipe are those of [domain transfer](domain- "
+        "The paper has no such study. The encoder and the recipe are those of [domain transfer](domain-"
         "transfer.md)."
     ),
     found=(

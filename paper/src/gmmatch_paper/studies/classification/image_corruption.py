@@ -26,7 +26,7 @@ STUDY = ImageStudy(
         "margin; as in the text it is within a point of Random."
     ),
     missing=(
-        "5 and 10% corrupted, 30% kept and more, Optimization-based, Self-supervised and two seeds of GraNd; Tiny- "
+        "5 and 10% corrupted, 30% kept and more, Optimization-based, Self-supervised and two seeds of GraNd; Tiny-"
         "ImageNet."
     ),
     full=Plan(
