@@ -15,6 +15,8 @@ from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
 
+_HUB = {"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist"}
+
 
 def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
     """Return the tables of a study that has results."""
@@ -52,12 +54,33 @@ def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
     if record is None:
         return f"```\ngmmatch reproduce {study.name} --full\n```\n\nNot run yet. A run resumes if it is interrupted."
     cells = [cell for part in record["parts"].values() for cell in part["cells"]]
-    commands = "\n".join(dict.fromkeys(run["command"] for run in record["provenance"]["runs"]))
+    whole = f"gmmatch reproduce {study.name} --full  # the paper's cells by its recipe"
+    commands = "\n".join([*_commands(study, record, cells), *([whole] if study.paper else [])])
     devices = ", ".join(dict.fromkeys(str(cell["device"]) for cell in cells if "device" in cell))
     commits = ", ".join(dict.fromkeys(str(cell["commit"]) for cell in cells if "commit" in cell))
     commits = f" Commits: {commits}, where recorded." if commits else ""
     return (
-        f"```\n{commands}\n```\n\nThe same command resumes: cells that "
-        f"{{download}}`{study.name}.json <../../results/studies/{study.name}.json>` has are not measured again. "
-        f"It has {len(cells):,} cells{f', measured on {devices}' if devices else ''}.{commits}"
+        f"```\n{commands}\n```\n\nA run resumes if it is interrupted. "
+        f"{{download}}`{study.name}.json <../../results/studies/{study.name}.json>` has all {len(cells):,} cells"
+        f"{f', measured on {devices}' if devices else ''}.{commits}"
     )
+
+
+def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
+    """Return a command for each training that was measured; where cells differ in kind, what was typed."""
+    if study.tables is not None:
+        return list(dict.fromkeys(run["command"] for run in record["provenance"]["runs"]))
+    same = ("dataset", "encoder", "downstream", "network", "recipe")
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(cell[name] for name in same), []).append(cell)
+    found = []
+    for (dataset, encoder, downstream, network, recipe), mine in groups.items():
+        words = {"dataset": _HUB.get(dataset, dataset), "encoder": encoder, "downstream": downstream}
+        words |= {"networks": network, "recipe": recipe} if downstream == "scratch" else {}
+        for option, name in (("corruptions", "corruption"), ("ratios", "amount"), ("methods", "method")):
+            words[option] = ",".join(dict.fromkeys(cell[name] for cell in mine))
+        words["seeds"] = str(1 + max(cell["seed"] for cell in mine))
+        options = " ".join(f"--{name} {value}" for name, value in words.items())
+        found.append(f"gmmatch reproduce {study.name} --full {options}")
+    return found
