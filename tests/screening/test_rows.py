@@ -52,6 +52,17 @@ def test_a_shift_in_many_dimensions(width, round_shape):
     assert screening.kept[~bad].mean() > 0.97
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("share", [0.2, 0.45])
+def test_a_far_cluster_among_few_rows_of_many_columns(share, seed):
+    """What is left has valleys by chance, but no kinds of its own."""
+    rows = np.random.default_rng(seed).normal(size=(1000, 512))
+    bad = np.arange(1000) < share * 1000
+    rows[bad, 0] += 160.0
+    screening = gm.screen(rows)
+    assert not screening.kept[bad].any() and screening.kept[~bad].mean() > 0.99
+
+
 @pytest.mark.parametrize("width", [2, 64])
 def test_clusters_without_labels_stay(width):
     random = np.random.default_rng(0)

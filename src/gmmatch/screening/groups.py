@@ -223,7 +223,7 @@ def _two_gaussians(s: Points, r: Points) -> tuple[Points, tuple[Points, Points]]
 
 
 def _valley(s: Points) -> tuple[float, float]:
-    """Return the depth of the deepest valley of the density along a line, and where it is."""
+    """Return the depth of the deepest valley of the density along a line, by two standard errors, and where it is."""
     low, high = np.quantile(s, [0.001, 0.999])
     if not high > low:
         return 1.0, float(low)
@@ -231,12 +231,14 @@ def _valley(s: Points) -> tuple[float, float]:
     quartiles = np.quantile(s, [0.25, 0.75])
     # Silverman's bandwidth.
     width = 0.9 * min(float(s.std()), float(quartiles[1] - quartiles[0]) / 1.34) * len(s) ** -0.2
-    density = gaussian_filter1d(
-        counts.astype(float), max(width / (edges[1] - edges[0]), 1.0), mode="constant"
-    )
+    bins = max(width / (edges[1] - edges[0]), 1.0)
+    # In units in which the density is the count of rows that it comes from.
+    density = gaussian_filter1d(counts.astype(float), bins, mode="constant") * 2.0 * np.sqrt(np.pi) * bins
     peak = np.minimum(np.maximum.accumulate(density), np.maximum.accumulate(density[::-1])[::-1])
+    error = 2.0 * np.sqrt(np.maximum(density, 0.0)), 2.0 * np.sqrt(np.maximum(peak, 0.0))
     below = np.cumsum(counts) / len(s)
-    depth = np.where(np.minimum(below, 1.0 - below) >= LEAST, density / np.maximum(peak, 1e-9), 1.0)
+    inside = (np.minimum(below, 1.0 - below) >= LEAST) & (peak > error[1])
+    depth = np.where(inside, (density + error[0]) / np.maximum(peak - error[1], 1e-9), np.inf)
     i = int(depth.argmin())
     return float(depth[i]), float(edges[i + 1])
 
