@@ -27,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.subset_training", description=__doc__)
     parser.add_argument("data", type=Path, help="x_train, x_test, y_test in one .npz file")
     parser.add_argument("subsets", type=Path)
+    parser.add_argument("--name", default="", help="of the data, for the JSON file")
     parser.add_argument("--network", default="resnet18")
     parser.add_argument("--seeds", type=int, default=1, help="trainings of each subset")
     parser.add_argument("--output", type=Path)
@@ -60,6 +61,7 @@ def main() -> None:
             )
             runs.append(
                 {
+                    "data": options.name,
                     "subset": name,
                     "seed": seed,
                     "rows": len(chosen),
