@@ -18,6 +18,7 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
 from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
+from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
 from gmmatch.types import Indices, Mask, Matrix, Vector, on_host
@@ -300,10 +301,10 @@ class Yardsticks:
 
     def measure(self, picks: Indices) -> Figures:
         """Return the figures of these rows, of which there is at least one."""
-        nearest = coverage(self.rows, picks, of=self.covered)
-        return Figures(
-            self._moment_error(self._means(picks)), self._mmd(picks), nearest.mean, nearest.largest
-        )
+        with blas_threads_for(len(self.rows) * self.rows.n_features):
+            nearest = coverage(self.rows, picks, of=self.covered)
+            mmd = self._mmd(picks)
+        return Figures(self._moment_error(self._means(picks)), mmd, nearest.mean, nearest.largest)
 
     def moment_errors(self, order: Indices, steps: Indices) -> Vector:
         """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""

@@ -135,14 +135,17 @@ def measure(digits: NoisyDigits, picks: Indices) -> Figures:
     from sklearn.linear_model import LogisticRegression
 
     from gmmatch.metrics import Yardsticks, contamination
+    from gmmatch.rows.parallel import blas_threads_for
 
-    found = Yardsticks(digits.images, digits.labels, reference=~digits.wrong).measure(picks)
-    model = LogisticRegression(max_iter=2000).fit(digits.images[picks], digits.labels[picks])
+    with blas_threads_for(digits.images.size):
+        found = Yardsticks(digits.images, digits.labels, reference=~digits.wrong).measure(picks)
+        model = LogisticRegression(max_iter=2000).fit(digits.images[picks], digits.labels[picks])
+        accuracy = float(model.score(digits.test_images, digits.test_labels))
     return Figures(
         contamination=contamination(picks, digits.wrong),
         moment_error=found.moment_error,
         mmd=found.mmd,
-        accuracy=float(model.score(digits.test_images, digits.test_labels)),
+        accuracy=accuracy,
     )
 
 

@@ -8,10 +8,11 @@ the same to the last bit whatever the number of threads.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from gmmatch.errors import InvalidInputError
@@ -20,6 +21,10 @@ Result = TypeVar("Result")
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _this_thread = threading.local()
+_libraries: dict[str, Any] = {}
+
+# Up to this many numbers, a second thread of BLAS costs more than it brings.
+_SMALL_PRODUCT = 1 << 20
 
 # A forked child inherits the pools but not their threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
@@ -94,10 +99,28 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     >>> with one_blas_thread():
     ...     pass
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    # Looking for the libraries takes milliseconds, so it is done again only after more was imported.
+    if _libraries.get("modules") != len(sys.modules):
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-    limits: AbstractContextManager[Any] = threadpool_limits(1)
+        _libraries["controller"] = ThreadpoolController()
+        _libraries["modules"] = len(sys.modules)
+    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=1)
     return limits
+
+
+def blas_threads_for(numbers: int) -> AbstractContextManager[Any]:
+    """Keep products of matrices of so many numbers to one thread if they are small.
+
+    Threads of BLAS wait for work by spinning: over small matrices they take the cores from everything else, and the
+    products come no sooner.
+
+    Examples
+    --------
+    >>> with blas_threads_for(1_797 * 64):
+    ...     pass
+    """
+    return one_blas_thread() if numbers <= _SMALL_PRODUCT else nullcontext()
 
 
 def _mark_thread() -> None:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
-from gmmatch.rows.parallel import map_in_order, resolve_jobs
+from gmmatch.rows.parallel import blas_threads_for, map_in_order, resolve_jobs
 from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
@@ -200,9 +200,11 @@ class Selector(EstimatorConventions, BaseEstimator):
         # Hashes leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
             fingerprints = aside.submit(request.fingerprints)
-            prepared = self._prepare(request)
+            with blas_threads_for(len(seen) * seen.n_features):
+                prepared = self._prepare(request)
             tasks = self._tasks(prepared.request, prepared.facts)
-            results = self._run(tasks)
+            with blas_threads_for(int(np.diff(tasks.offsets).max(initial=0)) * seen.n_features):
+                results = self._run(tasks)
         _warn_of(results.warnings)
         return self._selection(request, prepared, tasks, results, fingerprints.result())
 
