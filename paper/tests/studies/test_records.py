@@ -9,7 +9,7 @@ import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.studies import breakdown, load_study, noisy_gaussian, study_names
-from gmmatch_paper.studies.records import Journal, code_fingerprint, load_results, plain, write_results
+from gmmatch_paper.studies.records import Journal, code_fingerprint, plain, read_record, write_results
 from gmmatch_paper.studies.results import Cells, log_slope
 
 
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_results_says_so(tmp_path: Path, content: str) -> Non
     path = tmp_path / "robust-mean.json"
     path.write_text(content)
     with pytest.raises(InvalidInputError, match=r"robust-mean\.json"):
-        load_results(path)
+        read_record(path)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_file_that_is_not_results_says_so(tmp_path: Path, content: str) -> Non
 def test_missing_results_name_a_command_that_exists(tmp_path: Path, name: str, command: str) -> None:
     path = tmp_path / f"{name}.json"
     with pytest.raises(DataFileNotFoundError) as caught:
-        load_results(path)
+        read_record(path)
     assert str(caught.value) == f"No results at {path}: {command}."
 
 

@@ -241,11 +241,6 @@ def as_results(record: Mapping[str, Any]) -> Results:
     )
 
 
-def load_results(path: Path) -> Results:
-    """Read results that a run has written."""
-    return as_results(read_record(path))
-
-
 def _as_text(record: Mapping[str, Any]) -> str:
     # json's own indentation would give every number of every list its own line.
     lines = []

@@ -58,11 +58,6 @@ class ProxySpec:
             return cls("features", spec, path.stem if path.suffix == ".npz" else path.name)
         return cls("encoder", spec, path.name if path.exists() else spec)
 
-    @property
-    def needs_images_as_they_were(self) -> bool:
-        """Whether it knows the clean images alone."""
-        return self.kind == "features"
-
     def fingerprint(self) -> str:
         """Return a hash of features that come from files, and nothing for the others."""
         if self.kind != "features":
