@@ -62,7 +62,12 @@ def summary_page(
         [", ".join(map(number_of, one.paper)), one.title, _agreement(one, records[one.name]), _link(one.name)]
         for one in studies
     ]
-    images = [row for one in on_images for label in one.paper for row in _image_rows(one, label, measured)]
+    images, left_out = [], []
+    for one, label in ((one, label) for one in on_images for label in one.paper):
+        rows = _image_rows(one, label, measured)
+        images += rows
+        if not rows:
+            left_out.append(f"[{number_of(label)}](images/{one.name}.md)")
     names = "\n".join([*(one.name for one in studies), "images/index"])
     sections = [
         "# Does it reproduce?",
@@ -70,6 +75,7 @@ def summary_page(
         _TEXT,
         "## Tables and figures on images",
         markdown_table(Table(_CAPTION, ("in the paper", "what it says", *VERSIONS.values(), "measured on"), images)),
+        f"Not run: {', '.join(left_out)}.",
         "## Synthetic figures and theory",
         markdown_table(Table("Statements of the paper that the numbers agree with.", _HEADS, synthetic)),
         _HOW,
@@ -79,7 +85,7 @@ def summary_page(
 
 
 def _image_rows(study: ImageStudy, label: str, measured: Mapping[str, Results]) -> list[list[str]]:
-    """Return what was found for one table or figure on images: a row per statement of it."""
+    """Return what was found for one table or figure on images: a row per statement of it that was checked."""
     results, link = measured.get(study.name), f"images/{study.name}.md"
     if study.verdict is not None and results is not None:
         return [
@@ -89,9 +95,10 @@ def _image_rows(study: ImageStudy, label: str, measured: Mapping[str, Results]) 
     for statement in STATEMENTS:
         if (statement.study, statement.source) == (study.name, label):
             outcomes = [statement.check(measured, own) for own in VERSIONS]
-            where = next((one.margin.basis for one in outcomes if one.margin is not None), "not run")
-            rows.append([number_of(label), f"[{statement.text}]({link})", *map(str, outcomes), where])
-    return rows or [[number_of(label), f"[{study.title}]({link})", NOT_RUN, NOT_RUN, "not run"]]
+            basis = [one.margin.basis for one in outcomes if one.margin is not None]
+            if basis:
+                rows.append([number_of(label), f"[{statement.text}]({link})", *map(str, outcomes), basis[0]])
+    return rows
 
 
 def _agreement(study: Study, record: dict[str, Any]) -> str:
