@@ -62,12 +62,11 @@ def summary_page(
         [", ".join(map(number_of, one.paper)), one.title, _agreement(one, records[one.name]), _link(one.name)]
         for one in studies
     ]
-    images, left_out = [], []
-    for one, label in ((one, label) for one in on_images for label in one.paper):
-        rows = _image_rows(one, label, measured)
-        images += rows
-        if not rows:
-            left_out.append(f"[{number_of(label)}](images/{one.name}.md)")
+    rows = {(one, label): _image_rows(one, label, measured) for one in on_images for label in one.paper}
+    images = [row for found in rows.values() for row in found]
+    left_out = [
+        f"[{number_of(label)}](images/{one.name}.md)" for (one, label), found in rows.items() if not found
+    ]
     names = "\n".join([*(one.name for one in studies), "images/index"])
     sections = [
         "# Does it reproduce?",
