@@ -34,6 +34,7 @@ _WHERE = {
     "Screening": "gmmatch.screening.result",
     "Selection": "gmmatch.selection.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
+    "corrected_labels": "gmmatch.screening.corrected",
     "duplicates": "gmmatch.near_duplicates.search",
     "errors": "",
     "geometric_median": "gmmatch.median",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from gmmatch.median import geometric_median
     from gmmatch.near_duplicates.result import Duplicates
     from gmmatch.near_duplicates.search import duplicates
+    from gmmatch.screening.corrected import corrected_labels
     from gmmatch.screening.result import Screening
     from gmmatch.screening.screen import screen
     from gmmatch.selection.selection import Selection

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,28 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption
-from gmmatch.cli.io.files import (
-    check_folder,
-    check_output,
-    compression_of,
-    keep_inputs,
-    opened_output,
-    put_image,
-    same_place,
-    written,
-    written_folder,
-)
+from gmmatch.cli.io.files import check_folder, check_output, keep_inputs, same_place
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path, is_remote
 
 if TYPE_CHECKING:
-    from gmmatch.data.images import ImageFolder
     from gmmatch.data.source import BaseSource
-    from gmmatch.data.tables import ParquetSource
-    from gmmatch.data.text_tables import CSVTable, JSONLines
     from gmmatch.selection.selection import Selection
     from gmmatch.types import Indices
+
+Extra = Mapping[str, list[Any]]
+"""Columns that are written beside those of the source, a value for each row."""
+
+
+class LabelsChoice(str, Enum):
+    """Which labels are written."""
+
+    given = "given"
+    corrected = "corrected"
+
 
 _DATA_COLUMNS = ("text_column", "image_column", "embedding_column")
 
@@ -69,18 +67,29 @@ def export(
         str | None,
         typer.Option(help="The column of ids, '' for none; by default the one that names the picks."),
     ] = None,
+    labels: Annotated[
+        LabelsChoice,
+        typer.Option(
+            help="With 'corrected', write the suggested label beside the given one, in columns of a table or in "
+            "labels.csv of a folder."
+        ),
+    ] = LabelsChoice.given,
+    min_confidence: Annotated[
+        float, typer.Option(help="With --labels corrected: the least probability of a suggested label.")
+    ] = 0.95,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
     """Write the picked images or rows as a dataset of their own.
 
-    Images keep their sub-folders. Rows of tables keep all their columns and their order.
+    Images keep their sub-folders. Rows of tables keep all their columns and their order. The source is never changed.
 
     \b
     Examples:
       gmmatch export picks.parquet photos/ -o picked/ --link
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl
       gmmatch export picks.parquet vectors.parquet -o picked.parquet --id-column key
+      gmmatch export picks.parquet texts.jsonl -o picked.jsonl --labels corrected --min-confidence 0.99
     """
     from gmmatch.selection.selection import Selection
 
@@ -89,12 +98,50 @@ def export(
     before = selection.provenance.get("embeddings", {}).get("source", {}).get("opened_with", {})
     columns = {"split": split, "embedding_column": embedding_column, "id_column": id_column}
     opened = _open(source, _options(before, columns))
+    extra = _corrected(selection, min_confidence) if labels is LabelsChoice.corrected else None
     write = _writer(opened, output, link=link, force=force)
-    count = write(matched_rows(selection, opened))
+    rows, places = matched_rows(selection, opened)
+    columns_added = (
+        {} if extra is None else {name: [values[i] for i in places] for name, values in extra.items()}
+    )
+    count = write(rows, columns_added)
+    changed = {} if extra is None else {"corrected": int(sum(columns_added["label_changed"]))}
     if as_json:
-        print_json({"output": str(output), "exported": count})
+        print_json({"output": str(output), "exported": count, **changed})
     else:
-        note(f"Wrote {count:,} of the picks' rows to {output}.")
+        said = f" {changed['corrected']:,} of them have a corrected label." if changed else ""
+        note(f"Wrote {count:,} of the picks' rows to {output}.{said}")
+
+
+def _corrected(selection: Selection, min_confidence: float) -> dict[str, list[Any]]:
+    """Return the corrected label of each pick, how probable it is, and whether it is another than the given one."""
+    from gmmatch.screening.corrected import check_confidence, sure_suggestions
+
+    check_confidence(min_confidence)
+    screening, record = selection.screening, selection.provenance.get("relabeled")
+    if record is None and (screening is None or screening.suggested_labels is None):
+        raise InvalidInputError(
+            "--labels corrected: the picks suggest no labels. Select with labels, and --method robust or --relabel."
+        )
+    labels, picks = selection.labels.tolist(), selection.indices.tolist()
+    # What `select --relabel` has corrected is in the labels already: by row, what was given, and how sure it was.
+    record = record or {"rows": [], "given": [], "confidence": []}
+    before = dict(zip(record["rows"], zip(record["given"], record["confidence"], strict=True), strict=True))
+    given = [before.get(row, (label,))[0] for row, label in zip(picks, labels, strict=True)]
+    chance: list[Any] = [before[row][1] if row in before else None for row in picks]
+    if screening is not None and screening.suggested_labels is not None:
+        sure = sure_suggestions(screening, min_confidence)[selection.indices]
+        suggested = screening.suggested_labels[selection.indices].tolist()
+        found = screening.suggested_probability[selection.indices].round(6).tolist()  # type: ignore[index]
+        for place, row in enumerate(picks):
+            if row not in before and given[place] is not None:
+                labels[place] = suggested[place] if sure[place] else given[place]
+                chance[place] = found[place]
+    for place, row in enumerate(picks):
+        if row in before and before[row][1] < min_confidence:
+            labels[place] = given[place]
+    changed = [new != old for new, old in zip(labels, given, strict=True)]
+    return {"corrected_label": labels, "label_confidence": chance, "label_changed": changed}
 
 
 def _options(before: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:
@@ -127,8 +174,9 @@ def _open(source: str, options: dict[str, Any]) -> BaseSource:
         return open_source(source, **{**options, f"{kind}_column": names[0]})
 
 
-def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Callable[[Indices], int]:
+def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Callable[[Indices, Extra], int]:
     """Return the function that writes these rows, after checking that it can."""
+    from gmmatch.cli.io.exporting import export_images, export_lines, export_parquet
     from gmmatch.data.images import ImageFolder
     from gmmatch.data.opening import format_of
     from gmmatch.data.tables import ParquetSource
@@ -138,7 +186,7 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
         if is_remote(output):
             raise InvalidInputError(f"--output {output}: images are exported to a folder of this machine.")
         check_folder(output, source.folder, force=force)
-        return partial(_export_images, source, output, link)
+        return partial(export_images, source, output, link)
     if link:
         raise InvalidInputError(
             f"--link is for folders of images, and {source.location} is not one: leave it out."
@@ -158,12 +206,24 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
     if any(same_place(output, file) for file in source.files):
         raise InvalidInputError(f"--output {output} is the source itself: choose another name.")
     if isinstance(source, ParquetSource):
-        return partial(_export_parquet, source, output)
-    return partial(_export_lines, source, output)
+        return partial(export_parquet, source, output)
+    return partial(export_lines, source, output)
 
 
-def matched_rows(selection: Selection, source: BaseSource) -> Indices:
-    """Return the rows of the source that the picks are, ascending; a row picked twice is there twice."""
+def matched_rows(selection: Selection, source: BaseSource) -> tuple[Indices, Indices]:
+    """Return the rows of the source that the picks are, ascending, and which of ``selection.indices`` each is.
+
+    A row picked twice is there twice.
+    """
+    import numpy as np
+
+    rows = _rows_of_picks(selection, source)
+    order = np.argsort(rows, kind="stable")
+    return rows[order], order
+
+
+def _rows_of_picks(selection: Selection, source: BaseSource) -> Indices:
+    """Return the row of the source that each pick is."""
     import numpy as np
 
     n_rows = source.n_rows
@@ -182,7 +242,7 @@ def matched_rows(selection: Selection, source: BaseSource) -> Indices:
         missing = [name for name in ids if not isinstance(name, int) or name not in known]
         if missing:
             raise _mismatch(missing, len(ids), source)
-        return np.sort(np.array(ids, dtype=np.int64))
+        return np.array(ids, dtype=np.int64)
     position: dict[Any, int] = {}
     for row, name in enumerate(known):
         if position.setdefault(name, row) != row:
@@ -190,7 +250,7 @@ def matched_rows(selection: Selection, source: BaseSource) -> Indices:
     missing = [name for name in ids if name not in position]
     if missing:
         raise _mismatch(missing, len(ids), source)
-    return np.sort(np.array([position[name] for name in ids], dtype=np.int64))
+    return np.array([position[name] for name in ids], dtype=np.int64)
 
 
 def _at_their_places(selection: Selection, source: BaseSource, repeated: Any) -> Indices:
@@ -205,7 +265,7 @@ def _at_their_places(selection: Selection, source: BaseSource, repeated: Any) ->
             f"{source.location} has two rows with the id {repeated!r}, and is not what the picks were made from, row "
             "by row: give that one, or a source in which every id is there once."
         )
-    return np.sort(np.array(rows, dtype=np.int64))
+    return np.array(rows, dtype=np.int64)
 
 
 def _mismatch(missing: Sequence[Any], n_ids: int, source: BaseSource) -> InvalidInputError:
@@ -235,72 +295,3 @@ def _check_unchanged(selection: Selection, source: BaseSource, n_rows: int) -> N
         raise InvalidInputError(
             f"{source.location} is not what was embedded, or has changed since: embed and select again."
         )
-
-
-def _export_images(source: ImageFolder, output: Path, link: bool, rows: Indices) -> int:
-    """Copy or link these images; one that is there twice is written once."""
-    names = list(dict.fromkeys(str(source.ids[row]) for row in rows.tolist()))
-    with written_folder(output, source.folder, len(names)) as temporary:
-        for name in names:
-            place = temporary / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            put_image(source.folder / name, place, link)
-    return len(names)
-
-
-def _export_parquet(source: ParquetSource, output: Path, rows: Indices) -> int:
-    """Write these rows with all columns and the schema's metadata, which tell `datasets` what is an image."""
-    import numpy as np
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(source.files[0]) as first:
-        schema = first.schema_arrow
-        compression = compression_of(first)
-    start = 0
-    with written(output) as temporary, pq.ParquetWriter(temporary, schema, compression=compression) as writer:
-        for path in source.files:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
-                if not file.schema_arrow.equals(schema):
-                    raise InvalidInputError(f"{path} has other columns than {source.files[0].name}.")
-                for batch in file.iter_batches(1024):
-                    low, high = np.searchsorted(rows, [start, start + len(batch)])
-                    if high > low:
-                        writer.write_batch(batch.take(rows[low:high] - start))
-                    start += len(batch)
-    return len(rows)
-
-
-def _export_lines(source: JSONLines | CSVTable, output: Path, rows: Indices) -> int:
-    """Write these records as they are, quotes and all, after the header if there is one."""
-    from gmmatch.data.text_tables import CSVTable, json_lines
-
-    header = b""
-    records: Iterator[bytes] = (line for path in source.files for _, line in json_lines(path))
-    if isinstance(source, CSVTable):
-        header, records = _csv_lines(source.files)
-    wanted = deque(rows.tolist())
-    with written(output) as temporary, opened_output(temporary, output) as file:
-        file.write(header)
-        for number, line in enumerate(records):
-            while wanted and wanted[0] == number:  # a row may be wanted twice
-                file.write(line if line.endswith((b"\n", b"\r")) else line + b"\n")
-                wanted.popleft()
-            if not wanted:
-                break
-    return len(rows)
-
-
-def _csv_lines(files: list[Path]) -> tuple[bytes, Iterator[bytes]]:
-    """Return the header of CSV files, and the records of all of them."""
-    from gmmatch.data.text_tables import csv_records
-
-    _, names, header = next(csv_records(files[0]))
-
-    def lines() -> Iterator[bytes]:
-        for path in files:
-            records = csv_records(path)
-            if next(records)[1] != names:
-                raise InvalidInputError(f"{path} has another header than {files[0].name}.")
-            yield from (text.encode() for _, _, text in records)
-
-    return header.encode(), lines()

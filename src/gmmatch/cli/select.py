@@ -81,6 +81,16 @@ def select(
             metavar="OTHER", help="Leave out rows with a near-duplicate in these embeddings (a test set)."
         ),
     ] = None,
+    relabel: Annotated[
+        bool,
+        typer.Option(
+            "--relabel",
+            help="Let a row whose label is confidently known to be wrong count for its suggested class.",
+        ),
+    ] = False,
+    min_confidence: Annotated[
+        float, typer.Option(help="With --relabel: the least probability of a suggested label.")
+    ] = 0.95,
     labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
     id_column: IdColumnOption = None,
@@ -118,8 +128,9 @@ def select(
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
-        if exclude_near is not None:
-            raise InvalidInputError("--exclude-near does not run on an engine: leave out --engine.")
+        for option, given in (("--exclude-near", exclude_near is not None), ("--relabel", relabel)):
+            if given:
+                raise InvalidInputError(f"{option} does not run on an engine: leave out --engine.")
         selector = on_engine.selector(**asked)
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
@@ -132,7 +143,8 @@ def select(
         embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
         page.find_contents(embeddings)
         near = None if exclude_near is None else open_embeddings(exclude_near, labels="none", **columns)
-        selection, seconds = run_selection(embeddings, memory=limit, near=near, **asked)
+        confidence = min_confidence if relabel else None
+        selection, seconds = run_selection(embeddings, memory=limit, near=near, relabel=confidence, **asked)
     with explained(output):
         selection.save(output)
     try:
@@ -190,6 +202,10 @@ def print_selection(selection: Selection) -> None:
     console().print(table)
     if selection.screening is not None:
         console().print(_about_screening(selection.screening), soft_wrap=True)
+    relabeled = selection.provenance.get("relabeled")
+    if relabeled:
+        line = f"Labels corrected: {relabeled['n_rows']:,} rows, of which {len(relabeled['rows']):,} were picked."
+        console().print(line, soft_wrap=True)
     repeated, leaked = (selection.provenance.get(name) for name in ("duplicates", "excluded_near"))
     if repeated:
         console().print(f"Left out as near-duplicates: {repeated['left_out']:,} rows.", soft_wrap=True)

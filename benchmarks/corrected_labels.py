@@ -1,0 +1,127 @@
+"""Are corrected labels right as often as they say, and does training on picks gain by them?
+
+``python -m benchmarks.corrected_labels DATA.npz`` reads embeddings, labels and noisy labels as
+:mod:`benchmarks.screening` does. For each kind of label noise: how often suggested labels are right, by their
+probability; and the accuracy of a linear probe trained on the picks of ``robust`` with and without corrected labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gmmatch as gm
+from benchmarks import machine
+from benchmarks.screening import STRENGTH, Labels, load, noisy
+from gmmatch_paper.training.probe import fit_linear_probe
+
+COMMAND = "python -m benchmarks.corrected_labels DATA.npz --json benchmarks/results/corrected-labels.json"
+EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0 + 1e-9)
+
+
+def calibration(screening: gm.Screening, given: Labels, truth: Labels) -> dict[str, Any]:
+    """Return how often labels other than the given ones are right, in bins of their probability and above 0.95."""
+    chance, suggested = np.asarray(screening.suggested_probability), np.asarray(screening.suggested_labels)
+    bins = []
+    for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
+        some = (suggested != given) & (chance >= low) & (chance < high)
+        if some.any():
+            right = float((suggested == truth)[some].mean())
+            bins.append(
+                {"from": low, "mean": float(chance[some].mean()), "right": right, "rows": int(some.sum())}
+            )
+    new = gm.corrected_labels(given, screening)
+    changed = new != given
+    right = float((new == truth)[changed].mean()) if changed.any() else None
+    return {"bins": bins, "corrected": int(changed.sum()), "right": right}
+
+
+def measure(
+    data: dict[str, Any], given: Labels, share: float, seed: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures of one kind of noise, and the picks with the labels to train with."""
+    began = time.perf_counter()
+    screening = gm.screen(data["rows"], given)
+    found: dict[str, Any] = {"noise_rate": float((given != data["labels"]).mean())}
+    found |= calibration(screening, given, data["labels"])
+    subsets = {}
+    for name, labels in (("given", given), ("corrected", gm.corrected_labels(given, screening))):
+        chosen = gm.select(data["rows"], y=labels, k=share, method="robust", random_state=seed)
+        picks = chosen.indices
+        probe = fit_linear_probe(data["rows"][picks], labels[picks], strengths=[STRENGTH], max_iter=100)
+        found[name] = {
+            "picks": len(picks),
+            "wrong_picks": float((labels != data["labels"])[picks].mean()),
+            "corrected_picks": int((labels != given)[picks].sum()),
+            "probe": probe.accuracy(data["test_rows"], data["test_labels"]),
+        }
+        subsets[name] = (picks, labels[picks])
+    return {**found, "seconds": time.perf_counter() - began}, subsets
+
+
+def figure(runs: list[dict[str, Any]], path: Path) -> None:
+    """Draw how often suggested labels are right against how probable they are said to be."""
+    import matplotlib.pyplot as plt
+
+    picture, axes = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
+    axes.plot([0.5, 1.0], [0.5, 1.0], color="0.7", label="as said")
+    for run in runs:
+        if run["seed"] == 0:
+            bins = [one for one in run["bins"] if one["rows"] >= 30]
+            axes.plot([one["mean"] for one in bins], [one["right"] for one in bins], "o-", label=run["noise"])
+    axes.set(xlabel="probability of the suggested label", ylabel="share that is right")
+    axes.legend(frameon=False)
+    picture.savefig(path, dpi=110)
+
+
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.corrected_labels", description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--name", default="", help="of the data, for the JSON file")
+    parser.add_argument("--share", type=float, default=0.2, help="of the rows that is picked")
+    parser.add_argument("--rows", type=int, help="use the first rows only")
+    parser.add_argument("--noise", nargs="*", default=["human", "symmetric 40%"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--figure", type=Path, help="file for the calibration plot")
+    parser.add_argument("--picks", type=Path, help=".npz file to write for benchmarks.subset_training")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print as it goes, and write the files that were asked for."""
+    options = asked(arguments)
+    warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
+    data, runs, subsets = load(options.data, options.rows), [], {}
+    for noise in options.noise:
+        for seed in range(options.seeds):
+            given = noisy(data["labels"], noise, data.get("human"), seed)
+            if given is None or (seed and noise == "human"):
+                continue
+            found, chosen = measure(data, given, options.share, seed)
+            runs.append(
+                {"data": options.name, "rows": len(data["rows"]), "noise": noise, "seed": seed, **found}
+            )
+            print(json.dumps(runs[-1]), flush=True)
+            for name, (rows, labels) in chosen.items():
+                subsets |= {f"rows/{noise}/{name}/{seed}": rows, f"labels/{noise}/{name}/{seed}": labels}
+            if options.json is not None:
+                content = {"command": COMMAND, "probe_strength": STRENGTH, "machine": machine.describe()}
+                text = json.dumps({**content, "runs": runs}, indent=1)
+                options.json.write_text(text + "\n", encoding="utf-8")
+            if options.picks is not None:
+                np.savez_compressed(options.picks, **subsets)
+    if options.figure is not None:
+        figure(runs, options.figure)
+
+
+if __name__ == "__main__":
+    main()

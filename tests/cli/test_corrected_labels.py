@@ -1,0 +1,139 @@
+"""``select --relabel`` and ``export --labels corrected``: wrong labels put right, beside the given ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import gmmatch as gm
+
+NAMES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def blobs():
+    """Three classes that are easy to tell apart; a tenth of the labels are wrong."""
+    random = np.random.default_rng(0)
+    truth = np.arange(300) % 3
+    X = 6.0 * np.eye(3, 8)[truth] + random.standard_normal((300, 8))
+    given = np.where(random.random(300) < 0.1, (truth + 1) % 3, truth)
+    return X.astype(np.float32), [NAMES[i] for i in truth], [NAMES[i] for i in given]
+
+
+@pytest.fixture
+def table(blobs, tmp_path):
+    X, _, given = blobs
+    pq.write_table(
+        pa.table({"vector": list(X), "label": given, "note": ["a,b"] * 300}), tmp_path / "rows.parquet"
+    )
+    return tmp_path / "rows.parquet"
+
+
+def test_confident_suggestions_replace_wrong_labels_and_nothing_else(blobs):
+    X, truth, given = blobs
+    screening = gm.screen(X, given)
+    wrong = np.array(truth) != np.array(given)
+    labels = gm.corrected_labels(given, screening)
+    changed = labels != np.array(given)
+    assert changed.sum() >= 0.8 * wrong.sum() and np.all(labels[changed] == np.array(truth)[changed])
+    assert (gm.corrected_labels(given, screening, 1.0) != np.array(given)).sum() <= changed.sum()
+    assert labels.dtype == np.array(given).dtype
+    numbers = np.array([NAMES.index(label) for label in given])
+    assert gm.corrected_labels(numbers, gm.screen(X, numbers)).dtype == numbers.dtype
+    numbers[:5] = -1
+    assert np.all(gm.corrected_labels(numbers, gm.screen(X, numbers))[:5] == -1)
+
+
+def test_bad_arguments_are_refused(blobs):
+    X, _, given = blobs
+    screening = gm.screen(X, given)
+    with pytest.raises(gm.GMMatchError, match="min_confidence=0"):
+        gm.corrected_labels(given, screening, 0.0)
+    with pytest.raises(gm.GMMatchError, match="y has 3 labels"):
+        gm.corrected_labels(given[:3], screening)
+    with pytest.raises(gm.GMMatchError, match="suggests no labels"):
+        gm.corrected_labels(given, gm.screen(X))
+
+
+@pytest.mark.parametrize("method", ["robust", "gm-matching"])
+def test_a_corrected_row_counts_for_its_class_and_is_exported_with_both_labels(
+    succeeds, blobs, table, tmp_path, method
+):
+    _, truth, given = blobs
+    picks, out = tmp_path / "picks.parquet", tmp_path / "out.parquet"
+    before = table.read_bytes()
+    text = succeeds("select", table, "-k", 240, "-o", picks, "--relabel", "--method", method)
+    selection = gm.Selection.load(picks)
+    record = selection.provenance["relabeled"]
+    assert len(record["rows"]) > 10 and f"Labels corrected: {record['n_rows']} rows" in text
+    assert np.array_equal(record["given"], np.array(given)[record["rows"]])
+    assert np.all(
+        selection.labels[np.isin(selection.indices, record["rows"])] == np.array(truth)[record["rows"]]
+    )
+    done = succeeds("export", picks, table, "-o", out, "--labels", "corrected", "--json")
+    found = pq.read_table(out).to_pydict()
+    assert found["label"] == [given[row] for row in selection.indices]
+    changed = np.array(found["label_changed"])
+    assert np.array_equal(np.array(found["corrected_label"]) != np.array(found["label"]), changed)
+    assert np.all(np.array(found["corrected_label"])[changed] == np.array(truth)[selection.indices][changed])
+    assert done["corrected"] == changed.sum() >= len(record["rows"])
+    assert np.all(np.array(found["label_confidence"], dtype=float)[changed] >= 0.95)
+    assert table.read_bytes() == before
+    surer = succeeds(
+        "export", picks, table, "-o", out, "--force", "--labels", "corrected", "--min-confidence", 1, "--json"
+    )
+    assert surer["corrected"] < done["corrected"]
+    succeeds("export", picks, table, "-o", out, "--force")
+    assert pq.read_table(out).column_names == ["vector", "label", "note"]
+
+
+def test_text_tables_and_folders(succeeds, blobs, tmp_path):
+    X, truth, given = blobs
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "labels.txt").write_text("\n".join(given))
+    picks = tmp_path / "picks.parquet"
+    labels = f"{tmp_path / 'labels.txt'}"
+    succeeds("select", tmp_path / "x.npy", "-k", 200, "-o", picks, "--relabel", "--labels", labels)
+    rows = gm.Selection.load(picks).indices
+    lines = [f'"text, {i}";{label}' for i, label in enumerate(given)]
+    (tmp_path / "t.csv").write_text("\n".join(["text;label", *lines]))
+    succeeds("export", picks, tmp_path / "t.csv", "-o", tmp_path / "out.csv", "--labels", "corrected")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        found = list(csv.DictReader(file, delimiter=";"))
+    assert [line["text"] for line in found] == [f"text, {row}" for row in rows]
+    new, old = (np.array([line[name] for line in found]) for name in ("corrected_label", "label"))
+    assert (new != old).sum() > 5 and np.all((new == np.array(truth)[rows])[new != old])
+    records = [json.dumps({"text": str(i), "label": label}) for i, label in enumerate(given)]
+    (tmp_path / "t.jsonl").write_text("\n".join(records))
+    succeeds("export", picks, tmp_path / "t.jsonl", "-o", tmp_path / "out.jsonl", "--labels", "corrected")
+    found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["corrected_label"] for line in found] == new.tolist()
+    assert [line["label"] for line in found] == [given[row] for row in rows]
+
+
+def test_images_get_a_table_of_their_labels(succeeds, photos, tmp_path):
+    succeeds("embed", photos, "-o", tmp_path / "photos.emb", "--encoder", "pixels")
+    picks = tmp_path / "picks.parquet"
+    succeeds("select", tmp_path / "photos.emb", "-k", 20, "-o", picks, "--relabel")
+    succeeds("export", picks, photos, "-o", tmp_path / "picked", "--labels", "corrected")
+    with (tmp_path / "picked" / "labels.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert len(found) == 20 and all((tmp_path / "picked" / line["file"]).is_file() for line in found)
+    assert all(line["label"] == line["file"].split("/")[0] for line in found)
+    assert all(line["corrected_label"] in ("cat", "dog") for line in found)
+
+
+def test_what_cannot_be_corrected_is_refused(refused, succeeds, table, tmp_path):
+    out = tmp_path / "picks.parquet"
+    assert "has none" in refused("select", table, "-k", 5, "-o", out, "--relabel", "--labels", "none")
+    assert "--min-confidence 2.0: expected a number" in refused(
+        "select", table, "-k", 5, "-o", out, "--relabel", "--min-confidence", 2
+    )
+    succeeds("select", table, "-k", 5, "-o", out)
+    line = refused("export", out, table, "-o", tmp_path / "out.parquet", "--labels", "corrected")
+    assert "suggest no labels" in line and not (tmp_path / "out.parquet").exists()
