@@ -8,6 +8,7 @@ probability; and the accuracy of a linear probe trained on the picks of ``robust
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 import warnings
@@ -30,7 +31,7 @@ def calibration(screening: gm.Screening, given: Labels, truth: Labels) -> dict[s
     """Return how often labels other than the given ones are right, in bins of their probability and above 0.95."""
     chance, suggested = np.asarray(screening.suggested_probability), np.asarray(screening.suggested_labels)
     bins = []
-    for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
+    for low, high in itertools.pairwise(EDGES):
         some = (suggested != given) & (chance >= low) & (chance < high)
         if some.any():
             right = float((suggested == truth)[some].mean())

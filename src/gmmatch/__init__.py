@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "Certificate": "gmmatch.certificate.certify",
+    "CheckSample": "gmmatch.certificate.sample",
     "Dynamics": "gmmatch.dynamics.recorder",
     "EL2N": "gmmatch.selectors._el2n",
     "Duplicates": "gmmatch.near_duplicates.result",
@@ -34,6 +36,8 @@ _WHERE = {
     "Screening": "gmmatch.screening.result",
     "Selection": "gmmatch.selection.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
+    "certify": "gmmatch.certificate.certify",
+    "check_sample": "gmmatch.certificate.sample",
     "corrected_labels": "gmmatch.screening.corrected",
     "duplicates": "gmmatch.near_duplicates.search",
     "errors": "",
@@ -49,6 +53,8 @@ __all__ = sorted([*_WHERE, "__version__"])
 
 if TYPE_CHECKING:
     from gmmatch import errors, metrics
+    from gmmatch.certificate.certify import Certificate, certify
+    from gmmatch.certificate.sample import CheckSample, check_sample
     from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.errors import GMMatchError
     from gmmatch.kernels.kernels import RBF, Laplacian, Linear, Polynomial

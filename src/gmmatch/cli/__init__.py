@@ -14,6 +14,7 @@ import typer
 from gmmatch.cli.io.group import CommandGroup
 
 COMMANDS = (
+    "certify",
     "compare",
     "demo",
     "duplicates",

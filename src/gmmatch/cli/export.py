@@ -95,9 +95,9 @@ def export(
 
     keep_inputs(output, [picks])
     selection = Selection.load(picks)
-    before = selection.provenance.get("embeddings", {}).get("source", {}).get("opened_with", {})
-    columns = {"split": split, "embedding_column": embedding_column, "id_column": id_column}
-    opened = _open(source, _options(before, columns))
+    opened = open_picked(
+        selection, source, split=split, embedding_column=embedding_column, id_column=id_column
+    )
     extra = _corrected(selection, min_confidence) if labels is LabelsChoice.corrected else None
     write = _writer(opened, output, link=link, force=force)
     rows, places = matched_rows(selection, opened)
@@ -142,6 +142,12 @@ def _corrected(selection: Selection, min_confidence: float) -> dict[str, list[An
             labels[place] = given[place]
     changed = [new != old for new, old in zip(labels, given, strict=True)]
     return {"corrected_label": labels, "label_confidence": chance, "label_changed": changed}
+
+
+def open_picked(selection: Selection, source: str, **columns: str | None) -> BaseSource:
+    """Open what picks were made from, as it was opened then but for what is asked for now."""
+    before = selection.provenance.get("embeddings", {}).get("source", {}).get("opened_with", {})
+    return _open(source, _options(before, columns))
 
 
 def _options(before: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDepe
 from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
+_STYLES = ("style.css",)
 _SCRIPTS = ("data.js", "canvas.js", "map.js", "page.js")
 
 
@@ -33,7 +35,14 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_page(path: Path, template: str, facts: dict[str, Any]) -> None:
+def write_page(
+    path: Path,
+    template: str,
+    facts: dict[str, Any],
+    *,
+    styles: Sequence[str] = _STYLES,
+    scripts: Sequence[str] = _SCRIPTS,
+) -> None:
     """Render a template of this package and write it, whole or not at all.
 
     Everything that comes from the data is escaped; and should that fail one day, the page's own policy
@@ -52,8 +61,8 @@ def write_page(path: Path, template: str, facts: dict[str, Any]) -> None:
         number=lambda value: "–" if value is None or value != value else f"{value:.4g}",
         percent=lambda value: f"{100 * value:.1f}%",
     )
-    style = _asset("style.css")
-    script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
+    style = "\n".join(map(_asset, styles))
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, scripts)) + "})();\n"
     text = environment.get_template(template).render(
         style=style, script=script, policy=_policy(style, script), **facts
     )

@@ -1,0 +1,125 @@
+const data = JSON.parse(document.getElementById("check-data").textContent);
+const items = data.items;
+const key = `gmmatch-check ${data.sample}`;
+const words = ["right", "wrong", "unsure"];
+const find = (id) => document.getElementById(id);
+let answers = {};
+let place = 0;
+let saved = true;
+
+try {
+  answers = JSON.parse(localStorage.getItem(key) || "{}");
+} catch { /* without storage, the file is all there is */ }
+
+function count() { return items.filter((item) => answers[item.row]).length; }
+
+function keep() {
+  saved = false;
+  try { localStorage.setItem(key, JSON.stringify(answers)); } catch { say("This browser keeps nothing: save the answers to a file."); }
+}
+
+function say(text) { find("message").textContent = text; }
+
+function show() {
+  const item = items[place];
+  const content = find("content");
+  content.replaceChildren();
+  if (item.kind === "image") {
+    const image = new Image();
+    image.src = item.value;
+    image.alt = `row ${item.row}`;
+    if (item.small) image.className = "small";
+    content.append(image);
+  } else if (item.kind === "text") {
+    const text = document.createElement("blockquote");
+    text.dir = "auto";
+    text.textContent = item.value;
+    content.append(text);
+  } else {
+    const note = document.createElement("p");
+    note.className = "hint";
+    note.textContent = item.value ? `cannot be shown: ${item.value}` : "no picture or text: look it up by its name";
+    content.append(note);
+  }
+  find("label").textContent = item.label;
+  find("name").textContent = item.name;
+  for (const button of document.querySelectorAll("[data-answer]"))
+    button.setAttribute("aria-pressed", String(answers[item.row] === button.dataset.answer));
+  const done = count();
+  const wrong = items.filter((one) => answers[one.row] === "wrong").length;
+  find("progress").value = done;
+  find("progress-text").textContent = `${place + 1} of ${items.length}; ${done} answered, ${wrong} wrong`;
+}
+
+function go(to) { place = Math.max(0, Math.min(items.length - 1, to)); show(); }
+
+function nextOpen() {
+  for (let step = 1; step <= items.length; step++) {
+    const to = (place + step) % items.length;
+    if (!answers[items[to].row]) return go(to);
+  }
+  show();
+  say("All are answered. Save the answers to a file.");
+}
+
+function answer(word) {
+  answers[items[place].row] = word;
+  keep();
+  say("");
+  if (place + 1 < items.length && !answers[items[place + 1].row]) go(place + 1); else nextOpen();
+}
+
+function cell(value) {
+  const text = String(value ?? "");
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function table() {
+  const lines = items.map((item) => [data.sample, item.row, item.id, item.given, answers[item.row] || ""]);
+  return [["sample", "row", "id", "label", "answer"], ...lines].map((line) => line.map(cell).join(",")).join("\n") + "\n";
+}
+
+function save() {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([table()], { type: "text/csv" }));
+  link.download = "answers.csv";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  saved = true;
+  const open = items.length - count();
+  say(open ? `Saved answers.csv; ${open} are still open.` : "Saved answers.csv.");
+}
+
+async function load(file) {
+  const text = await file.text();
+  let taken = 0;
+  if (!text.includes(data.sample)) return say(`${file.name} is about another sample; nothing was changed.`);
+  for (const line of text.split(/\r?\n/)) {
+    const row = /^[^,]*,(\d+),/.exec(line);
+    const word = line.slice(line.lastIndexOf(",") + 1).trim();
+    if (row && words.includes(word) && items.some((item) => item.row === Number(row[1]))) { answers[row[1]] = word; taken++; }
+  }
+  keep();
+  show();
+  say(`${taken} answers were loaded from ${file.name}.`);
+}
+
+for (const button of document.querySelectorAll("[data-answer]"))
+  button.addEventListener("click", () => answer(button.dataset.answer));
+find("back").addEventListener("click", () => go(place - 1));
+find("next").addEventListener("click", () => go(place + 1));
+find("open").addEventListener("click", nextOpen);
+find("save").addEventListener("click", save);
+find("load").addEventListener("change", (event) => { if (event.target.files.length) load(event.target.files[0]); });
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const actions = {
+    r: () => answer("right"), w: () => answer("wrong"), u: () => answer("unsure"), n: nextOpen, s: save,
+    arrowleft: () => go(place - 1), arrowright: () => go(place + 1),
+  };
+  const action = actions[event.key.toLowerCase()];
+  if (action) { event.preventDefault(); action(); }
+});
+window.addEventListener("beforeunload", (event) => { if (!saved) { try { localStorage.setItem(key, JSON.stringify(answers)); } catch { event.preventDefault(); } } });
+const first = items.findIndex((item) => !answers[item.row]);
+go(first < 0 ? 0 : first);

@@ -1,0 +1,124 @@
+"""The page of `certify` in a headless Chromium: every key does what it says, and no answer is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+import gmmatch as gm
+from gmmatch.report.check_page import write_check_page
+from gmmatch.report.content import Content, contents_of
+
+HOSTILE = '</script><script>document.title = "taken"</script>, "quoted"'
+
+
+@pytest.fixture
+def selection():
+    order = np.arange(30)
+    groups = [
+        gm.selection.groups.SelectedGroup(label, order[order % 2 == code], 15)
+        for code, label in enumerate(("cat", HOSTILE))
+    ]
+    return gm.Selection(order, 30, groups, ids=[f"photo, {i}" for i in order])
+
+
+@pytest.fixture
+def page(selection, tmp_path):
+    sample = gm.check_sample(selection, 12)
+    pictures = [np.full((32, 32, 3), 8 * i, dtype=np.uint8) for i in range(30)]
+    contents = contents_of(pictures, 30).fetch(sample.rows)
+    contents[int(sample.rows[1])] = Content("text", HOSTILE)
+    contents[int(sample.rows[2])] = Content("broken", "the file is empty")
+    write_check_page(sample, tmp_path / "check.html", contents)
+    return sample, tmp_path / "check.html"
+
+
+def press(browser, letters):
+    for letter in letters:
+        if letter in "<>":
+            browser.press("ArrowLeft" if letter == "<" else "ArrowRight", 37 if letter == "<" else 39)
+        else:
+            browser.press(letter, ord(letter.upper()), letter)
+
+
+def saved(browser):
+    """What the saved file would hold."""
+    browser.run(
+        "window.blobs = []; if (!window.plain) { window.plain = URL.createObjectURL; "
+        "URL.createObjectURL = blob => { window.blobs.push(blob); return window.plain.call(URL, blob); }; }"
+        "HTMLAnchorElement.prototype.click = function () {}; 1"
+    )
+    browser.click("#save")
+    return browser.run("window.blobs[0].text()")
+
+
+def test_answers_by_key_are_kept_and_saved_and_certified(browser, selection, page, tmp_path):
+    sample, path = page
+    browser.open(path)
+    browser.run("localStorage.clear()")
+    browser.open(path)
+    assert browser.complaints == [] and browser.run("document.title").startswith("Check 12 of 30 picks")
+    assert browser.run("document.querySelector('#content img').complete")
+    press(browser, "r")
+    assert browser.run("document.querySelector('#content').textContent") == HOSTILE
+    press(browser, "w")
+    assert "cannot be shown: the file is empty" in browser.run(
+        "document.querySelector('#content').textContent"
+    )
+    press(browser, "u<<")
+    assert browser.run("document.querySelector('[data-answer=wrong]').getAttribute('aria-pressed')") == "true"
+    assert (
+        browser.run("document.getElementById('progress-text').textContent") == "2 of 12; 3 answered, 1 wrong"
+    )
+    browser.open(path)  # the browser was closed in between
+    assert (
+        browser.run("document.getElementById('progress-text').textContent") == "4 of 12; 3 answered, 1 wrong"
+    )
+    press(browser, ">>n")
+    browser.click("[data-answer=right]")
+    press(browser, "rrrrrrrr")
+    assert browser.run("document.getElementById('progress').value") == 12
+    assert "All are answered" in browser.run("document.getElementById('message').textContent")
+    text = saved(browser)
+    lines = list(csv.DictReader(io.StringIO(text)))
+    assert [int(line["row"]) for line in lines] == sample.rows.tolist()
+    assert [line["answer"] for line in lines[:4]] == ["right", "wrong", "unsure", "right"]
+    assert [line["id"] for line in lines] == sample.ids and lines[0]["label"] == sample.labels[0]
+    (tmp_path / "answers.csv").write_text(text, encoding="utf-8")
+    found = gm.certify(selection, tmp_path / "answers.csv")
+    assert (found.n_wrong, found.n_unsure, found.n_checked) == (1, 1, 12)
+    assert browser.complaints == [] and not [url for url in browser.requests if url.startswith("http")]
+
+
+def test_saved_answers_can_be_loaded_elsewhere(browser, page):
+    _, path = page
+    browser.open(path)
+    browser.run("localStorage.clear()")
+    browser.open(path)
+    press(browser, "rw")
+    text = saved(browser)
+    browser.run("localStorage.clear()")
+    browser.open(path)
+    load = (
+        "(text => {{ const files = new DataTransfer(); files.items.add(new File([text], 'answers.csv')); "
+        "const input = document.getElementById('load'); input.files = files.files; "
+        "input.dispatchEvent(new Event('change')); }})({})"
+    )
+    import json
+
+    browser.run(load.format(json.dumps("sample,row,id,label,answer\nother,1,a,b,right\n")))
+    browser.until("document.getElementById('message').textContent.includes('another sample')")
+    browser.run(load.format(json.dumps(text)))
+    browser.until("document.getElementById('message').textContent.startsWith('2 answers were loaded')")
+    assert "2 answered, 1 wrong" in browser.run("document.getElementById('progress-text').textContent")
+
+
+def test_the_page_fits_a_phone_and_the_dark(browser, page):
+    _, path = page
+    browser.prefer(prefers_color_scheme="dark")
+    browser.open(path, width=360, height=740, touch=True)
+    assert browser.run("document.documentElement.scrollWidth") <= 360
+    browser.prefer()
