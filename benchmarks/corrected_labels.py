@@ -53,17 +53,19 @@ def measure(
     found: dict[str, Any] = {"noise_rate": float((given != data["labels"]).mean())}
     found |= calibration(screening, given, data["labels"])
     subsets = {}
-    for name, labels in (("given", given), ("corrected", gm.corrected_labels(given, screening))):
-        chosen = gm.select(data["rows"], y=labels, k=share, method="robust", random_state=seed)
-        picks = chosen.indices
-        probe = fit_linear_probe(data["rows"][picks], labels[picks], strengths=[STRENGTH], max_iter=100)
-        found[name] = {
+    for name, relabel in (("given", None), ("corrected", 0.95)):
+        chosen = gm.select(
+            data["rows"], y=given, k=share, method="robust", random_state=seed, relabel=relabel
+        )
+        picks, labels = chosen.indices, chosen.labels
+        probe = fit_linear_probe(data["rows"][picks], labels, strengths=[STRENGTH], max_iter=100)
+        found[f"picks_{name}"] = {
             "picks": len(picks),
-            "wrong_picks": float((labels != data["labels"])[picks].mean()),
-            "corrected_picks": int((labels != given)[picks].sum()),
+            "wrong_picks": float((labels != data["labels"][picks]).mean()),
+            "corrected_picks": int((labels != given[picks]).sum()),
             "probe": probe.accuracy(data["test_rows"], data["test_labels"]),
         }
-        subsets[name] = (picks, labels[picks])
+        subsets[name] = (picks, labels)
     return {**found, "seconds": time.perf_counter() - began}, subsets
 
 

@@ -74,7 +74,9 @@ def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching",
     method : str
         One of :func:`methods`.
     **options
-        Any parameter of the method's class, and ``sample_weight``, ``include``, ``exclude``, ``ids`` and
+        ``relabel=0.95`` corrects labels first where others are suggested with at least this probability (see
+        :func:`corrected_labels`), and lets those rows count for their corrected class. Any parameter of the method's
+        class, and ``sample_weight``, ``include``, ``exclude``, ``ids`` and
         ``engine``, as for :meth:`GMMatching.select <gmmatch.GMMatching.select>`. With an engine, batches are
         independent (``carry=False``) unless you say otherwise.
 
@@ -83,8 +85,13 @@ def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching",
     >>> select([[0.0], [1.0], [1.2], [3.0]], k=2, method="easy").indices
     array([1, 2])
     """
+    relabel = options.pop("relabel", None)
     arguments = {name: options.pop(name) for name in _SELECT_ARGUMENTS if name in options}
     selector = make_selector(method, k, options, on_engine=arguments.get("engine") is not None)
+    if relabel is not None:
+        from gmmatch.selectors.relabel import select_relabeled
+
+        return select_relabeled(selector, X, y, relabel, arguments)
     return selector.select(X, y, **arguments)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.arguments import check_settings
@@ -57,10 +57,13 @@ def run_selection(
     if memory is not None:
         options |= within_memory(memory, embeddings.shape, method, options)
     began = time.perf_counter()
-    facts, labels = {}, embeddings.labels
-    relabeling = None if relabel is None else Relabeling.of(embeddings, relabel)
-    if relabeling is not None:
-        labels = relabeling.labels
+    facts = {}
+    if relabel is not None:
+        if embeddings.labels is None:
+            raise InvalidInputError(
+                f"--relabel corrects labels, and {embeddings.path} has none: give some by --labels."
+            )
+        options["relabel"] = relabel
     if near is not None:
         from gmmatch.near_duplicates.search import duplicates
 
@@ -70,7 +73,7 @@ def run_selection(
         facts["excluded_near"] = excluded
     found = select(
         embeddings.rows,
-        y=labels,
+        y=embeddings.labels,
         k=k,
         method=method,
         per_class=per_class,
@@ -79,52 +82,8 @@ def run_selection(
         **options,
     )
     seconds = time.perf_counter() - began
-    if relabeling is not None:
-        facts["relabeled"] = relabeling.record(found)
     found.provenance.update({"embeddings": embeddings.origin, **facts})
     return found, seconds
-
-
-@dataclass(frozen=True, eq=False)
-class Relabeling:
-    """Labels with those that are confidently wrong put right."""
-
-    labels: Any
-    given: Any
-    changed: Any
-    confidence: Any
-    least: float
-
-    @classmethod
-    def of(cls, embeddings: Embeddings, least: float) -> Relabeling:
-        """Screen some rows, and correct their labels."""
-        import numpy as np
-
-        from gmmatch.screening.corrected import check_confidence, corrected_labels
-        from gmmatch.screening.screen import screen
-        from gmmatch.types import on_host
-
-        check_confidence(least)
-        if embeddings.labels is None:
-            raise InvalidInputError(
-                f"--relabel corrects labels, and {embeddings.path} has none: give some by --labels."
-            )
-        screening = screen(embeddings.rows, embeddings.labels)
-        given = on_host(embeddings.labels)
-        labels = corrected_labels(given, screening, least)
-        changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
-        return cls(labels, given, changed, screening.suggested_probability, least)
-
-    def record(self, selection: Selection) -> dict[str, Any]:
-        """Return what a selection remembers: how many labels were corrected, and those of its picks."""
-        rows = selection.indices[self.changed[selection.indices]]
-        return {
-            "min_confidence": self.least,
-            "n_rows": int(self.changed.sum()),
-            "rows": rows.tolist(),
-            "given": self.given[rows].tolist(),
-            "confidence": self.confidence[rows].round(6).tolist(),
-        }
 
 
 def within_memory(

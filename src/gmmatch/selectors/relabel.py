@@ -1,0 +1,109 @@
+"""``select(..., relabel=0.95)``: a row whose label is confidently wrong counts for its suggested class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_rows
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.screening.corrected import check_confidence, corrected_labels
+from gmmatch.screening.result import Screening
+from gmmatch.screening.screen import TOLERANCE, screen
+from gmmatch.selection.budget import resolve_count
+from gmmatch.selection.selection import Selection
+from gmmatch.selectors.arguments import row_masks
+from gmmatch.selectors.base import DEFAULT_SHARE, Selector
+from gmmatch.types import Mask, on_host
+
+
+def select_relabeled(
+    selector: Selector, X: Any, y: Any, min_confidence: float, arguments: dict[str, Any]
+) -> Selection:
+    """Select by labels of which those that are confidently known to be wrong are corrected.
+
+    Rows and labels are screened once. A method that screens picks from the rows that passed and from those that were
+    relabeled, without a second look at labels that the screening itself has made.
+
+    Examples
+    --------
+    >>> import gmmatch as gm
+    >>> X = np.repeat([[0.0, 9.0], [9.0, 0.0]], 50, axis=0) + np.random.default_rng(0).standard_normal((100, 2))
+    >>> y = np.repeat([0, 1], 50)
+    >>> y[:3] = 1
+    >>> selection = gm.select(X, y=y, k=100, method="herding", relabel=0.95)
+    >>> selection.counts, selection.provenance["relabeled"]["rows"]
+    ({0: 50, 1: 50}, [0, 1, 2])
+    """
+    check_confidence(min_confidence)
+    if y is None:
+        raise InvalidInputError("relabel= corrects labels, and y was not given: pass the labels.")
+    if arguments.get("engine") is not None:
+        raise InvalidInputError("relabel= does not run on an engine: leave it out, or the engine.")
+    rows = check_rows(X, threads=resolve_jobs(selector.n_jobs))
+    own = getattr(selector, "screen", None)
+    method = own if own in ("labels", "rows", "auto") else "labels"
+    screening = screen(
+        rows, y, "auto" if method == "rows" else method,
+        tolerance=getattr(selector, "tolerance", TOLERANCE), n_jobs=selector.n_jobs,
+    )  # fmt: skip
+    given = on_host(y)
+    labels = corrected_labels(given, screening, min_confidence)
+    changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
+    if own is None:
+        found = selector.select(rows, labels, **arguments)
+    else:
+        found = _from_trusted(selector, rows, labels, screening, changed, arguments)
+    found.provenance["relabeled"] = _record(found, given, changed, screening, min_confidence)
+    return found
+
+
+def _from_trusted(
+    selector: Any,
+    rows: Any,
+    labels: NDArray[Any],
+    screening: Screening,
+    changed: Mask,
+    arguments: dict[str, Any],
+) -> Selection:
+    """Let a method that screens pick from the rows that passed the screening and from those that were relabeled."""
+    trusted = screening.kept | changed
+    inside, outside = row_masks(arguments.get("include"), arguments.get("exclude"), len(rows))
+    chance = np.where(changed, screening.suggested_probability, 1.0 - screening.probability)
+    weights = np.where(trusted | inside, np.maximum(chance, 1e-6), 0.0)
+    if arguments.get("sample_weight") is not None:
+        weights = weights * np.asarray(arguments["sample_weight"], dtype=np.float64)
+    k = DEFAULT_SHARE if selector.k is None else selector.k
+    if not isinstance(selector.per_class, dict):
+        k = resolve_count(k, int((~outside).sum()))
+    plain = type(selector)(**{**selector.get_params(deep=False), "screen": "none", "k": k})
+    more = {"exclude": (~trusted & ~inside) | outside, "sample_weight": weights}
+    found = plain.select(rows, labels, **{**arguments, **more})
+    reason = np.where(changed, 0, screening.reason).astype(np.int8)
+    return Selection(
+        found.order,
+        found.n_rows,
+        found.groups,
+        found.order_ids,
+        found.provenance,
+        replace(screening, kept=trusted, reason=reason),
+    )
+
+
+def _record(
+    selection: Selection, given: NDArray[Any], changed: Mask, screening: Screening, min_confidence: float
+) -> dict[str, Any]:
+    """Return what a selection remembers: how many labels were corrected, and those of its picks."""
+    rows = np.unique(selection.indices[changed[selection.indices]])
+    assert screening.suggested_probability is not None
+    return {
+        "min_confidence": min_confidence,
+        "n_rows": int(changed.sum()),
+        "rows": rows.tolist(),
+        "given": given[rows].tolist(),
+        "confidence": screening.suggested_probability[rows].round(6).tolist(),
+    }
