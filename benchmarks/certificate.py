@@ -1,7 +1,7 @@
 """Does the certificate hold as often as it says, and what do strata gain? ``python -m benchmarks.certificate``.
 
-5,000 picks, of which a share is wrong, are sampled 1,000 times, 200 at a time, and bounded with 95% confidence: at random,
-and in strata by probabilities that tell wrong picks well, badly, or not at all.
+5,000 picks, of which a share is wrong, are sampled 1,000 times, 200 at a time, and bounded with 95% confidence: at
+random, and in strata by probabilities that tell wrong picks well, badly, or not at all.
 """
 
 from __future__ import annotations

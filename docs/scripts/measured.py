@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.scripts import choosing, costs, duplicates, screening, support
+from docs.scripts import choosing, costs, duplicates, labels, screening, support
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -21,6 +21,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "corrupt-rows": choosing.corrupt_rows,
     },
     "results-robust.md": {"robust": screening.robust},
+    "results-labels.md": {"labels": labels.labels},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "methods/index.md": {"methods": costs.methods},
     "guides/gpu.md": {"gpu": costs.gpu},

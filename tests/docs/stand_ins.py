@@ -300,7 +300,9 @@ class StandIn:
 
 PAGES = {
     "README.md": StandIn(check=check_readme),
+    "docs/guides/certificate.md": StandIn(names=rows_and_labels),
     "docs/guides/cluster.md": StandIn(elsewhere="tests/backends/cluster/test_guide.py"),
+    "docs/guides/corrected-labels.md": StandIn(names=rows_and_labels),
     "docs/guides/corrupting.md": StandIn(check=check_corrupting, needs=("torch",)),
     "docs/guides/duplicates.md": StandIn(names=rows_and_labels),
     "docs/guides/generation.md": StandIn(elsewhere="paper/tests/training/test_diffusion.py"),

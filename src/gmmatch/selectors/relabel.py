@@ -13,7 +13,7 @@ from gmmatch.rows.checks import check_rows
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.screening.corrected import check_confidence, corrected_labels
 from gmmatch.screening.result import Screening
-from gmmatch.screening.screen import TOLERANCE, screen
+from gmmatch.screening.screen import TOLERANCE, ScreenMethod, screen
 from gmmatch.selection.budget import resolve_count
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import row_masks
@@ -46,11 +46,9 @@ def select_relabeled(
         raise InvalidInputError("relabel= does not run on an engine: leave it out, or the engine.")
     rows = check_rows(X, threads=resolve_jobs(selector.n_jobs))
     own = getattr(selector, "screen", None)
-    method = own if own in ("labels", "rows", "auto") else "labels"
-    screening = screen(
-        rows, y, "auto" if method == "rows" else method,
-        tolerance=getattr(selector, "tolerance", TOLERANCE), n_jobs=selector.n_jobs,
-    )  # fmt: skip
+    method: ScreenMethod = "auto" if own in ("rows", "auto") else "labels"
+    tolerance = getattr(selector, "tolerance", TOLERANCE)
+    screening = screen(rows, y, method, tolerance=tolerance, n_jobs=selector.n_jobs)
     given = on_host(y)
     labels = corrected_labels(given, screening, min_confidence)
     changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
@@ -73,6 +71,7 @@ def _from_trusted(
     """Let a method that screens pick from the rows that passed the screening and from those that were relabeled."""
     trusted = screening.kept | changed
     inside, outside = row_masks(arguments.get("include"), arguments.get("exclude"), len(rows))
+    assert screening.suggested_probability is not None
     chance = np.where(changed, screening.suggested_probability, 1.0 - screening.probability)
     weights = np.where(trusted | inside, np.maximum(chance, 1e-6), 0.0)
     if arguments.get("sample_weight") is not None:
