@@ -283,7 +283,13 @@ def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repe
                     for engine in runs
                 },
             })  # fmt: skip
-        for rows, features, threads in ((4, 1, workers), (4, 1, 1), (32, 8, workers)):
+        for rows, features, threads in (
+            (2, 1, workers),
+            (4, 1, workers),
+            (4, 1, 1),
+            (8, 4, workers),
+            (32, 8, workers),
+        ):
             other = make_rows(_folder(name), n_rows // rows, n_features * features)
             _, facts = measure(LocalEngine(threads), other, None, k)
             checks.append({

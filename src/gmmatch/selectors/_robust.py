@@ -13,7 +13,7 @@ from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF, resolve_kernel
 from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.screening.blocks import spread
+from gmmatch.screening.blocks import SAMPLE, spread
 from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_options, screen_groups
 from gmmatch.selection.labels import Group
@@ -158,6 +158,10 @@ class Robust(KernelHerding):
         closed = rows[usable & ~kept]
         needed = max(share - int((usable & kept).sum()), 0)
         return closed[np.argsort(screening.probability[closed], kind="stable")[:needed]]
+
+    def least_memory(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes that no limit can spare: the screening holds a sample, and some numbers of each row."""
+        return super().least_memory(n_rows, n_features) + 200 * n_rows + 32 * SAMPLE * n_features
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
