@@ -162,7 +162,7 @@ class Rows:
         return out
 
     def total(
-        self, part: Callable[..., Vector], weights: Vector, *arguments: Any, threads: int = 1
+        self, part: Callable[..., Vector], weights: NDArray[Any], *arguments: Any, threads: int = 1
     ) -> NDArray[np.float64]:
         """Return the sum over all chunks of ``part(block, index, weights, *arguments)``, added in their order."""
         device = self._on_device()

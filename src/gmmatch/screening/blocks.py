@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ class Blocks:
     Examples
     --------
     >>> blocks = Blocks(Rows(np.arange(6.0).reshape(3, 2)))
-    >>> blocks.scores(lambda block, where: block[:, 0] / block[2, 0]).tolist()
+    >>> blocks.scores(lambda block, codes: block[:, 0] / block[2, 0]).tolist()
     [-1.0, 0.0, 1.0]
     """
 
@@ -97,9 +98,37 @@ class Blocks:
         floating = array.dtype.kind == "f" if isinstance(array, np.ndarray) else array.is_floating_point()
         return single(array) if floating else array
 
-    def scores(self, function: Callable[[Array, slice], Array]) -> NDArray[Any]:
-        """Return on the host what a function makes of every row."""
-        return np.concatenate([host(function(block, where)) for where, block in self])
+    def scores(self, function: Callable[[Array, Array], Array], codes: Indices | None = None) -> NDArray[Any]:
+        """Return on the host what a function makes of every row, and of its code."""
+        if self.with_workers:
+            known = np.zeros(len(self.rows), dtype=np.int64) if codes is None else codes
+            return self.rows.each(_seen_by_worker, self.apart(), function, beside=known)  # type: ignore[call-arg]
+        return np.concatenate([
+            host(function(block, None if codes is None else beside(block, codes[where])))
+            for where, block in self
+        ])  # fmt: skip
+
+    def total(self, function: Callable[[Array, Array], Array], codes: Indices) -> Array:
+        """Return the sum of what a function makes of blocks and the codes of their rows."""
+        if self.with_workers:
+            return self.rows.total(_seen_by_worker, codes, self.apart(), function)
+        return sum(function(block, beside(block, codes[where])) for where, block in self)
+
+    @property
+    def with_workers(self) -> bool:
+        """Whether workers hold the rows, and make sums and scores of them."""
+        return hasattr(self.rows.source, "cluster")
+
+    def apart(self) -> Blocks:
+        """Return how rows are seen, without the rows: what workers are sent."""
+        found = copy(self)
+        del found.rows
+        return found
+
+    def of(self, stored: Array) -> Array:
+        """Return stored rows as a block has them."""
+        seen = self._seen(stored)
+        return seen if self.axes is None else seen @ self.put(self.axes)
 
     def measured(self) -> Blocks | None:
         """Return the columns that are measured, or None if there are none.
@@ -116,7 +145,7 @@ class Blocks:
         """Return the sum of the rows of each class; rows with a code below 0 belong to none."""
         whole, axes = copy(self), self.axes
         whole.axes = None
-        total = sum(class_sums(block, beside(block, codes[where]), n_classes) for where, block in whole)
+        total = whole.total(partial(class_sums, n_classes=n_classes), codes)
         return total if axes is None else total @ beside(total, axes)
 
     def class_means(self, codes: Indices, n_classes: int) -> Array:
@@ -140,6 +169,12 @@ class Blocks:
         # Widths ascend, as those of eigh do.
         widths, along = sizes[::-1].astype(np.float64) ** 2 / len(some), self.along(turned[::-1].T)
         return Spectrum(along, beside(points, widths), beside(points, np.eye(len(widths))))
+
+
+def _seen_by_worker(
+    stored: Array, index: Indices, codes: Indices, blocks: Blocks, function: Callable[[Array, Array], Array]
+) -> Array:
+    return function(blocks.of(stored[index]), codes)
 
 
 class Spectrum(NamedTuple):

@@ -105,9 +105,7 @@ def no_class_odds(
             return NoClass(odds)
         if isinstance(group, str):
             return NoClass(nothing, undecided=True)
-        every = np.concatenate([
-            host(group.odds_of(block, beside(block, near[where]))).astype(np.float64) for where, block in blocks
-        ])  # fmt: skip
+        every = blocks.scores(group.odds_of, near).astype(np.float64)
         every[rest] = group.own
         odds[left] = np.maximum(odds[left], every[left])
         if not np.any(group.own > 0.0):

@@ -12,7 +12,9 @@ Three or four passes over the rows: class sums, one for each refit, and the post
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -123,7 +125,7 @@ class _Chains:
         blocks, self.widths, self.axes = spectrum
         self.blocks, self.given, self.n_classes = blocks, given, n_classes
         self.fold = _stratified(given, n_classes)
-        places = np.where(given >= 0, self.fold * n_classes + given, -1)
+        places = self.places = np.where(given >= 0, self.fold * n_classes + given, -1)
         sums = blocks.class_sums(places, _FOLDS * n_classes)
         xp = self.xp = namespace(sums)
         counts = np.bincount(places[places >= 0], minlength=_FOLDS * n_classes).astype(np.float64)
@@ -233,8 +235,18 @@ class _Chains:
             for fold in range(_FOLDS)
             for chain in _others(fold)
         ]
-        slopes, offsets = self._models(wanted, self.shrinkage)
-        for part, labels, fold, _ in self._parts():
+        models = self._models(wanted, self.shrinkage)
+        if self.blocks.with_workers:
+            found = self.blocks.total(_Refit(self.apart(), *models, channel, counts.shape), self.places)
+            return found[..., :-1], found[..., -1]
+        self.refit(self.blocks, *models, channel, sums, counts)
+        return sums, counts
+
+    def refit(
+        self, blocks: Any, slopes: Array, offsets: Array, channel: Channel, sums: Array, counts: Array
+    ) -> None:
+        """Add the posteriors of some blocks' rows, and these rows by them, to those of each chain, fold and class."""
+        for part, labels, fold, _ in self._parts(blocks):
             # The models of the three chains that learn from this fold, side by side.
             own = slice(fold * (_FOLDS - 1), (fold + 1) * (_FOLDS - 1))
             scores = self._scored(part, slopes[own], offsets[own])
@@ -242,7 +254,21 @@ class _Chains:
             for number, chain in enumerate(_others(fold)):
                 sums[chain, fold] += posterior[:, number].T @ part
                 counts[chain, fold] += posterior[:, number].sum(0)
-        return sums, counts
+
+    def apart(self) -> _Chains:
+        """Return what is needed to score rows, without what is known of all of them: what workers are sent."""
+        found = copy(self)
+        found.blocks = self.blocks.apart()
+        for name in ("given", "fold", "places", "sums", "counts", "points", "labels", "sample_fold", "quick"):
+            delattr(found, name)
+        return found
+
+    def told(self, places: Indices) -> _Chains:
+        """Return the chains as a worker knows them that is told the places of some rows."""
+        found = copy(self)
+        found.fold = places // self.n_classes
+        found.given = np.where(places >= 0, places % self.n_classes, -1)
+        return found
 
     def _scored(self, part: Array, slopes: Array, offsets: Array) -> Array:
         """Return the scores of rows by several models, as (rows, models, classes)."""
@@ -252,22 +278,68 @@ class _Chains:
 
     def posteriors(self, channel: Channel) -> Iterator[tuple[Indices, Array, Array, Array, Array]]:
         """Yield row numbers, trust, likely class, its probability, and whether the features agree: one pass."""
-        slopes, offsets = self._models([(fold, _others(fold)) for fold in range(_FOLDS)], self.shrinkage)
-        for part, labels, fold, where in self._parts():
+        models = self._models([(fold, _others(fold)) for fold in range(_FOLDS)], self.shrinkage)
+        if self.blocks.with_workers:
+            found = self.blocks.scores(_Posteriors(self.apart(), *models, channel), self.places)
+            judged = np.flatnonzero(self.places >= 0)
+            trust, likely, certainty, agrees = found[judged].T
+            yield judged, trust, likely.astype(np.int64), certainty, agrees > 0.0
+            return
+        yield from self.judged(self.blocks, *models, channel)
+
+    def judged(
+        self, blocks: Any, slopes: Array, offsets: Array, channel: Channel
+    ) -> Iterator[tuple[Indices, Array, Array, Array, Array]]:
+        """Yield what :meth:`posteriors` does, of some blocks."""
+        for part, labels, fold, where in self._parts(blocks):
             scores = self._scored(part, slopes[fold : fold + 1], offsets[fold : fold + 1])[:, 0]
             classes, joint = channel.joint(scores, labels)
             posterior = joint / joint.sum(1)[:, None]
             trust = posterior[beside(labels, np.arange(len(where))), labels]
             yield where, trust, posterior.argmax(1), self.xp.amax(posterior, 1), classes.argmax(1) == labels
 
-    def _parts(self) -> Iterator[tuple[Array, Array, int, Indices]]:
+    def _parts(self, blocks: Any) -> Iterator[tuple[Array, Array, int, Indices]]:
         """Yield the judged rows of each block, fold by fold: rows, labels, fold, row numbers."""
-        for where, block in self.blocks:
+        for where, block in blocks:
             for number in range(_FOLDS):
                 mine = np.flatnonzero((self.fold[where] == number) & (self.given[where] >= 0))
                 if len(mine):
                     labels = beside(block, self.given[where][mine])
                     yield block[beside(block, mine)], labels, number, where.start + mine
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """A round of EM on a worker's blocks: sums of rows and, last, counts."""
+
+    chains: _Chains
+    slopes: Array
+    offsets: Array
+    channel: Channel
+    shape: tuple[int, ...]
+
+    def __call__(self, block: Array, places: Indices) -> Array:
+        chains, found = self.chains.told(places), np.zeros((*self.shape, block.shape[1] + 1))
+        blocks = [(slice(0, len(block)), block)]
+        chains.refit(blocks, self.slopes, self.offsets, self.channel, found[..., :-1], found[..., -1])
+        return found
+
+
+@dataclass(frozen=True)
+class _Posteriors:
+    """What is known of the labels of a worker's rows, 0 where they are not judged."""
+
+    chains: _Chains
+    slopes: Array
+    offsets: Array
+    channel: Channel
+
+    def __call__(self, block: Array, places: Indices) -> Array:
+        chains, found = self.chains.told(places), np.zeros((len(block), 4))
+        blocks = [(slice(0, len(block)), block)]
+        for where, *columns in chains.judged(blocks, self.slopes, self.offsets, self.channel):
+            found[where] = np.stack(columns, axis=1)
+        return found
 
 
 def _others(number: int) -> list[int]:

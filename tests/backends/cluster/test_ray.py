@@ -194,6 +194,29 @@ def test_workers_killed_in_every_stage_of_a_method_change_nothing(nodes, clouds,
     assert found.provenance["engine"]["replaced_workers"] >= 2
 
 
+def test_workers_killed_while_robust_screens_and_picks_change_nothing(nodes, tmp_path):
+    random = np.random.default_rng(2)
+    true = random.integers(0, 3, 9000)
+    rows = (4.0 * np.eye(3, 8)[true] + random.normal(size=(9000, 8))).astype(np.float32)
+    given = np.where(random.random(9000) < 0.2, (true + 1) % 3, true)
+    np.save(tmp_path / "rows.npy", rows)
+    asked = {"y": given, "k": 300, "method": "robust", "random_state": 0, "n_components": 64}
+    engine = RayEngine(workers=2)
+    place = engine.place
+    deadly = []
+
+    def placed(specs):
+        placement = place(specs)
+        deadly.append(DeadlyPlacement(placement, seed=0))
+        return placement
+
+    engine.place = placed
+    found = gm.select(tmp_path / "rows.npy", **asked, engine=engine)
+    assert found.order.tolist() == gm.select(rows, **asked, carry=False).order.tolist()
+    assert {"each", "total", "look", "take", "scan"} <= deadly[0].kinds
+    assert found.provenance["engine"]["replaced_workers"] >= 2
+
+
 def test_a_shard_that_cannot_be_read_is_named_across_the_cluster(nodes, clouds, tmp_path):
     paths = [tmp_path / f"{number}.npy" for number in range(4)]
     for path, rows in zip(paths, np.split(clouds, 4), strict=True):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from types import FunctionType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,7 +35,11 @@ def payload_bytes(value: Any) -> int:
         return len(value.encode())
     if isinstance(value, WorkerSpec):
         return payload_bytes((value.bounds, value.codes))
-    if hasattr(value, "__dict__"):  # a map of rows, a function
+    if isinstance(value, FunctionType):  # with what it was made with
+        return payload_bytes([cell.cell_contents for cell in value.__closure__ or ()])
+    if isinstance(value, ModuleType):
+        return 0
+    if hasattr(value, "__dict__"):  # a map of rows, for example
         return payload_bytes(list(vars(value).values()))
     return 0 if value is None else 8
 

@@ -234,26 +234,33 @@ class ClusterRows(Rows):
         """Return the rows as a map makes them, which workers do."""
         return ClusterRows(self.source.seen(row_map), self.index)
 
-    def each(self, score: Callable[..., Vector], *arguments: Any, threads: int = 1) -> Vector:
-        """Return a number per row."""
-        return np.concatenate(self._cluster.placement.call("each", self._number, score, *arguments))
+    def each(
+        self, score: Callable[..., Vector], *arguments: Any, threads: int = 1, beside: Any = None
+    ) -> NDArray[Any]:
+        """Return a number per row, or several; what stands ``beside`` the rows is handed on with them."""
+        found = self._cluster.placement.call("each", score, *arguments, each=self._asked(beside))
+        return np.concatenate([part for part in found if len(part)])
 
     def total(
-        self, part: Callable[..., Vector], weights: Vector, *arguments: Any, threads: int = 1
+        self, part: Callable[..., Vector], weights: NDArray[Any], *arguments: Any, threads: int = 1
     ) -> NDArray[np.float64]:
         """Return a sum over the rows."""
-        cluster, number = self._cluster, self._number
-        own = (
-            cluster.owned(weights, self.index) if np.any(weights != 1.0) else [None] * len(cluster.placement)
-        )
-        asked = [(number, values) for values in own]
-        return cluster.combined("total", np.add, part, *arguments, each=asked)
+        asked = self._asked(weights if np.any(weights != 1) else None)
+        return self._cluster.combined("total", np.add, part, *arguments, each=asked)
+
+    def _asked(self, beside: NDArray[Any] | None) -> list[tuple[Any, ...]]:
+        """Return what each worker is told beside the question: the class, and what is known of its rows."""
+        cluster = self._cluster
+        number = cluster.number_of(self.index)
+        own = [None] * len(cluster.placement) if beside is None else cluster.owned(beside, self.index)
+        return [(number, values) for values in own]
 
     def geometric_median(self, eps: float, max_iter: int, delta: float) -> FoundMedian:
         """Return the geometric median."""
         from gmmatch.backends.cluster.medians import class_medians
 
-        cluster, number = self._cluster, self._number
+        cluster = self._cluster
+        number = cluster.number_of(self.index)
         sizes = {number: len(self)}
         return class_medians(cluster, sizes, eps=eps, max_iter=max_iter, delta=delta)[number]
 
@@ -261,10 +268,6 @@ class ClusterRows(Rows):
     def _cluster(self) -> Cluster:
         self.source.look()
         return self.source.cluster
-
-    @property
-    def _number(self) -> int:
-        return self.source.cluster.number_of(self.index)
 
 
 @contextmanager

@@ -208,24 +208,41 @@ class ShardWorker:
         return taken(self._pieces, rows)
 
     def total(
-        self, number: int, weights: Vector | None, part: Callable[..., Vector], *arguments: Any
+        self, number: int, beside: NDArray[Any] | None, part: Callable[..., Vector], *arguments: Any
     ) -> NDArray[np.float64]:
-        """Return the sum of ``part(block, index, weights, *arguments)`` over a class, for each subtree."""
-        counts = np.cumsum([0, *(piece.size_of_class(number) for piece in self._pieces)])
-        starts = {piece.first_row: int(start) for piece, start in zip(self._pieces, counts, strict=False)}
+        """Return the sum of ``part(block, index, beside, *arguments)`` over a class, for each subtree.
+
+        ``beside`` has a number for each of the worker's rows of the class: ones by default.
+        """
+        starts = self._starts(number)
 
         def leaf(piece: Piece) -> NDArray[np.float64]:
             block, index = piece.chunk(number)
-            start = starts[piece.first_row] if len(piece) else 0
-            own = np.ones(len(index)) if weights is None else weights[start : start + len(index)]
+            start = starts[piece.first_row]
+            own = np.ones(len(index)) if beside is None else beside[start : start + len(index)]
             return np.asarray(part(block, index, own, *arguments))
 
         return self._folded(leaf, np.add, False)
 
-    def each(self, number: int, score: Callable[..., Vector], *arguments: Any) -> Vector:
-        """Return ``score(block, index, *arguments)`` of the rows of a class, one after another."""
-        found = [score(*piece.chunk(number), *arguments) for piece in self._pieces]
-        return np.concatenate([np.empty(0), *found])
+    def each(
+        self, number: int, beside: NDArray[Any] | None, score: Callable[..., Vector], *arguments: Any
+    ) -> NDArray[Any]:
+        """Return ``score(block, index, *arguments)`` of the rows of a class, one after another.
+
+        What is ``beside`` the rows comes after the index, where it is given.
+        """
+        starts, found = self._starts(number), []
+        for piece in self._pieces:
+            block, index = piece.chunk(number)
+            if len(index):
+                own = () if beside is None else (beside[starts[piece.first_row] :][: len(index)],)
+                found.append(score(block, index, *own, *arguments))
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _starts(self, number: int) -> dict[int, int]:
+        """Return where the rows of a class in each piece, known by its first row, stand among all of the worker's."""
+        counts = np.cumsum([0, *(piece.size_of_class(number) for piece in self._pieces)])
+        return {piece.first_row: int(start) for piece, start in zip(self._pieces, counts, strict=False)}
 
     def mark(self, rows: Indices) -> None:
         """Remember that these rows are picked."""
