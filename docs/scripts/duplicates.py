@@ -27,24 +27,24 @@ def recall(runs: list[dict[str, Any]]) -> str:
 
     Examples
     --------
-    >>> run = {"rows": 9, "columns": 2, "threshold": 0.9, "pairs": 4, "recall": 1.0, "wrong": 0, "seconds": 1.0}
-    >>> print(recall([{**run, "brute_force_seconds": 2.0}]).splitlines()[-1])
+    >>> run = {"rows": 9, "columns": 2, "threshold": 0.9, "pairs": 4, "recall": 1.0, "wrong": 0, "cpu_seconds": 1.0}
+    >>> print(recall([{**run, "brute_force_cpu_seconds": 2.0}]).splitlines()[-1])
     | 0.9 | 4 | 100.0% | 0 | 1.0 s | 2.0 s |
     """
     probes = [key for key in runs[0] if key.startswith("faiss")]
-    names = [f"faiss, {key.split('_')[1]} cells: recall, time" for key in probes]
-    columns = ["threshold", "pairs", "recall", "wrong pairs", "time", "all products", *names]
+    names = [f"faiss, {key.split('_')[1]} cells: recall, core seconds" for key in probes]
+    columns = ["threshold", "pairs", "recall", "wrong pairs", "core seconds", "all products", *names]
     lines = []
     for run in runs:
-        theirs = [f"{percent(run[key]['recall'])}, {run[key]['seconds']:.1f} s" for key in probes]
+        theirs = [f"{percent(run[key]['recall'])}, {run[key]['cpu_seconds']:.1f} s" for key in probes]
         lines.append(
             [
                 f"{run['threshold']:g}",
                 f"{run['pairs']:,}",
                 percent(run["recall"]),
                 f"{run['wrong']:,}",
-                f"{run['seconds']:.1f} s",
-                f"{run['brute_force_seconds']:.1f} s",
+                f"{run['cpu_seconds']:.1f} s",
+                f"{run['brute_force_cpu_seconds']:.1f} s",
                 *theirs,
             ]
         )
@@ -54,13 +54,14 @@ def recall(runs: list[dict[str, Any]]) -> str:
 
 def scale(runs: list[dict[str, Any]]) -> str:
     """Return time and memory for many rows."""
-    columns = ["rows", "threshold", "near-duplicates", "time", "memory, of the input's size"]
+    columns = ["rows", "threshold", "near-duplicates", "time", "core seconds", "memory, of the input's size"]
     lines = [
         [
             f"{run['rows']:,} × {run['columns']}" + (", on disk" if run["on_disk"] else ""),
             f"{run['threshold']:.4g}" + (" (chosen)" if run["estimated"] else ""),
             f"{run['duplicates']:,}",
             f"{run['seconds']:.0f} s",
+            f"{run['cpu_seconds']:.0f} s",
             f"{run['peak_of_input']:.2f}",
         ]
         for run in runs

@@ -72,7 +72,7 @@ def select(
     duplicates: Annotated[
         DuplicatesOption | None,
         typer.Option(
-            help="Whether near-duplicates count, and can be picked, once (one) or all (keep); one for robust."
+            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default)."
         ),
     ] = None,
     exclude_near: Annotated[
