@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gmmatch as gm
 
 
 @pytest.fixture
-def picked(succeeds, photos, tmp_path):
-    succeeds("embed", photos, "-o", tmp_path / "photos.emb", "--encoder", "pixels")
-    succeeds("select", tmp_path / "photos.emb", "-k", 20, "-o", tmp_path / "picks.parquet")
+def picked(photos, tmp_path):
+    """Picks of 20 of 24 photos, named as a store of them would."""
+    names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.*"))
+    order = np.random.default_rng(0).permutation(24)[:20]
+    gm.Selection(order, 24, ids=[names[row] for row in order]).save(tmp_path / "picks.parquet")
     return tmp_path / "picks.parquet"
 
 
@@ -45,7 +48,8 @@ def test_bad_input_is_refused_and_the_picks_stay_as_they_are(refused, picked, ph
     assert "Give -o for a sample" in refused("certify", picked)
     assert ".html or .csv" in refused("certify", picked, "-o", tmp_path / "check.txt")
     assert "no such file" in refused("certify", picked, "--answers", tmp_path / "no.csv")
-    assert "is a store of embeddings" in refused("certify", picked, tmp_path / "photos.emb", "-o", out)
+    np.save(tmp_path / "x.npy", np.eye(24))
+    assert "holds embeddings" in refused("certify", picked, tmp_path / "x.npy", "-o", out)
     assert "needs a screening" in refused("certify", picked, photos, "-o", out, "--stratified")
     (tmp_path / "half.csv").write_text("sample,row,id,label,answer\n10-0-r-x,1,a,cat,ri")
     assert "about other picks" in refused("certify", picked, "--answers", tmp_path / "half.csv")

@@ -60,7 +60,7 @@ def test_bad_arguments_are_refused(blobs):
         gm.corrected_labels(given, gm.screen(X))
 
 
-@pytest.mark.parametrize("method", ["robust", "gm-matching"])
+@pytest.mark.parametrize("method", [pytest.param("robust", marks=pytest.mark.slow), "gm-matching"])
 def test_a_corrected_row_counts_for_its_class_and_is_exported_with_both_labels(
     succeeds, blobs, table, tmp_path, method
 ):
@@ -116,6 +116,7 @@ def test_text_tables_and_folders(succeeds, blobs, tmp_path):
     assert [line["label"] for line in found] == [given[row] for row in rows]
 
 
+@pytest.mark.slow
 def test_images_get_a_table_of_their_labels(succeeds, photos, tmp_path):
     succeeds("embed", photos, "-o", tmp_path / "photos.emb", "--encoder", "pixels")
     picks = tmp_path / "picks.parquet"

@@ -41,8 +41,9 @@ def small_cells(monkeypatch):
     monkeypatch.setattr(cells, "_COLUMNS", 32)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("width", [3, 40, 300])
-@pytest.mark.parametrize("threshold", [0.8, 0.95, 0.999])
+@pytest.mark.parametrize("threshold", [0.95, 0.8, 0.999])
 def test_all_pairs_are_found_and_no_others(small_cells, width, threshold):
     X = clustered(1500, width)
     left, right, similar = near_pairs(X, threshold)

@@ -15,7 +15,17 @@ def repeated():
     return X, np.arange(240) % 3
 
 
-@pytest.mark.parametrize("method", [name for name in gm.methods() if name not in ("forgetting", "robust")])
+QUICK = ("gm-matching", "easy", "kernel-herding")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in gm.methods()
+        if name not in ("forgetting", "robust")
+    ],
+)
 def test_every_method_picks_as_if_duplicates_were_not_there(repeated, method):
     X, y = repeated
     options = {"k": 12, "method": method, "random_state": 0}
