@@ -1,4 +1,4 @@
-"""ImageNet-size selection on a GPU: time, share of the hardware's limit, exactness, memory.
+"""ImageNet-size selection on a GPU: the calls that users make, share of the hardware's limit, exactness, memory.
 
 python -m benchmarks.gpu --output benchmarks/results/gpu.json
 """
@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
 
+import gmmatch as gm
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.medians import grouped_medians
 from gmmatch.backends.cuda.picks import grouped_picks
@@ -161,30 +165,109 @@ def one_large_group(dtype, bandwidth, n=1_280_000, k=1000):
     }
 
 
+# What users call, on rows sorted by class and on shuffled ones.
+CALLS = (
+    ("gm-matching", {}),
+    ("gm-matching", {"normalize": True}),
+    ("herding", {}),
+    ("easy", {}),
+    ("moderate", {}),
+    ("hard", {}),
+    ("random", {"random_state": 0}),
+    ("kernel-herding", {}),
+    ("self-supervised", {"random_state": 0}),
+)
+
+FIRST_CALL = """
+import sys, time
+import numpy as np, torch
+import gmmatch as gm
+X = torch.randn({rows}, {columns}, device="cuda")
+y = np.repeat(np.arange({groups}), {rows} // {groups})
+torch.cuda.synchronize()
+method = gm.GMMatching(k=0.1)
+begin = time.perf_counter()
+method.select(X, y)
+print(time.perf_counter() - begin)
+"""
+
+
+def calls():
+    """Time ``gm.select`` on a float32 tensor, labels on the host, until the selection is there."""
+    data = make_data([ROWS] * GROUPS, torch.float32, seed=1)
+    labels = np.repeat(np.arange(GROUPS), ROWS)
+    mixed = np.random.default_rng(0).permutation(labels)
+    found = []
+    for method, options in CALLS:
+        # K-means takes its time on the first call as on any other.
+        repeats, warmups = (1, 0) if method == "self-supervised" else (5, 1)
+        one = {"method": method, "options": options}
+        for name, y in (("seconds", labels), ("seconds_shuffled", mixed)):
+
+            def work(y=y, method=method, options=options, one=one):
+                selection = gm.select(data, y=y, k=0.1, method=method, **options)
+                one["devices"] = sorted({about["device"] for about in selection.provenance["groups"]})
+
+            one[name], *one[f"{name}_min_max"] = median_seconds(work, repeats, warmups)
+        found.append(one)
+    return found
+
+
+def first_calls():
+    """Time the first call of a process: where nothing is compiled yet, and where Triton finds its kernels on disk."""
+    program = FIRST_CALL.format(rows=GROUPS * ROWS, columns=COLUMNS, groups=GROUPS)
+    with tempfile.TemporaryDirectory() as folder:
+        found = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", program],
+                    env={**os.environ, "TRITON_CACHE_DIR": folder},
+                    capture_output=True, text=True, check=True,
+                ).stdout
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+    return {"seconds_compiling": found[0], "seconds_in_a_new_process": found[1]}
+
+
+def kernels():
+    """Time medians and picks alone, beside what the device can do."""
+    bandwidth, flops = copy_bandwidth(), matrix_rate()
+    ragged = np.random.default_rng(0).integers(732, 1301, GROUPS).tolist()
+    workloads = []
+    for dtype in (torch.float32, torch.bfloat16):
+        workloads.append(many_groups("equal groups", [ROWS] * GROUPS, dtype, bandwidth, flops))
+        workloads.append(many_groups("ragged groups", ragged, dtype, bandwidth, flops))
+        workloads.append(one_large_group(dtype, bandwidth))
+    return {
+        "copy_bandwidth_bytes_per_second": bandwidth,
+        "float32_product_flops_per_second": flops,
+        "workloads": workloads,
+    }
+
+
+PARTS = {
+    "first_call": lambda: {"first_call": first_calls()},
+    "calls": lambda: {"rows": GROUPS * ROWS, "columns": COLUMNS, "classes": GROUPS, "calls": calls()},
+    "kernels": kernels,
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/gpu.json"))
+    parser.add_argument("--only", choices=PARTS, help="measure this part, and keep the others of the file")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("This benchmark needs a CUDA device.")
-    bandwidth, flops = copy_bandwidth(), matrix_rate()
-    results = {
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "copy_bandwidth_bytes_per_second": bandwidth,
-        "float32_product_flops_per_second": flops,
-        "workloads": [],
-    }
-    ragged = np.random.default_rng(0).integers(732, 1301, GROUPS).tolist()
-    for dtype in (torch.float32, torch.bfloat16):
-        results["workloads"].append(many_groups("equal groups", [ROWS] * GROUPS, dtype, bandwidth, flops))
-        results["workloads"].append(many_groups("ragged groups", ragged, dtype, bandwidth, flops))
-        results["workloads"].append(one_large_group(dtype, bandwidth))
-    text = json.dumps(results, indent=1)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(text + "\n")
-    print(text)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    results = json.loads(options.output.read_text()) if options.only and options.output.exists() else {}
+    results |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
+    for name, measure in PARTS.items():
+        if options.only in (None, name):
+            results |= measure()
+            options.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(options.output.read_text())
 
 
 if __name__ == "__main__":

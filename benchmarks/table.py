@@ -70,7 +70,28 @@ def gpu_markdown(result: dict[str, Any]) -> str:
         f"{result['copy_bandwidth_bytes_per_second'] / 1e12:.2f} TB/s (read and written), a float32 product "
         f"without TF32 runs at {result['float32_product_flops_per_second'] / 1e12:.0f} TFLOP/s."
     )
-    return "\n".join([*lines, "", measured])
+    calls = [*gpu_calls(result), ""] if "calls" in result else []
+    return "\n".join([*calls, *lines, "", measured])
+
+
+def gpu_calls(result: dict[str, Any]) -> list[str]:
+    """Return the table of the calls that users make on a CUDA tensor."""
+    lines = [
+        f"| `gm.select` of 10% of {result['rows']:,} × {result['columns']} float32, {result['classes']:,} classes | "
+        "rows sorted by class | shuffled |",
+        "| --- | ---: | ---: |",
+    ]
+    for one in result["calls"]:
+        options = "".join(f", {name}={value!r}" for name, value in one["options"].items())
+        times = [f"{1e3 * one[name]:,.0f} ms" for name in ("seconds", "seconds_shuffled")]
+        lines.append(f"| `{one['method']}`{options} | {times[0]} | {times[1]} |")
+    first = result["first_call"]
+    lines.append(
+        "\nThe first call of `gm-matching` in a new process takes "
+        f"{first['seconds_in_a_new_process']:.2f} s; the first ever, which compiles, "
+        f"{first['seconds_compiling']:.1f} s."
+    )
+    return lines
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gmmatch as gm
 from docs.scripts.results import cite, load, percent, table
 
@@ -51,8 +53,26 @@ def gpu() -> str:
     (columns,) = {one["columns"] for one in found["workloads"]}
     heads = [f"rows of {columns} numbers", "type", "time", "memory", "not as in float64"]
     return (
+        f"{_gpu_calls(found) if 'calls' in found else ''}"
         f"{table(heads, rows, numbers_from=2)}\n\n{found['device']}, torch {found['torch']}, "
         f"{cite(GPU, up=1)}. What these times are of the device's limits is in `benchmarks/README.md`."
+    )
+
+
+def _gpu_calls(found: dict[str, Any]) -> str:
+    made = [
+        [
+            f"`{one['method']}`" + "".join(f", `{name}={value!r}`" for name, value in one["options"].items()),
+            *(f"{1e3 * one[name]:,.0f} ms" for name in ("seconds", "seconds_shuffled")),
+        ]
+        for one in found["calls"]
+    ]
+    size = f"10% of {found['rows']:,} × {found['columns']} float32 numbers in {found['classes']:,} classes"
+    first = found["first_call"]
+    return (
+        f"{table([size, 'sorted by class', 'shuffled'], made, numbers_from=1)}\n\n"
+        f"The first call in a new process takes {first['seconds_in_a_new_process']:.1f} s, and the first ever, which "
+        f"compiles, {first['seconds_compiling']:.1f} s (`gm-matching`). Medians and picks alone:\n\n"
     )
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
-from gmmatch.kernels.kernels import RBF, Kernel, KernelSpec, Laplacian, resolve_kernel
+from gmmatch.kernels.kernels import RBF, Kernel, KernelSpec, Laplacian, Linear, Polynomial, resolve_kernel
 from gmmatch.rows.checks import as_generator, check_rows, check_whole_number
 from gmmatch.rows.rows import as_rows
-from gmmatch.types import Matrix, RandomState
+from gmmatch.types import RandomState, beside, is_tensor, namespace
 
 # Not scikit-learn's RBFSampler and Nystroem. The first draws a phase where this has a cosine and a sine: with 512
 # features the root mean square error of a wide kernel's values was 0.03 instead of 0.0002; and it knows no Laplacian.
@@ -92,9 +92,23 @@ class FeatureMap(ABC):
                 self._write(block[start : start + step], written[start : start + step])
         return out
 
-    def __call__(self, block: Matrix) -> Matrix:
+    def __call__(self, block: Any) -> Any:
         """Return the features of a block of rows: what :meth:`Rows.mapped <gmmatch.rows.rows.Rows.mapped>` takes."""
+        if is_tensor(block):
+            from gmmatch.backends.cuda.blocks import whole_precision
+
+            with whole_precision():
+                return self._of_tensor(block, getattr(namespace(block), np.dtype(self.dtype).name))
         return self.transform(block)
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether a block may be a tensor, whose features are then made where it lies."""
+        return False
+
+    def _of_tensor(self, block: Any, dtype: Any) -> Any:
+        """Return the features of a tensor's rows, where it lies."""
+        raise NotImplementedError
 
     def fit_transform(self, X: Any) -> NDArray[Any]:
         """Fit on ``X`` and return its features."""
@@ -174,6 +188,18 @@ class FourierFeatures(FeatureMap):
 
     def _work_per_row(self) -> int:
         return int(self.n_components)
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether a block may be a tensor: always."""
+        return True
+
+    def _of_tensor(self, block: Any, dtype: Any) -> Any:
+        length = 1.0 / max(float(np.abs(self.frequencies_).max()), 1e-300)
+        seen = (block - beside(self.centre_, block).to(block.dtype)) * (1.0 / length)
+        phases = seen.to(dtype) @ beside(self.frequencies_ * length, block).to(dtype)
+        waves = namespace(block).cat([phases.cos(), phases.sin()], dim=1)
+        return waves.mul_(1.0 / float(np.sqrt(phases.shape[1])))
 
     def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
         # Rows are divided by a length before they are narrowed: float32 does not hold numbers of every size.
@@ -256,6 +282,26 @@ class NystroemFeatures(FeatureMap):
 
     def _work_per_row(self) -> int:
         return len(self.landmarks_) + self.n_features_out_
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether a block may be a tensor: for kernels that are functions of a product of matrices."""
+        return isinstance(self.kernel_, (RBF, Polynomial, Linear))
+
+    def _of_tensor(self, block: Any, dtype: Any) -> Any:
+        block, kernel = block.double(), self.kernel_
+        landmarks = beside(self.landmarks_, block)
+        if isinstance(kernel, RBF):
+            # Seen from the midst of the landmarks, little cancels.
+            origin = beside(typical_row(self.landmarks_), block)
+            block, landmarks = (block - origin) / kernel.scale, (landmarks - origin) / kernel.scale
+            squares = block.square().sum(dim=1)[:, None] + landmarks.square().sum(dim=1)
+            gram = (block @ landmarks.T - 0.5 * squares).clamp(max=0.0).exp()
+        else:
+            gram = block @ landmarks.T
+            if isinstance(kernel, Polynomial):
+                gram = (gram + kernel.c) ** kernel.degree
+        return (gram @ beside(self.projection_, block)).to(dtype)
 
     def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
         out[...] = self.kernel_(block.astype(np.float64, copy=False), self.landmarks_) @ self.projection_

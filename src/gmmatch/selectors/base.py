@@ -317,8 +317,11 @@ class Selector(EstimatorConventions, BaseEstimator):
         def work(number: int) -> GroupResult:
             if tasks.quotas[number] == 0:
                 return GroupResult(Picks.join([]), {})
-            return self.pick_group(tasks[number])
+            found = self.pick_group(tasks[number])
+            # Rows of a device came here, unless the group's own record says otherwise.
+            return replace(found, details={"device": "cpu", **found.details}) if tensor else found
 
+        tensor = hasattr(tasks.rows.source, "tensor")
         if hasattr(tasks.rows.source, "cluster"):  # workers are told of all groups at once
             tasks.rows.source.cluster.announce(tasks.row_numbers, tasks.offsets)
         return Results.join(map_in_order(work, len(tasks), tasks.side_by_side))

@@ -129,8 +129,13 @@ def _pick_by_features(
     features = feature_map(selector, task, kernel, how)
     rows = task.rows.mapped(features).made()
     explicit = replace(task, rows=rows.held(rows_to_hold(selector, task)))
-    moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
-    result = selector.match_moment(explicit, moment)
+    if hasattr(rows.source, "tensor"):
+        from gmmatch.backends.cuda.selecting import match_one_on_device
+
+        result = match_one_on_device(selector, explicit)
+    else:
+        moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
+        result = selector.match_moment(explicit, moment)
     exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
     reason = f"{_why_not_exact(selector, len(rows))}. For exact picks {exact}"
     return features_result(result, features, how, reason if forced else None)

@@ -116,6 +116,29 @@ class Tasks(Sequence[GroupTask]):
     side_by_side: int
     facts: Any = None
 
+    @classmethod
+    def of(cls, task: GroupTask) -> Tasks:
+        """Return a single group."""
+        n = len(task.rows)
+        included = np.zeros(n, dtype=bool)
+        included[task.already] = True
+        return cls(
+            rows=task.rows,
+            labels=[task.label],
+            numbers=np.zeros(1, dtype=np.int64),
+            row_numbers=np.arange(n),
+            offsets=np.array([0, n]),
+            weights=task.weights,
+            available=task.available,
+            included=included,
+            quotas=np.array([task.k]),
+            weighted=bool(np.any(task.weights != 1.0)),
+            seed=task.seed,
+            threads=task.threads,
+            side_by_side=task.side_by_side,
+            facts=task.facts,
+        )
+
     def __len__(self) -> int:
         return len(self.labels)
 

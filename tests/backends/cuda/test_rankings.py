@@ -78,6 +78,35 @@ def test_rows_are_preprocessed_where_they_lie(device, method, steps):
 
 
 @devices
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "coordinate-median"},
+        {"target": "geometric-median", "median_fraction": 0.4, "eps": 1e-12},
+        {"target": "geometric-median", "median_fraction": 0.4, "eps": 1e-12, "batches": 3, "include": [5, 6]},
+        {"kernel": "rbf", "approximation": "nystroem", "n_components": 40},
+        {"kernel": ("rbf", {"bandwidth": 2.0}), "approximation": "fourier", "n_components": 60, "batches": 2},
+        {
+            "kernel": "polynomial",
+            "approximation": "nystroem",
+            "n_components": 12,
+            "sample_weight": np.arange(900),
+        },
+        {"kernel": "laplacian", "approximation": "fourier", "n_components": 40, "target": "geometric-median"},
+    ],
+)
+def test_matchings_of_samples_and_features_stay_on_the_device(device, options):
+    X = rows("float64")
+    asked = {"k": 60, "y": np.arange(900) % 4, "method": "moment-matching", "random_state": 0, **options}
+    tensor = torch.from_numpy(X).to(device)
+    here, there = gm.select(X, **asked), gm.select(TensorSource(tensor), **asked)
+    # Features are float32, of which the last digit may differ.
+    least = 0.95 if "kernel" in options else 1.0
+    assert np.isin(there.order, here.order).mean() >= least
+    assert all(about["device"].startswith(device) for about in there.provenance["groups"])
+
+
+@devices
 def test_prototypes_of_many_clusters_are_those_of_scikit_learn(device):
     random = np.random.default_rng(9)
     X = random.normal(size=(2000, 5)) + 8.0 * random.normal(size=(40, 5))[random.integers(0, 40, 2000)]

@@ -164,9 +164,13 @@ class TensorRows:
 
     def mapped(self, row_map: Callable[[Any], Any]) -> TensorSource:
         """Return the rows as a map makes them."""
-        import torch
-
-        return TensorSource(torch.cat([row_map(self.gather(span)) for span in self.spans(8)]))
+        out = None
+        for span in self.spans():
+            made = row_map(self.gather(span))
+            if out is None:
+                out = made.new_empty((len(self.index), made.shape[1]))
+            out[span] = made
+        return TensorSource(out)
 
     def _blocks(self, arguments: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         """Yield runs of positions, their rows, the positions of these in the block, and the arguments as tensors."""

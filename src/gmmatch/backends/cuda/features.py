@@ -1,4 +1,4 @@
-"""Fourier features of rows on the device that holds them, their means, and picks that match those."""
+"""Means of Fourier features of rows on the device that holds them, and picks that match those."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.backends.cuda.blocks import TensorRows, tensor_beside, whole_precision
+from gmmatch.backends.cuda.blocks import TensorRows, tensor_beside
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.picks import grouped_picks
 from gmmatch.kernels.feature_maps import FourierFeatures
@@ -16,38 +16,6 @@ from gmmatch.types import Indices, Mask, Vector
 
 # Rows whose features are added up in float64 at a time.
 _SUMMED_ROWS = 1 << 14
-
-
-def features_on_device(features: FourierFeatures, rows: Rows) -> Any:
-    """Return the float32 features of all rows as a tensor.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from gmmatch.backends.cuda.blocks import TensorSource
-    >>> from gmmatch.kernels.kernels import RBF
-    >>> rows = np.array([[0.0], [1.0]])
-    >>> features = FourierFeatures(RBF(1.0), 100).fit(rows)
-    >>> found = features_on_device(features, Rows(TensorSource(torch.from_numpy(rows))))
-    >>> bool(np.allclose(found, features.transform(rows), atol=1e-6))
-    True
-    """
-    import torch
-
-    held = TensorRows(rows)
-    # Rows are divided by a length before they are narrowed: float32 holds no numbers of any size.
-    length = 1.0 / max(float(np.abs(features.frequencies_).max()), 1e-300)
-    frequencies = held.to_device((features.frequencies_ * length).astype(np.float32))
-    half = int(frequencies.shape[1])
-    found = torch.empty((len(rows), 2 * half), dtype=torch.float32, device=held.tensor.device)
-    with whole_precision():
-        for span in held.spans():
-            stored = held.gather(span)
-            centre = held.to_device(features.centre_).to(stored.dtype)
-            phases = ((stored - centre) * (1.0 / length)).to(torch.float32) @ frequencies
-            torch.cos(phases, out=found[span, :half])
-            torch.sin(phases, out=found[span, half:])
-    return found.mul_(1.0 / float(np.sqrt(half)))
 
 
 def match_weighted_means(
@@ -76,7 +44,7 @@ def match_weighted_means(
     together = Rows(
         rows[0].source, np.concatenate([group.index for group in rows]), bfloat16=rows[0].bfloat16
     )
-    values = features_on_device(features, together)
+    values = TensorRows(together).mapped(features).tensor
     group_of_row = tensor_beside(values, np.repeat(np.arange(len(rows)), np.diff(offsets)))
     weight = tensor_beside(values, np.concatenate(weights), torch.float64)[:, None]
     totals = torch.zeros((len(rows), values.shape[1]), dtype=torch.float64, device=values.device)

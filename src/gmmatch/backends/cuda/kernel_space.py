@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.backends.cuda.gram import gram_of_slab, score_block, slabs_that_fit
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.medians import MOST_COLUMNS, uses_triton
 from gmmatch.backends.cuda.picks import (
     DEFAULT_MEMORY,
     MOST_ROWS_PER_PROGRAM,
     GroupedPicks,
-    gram_of_slab,
-    score_block,
-    slabs_that_fit,
 )
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.distances import median_sample

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.backends.cuda.blocks import TensorSource, extremes, tensor_beside
+from gmmatch.backends.cuda.gram import score_block
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.kernel_space import fitted_kernels, grouped_kernel_picks, kernel_eps
 from gmmatch.backends.cuda.medians import grouped_medians, median_launches, uses_triton
@@ -16,16 +17,22 @@ from gmmatch.backends.cuda.picks import (
     MOST_ROWS_PER_PROGRAM,
     grouped_picks,
     pick_launches,
-    score_block,
 )
-from gmmatch.backends.cuda.sums import grouped_distances, grouped_means, grouped_spreads
+from gmmatch.backends.cuda.sums import (
+    grouped_coordinate_medians,
+    grouped_distances,
+    grouped_means,
+    grouped_spreads,
+)
 from gmmatch.backends.cuda.triton_check import compile_together
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
-from gmmatch.selectors.base import Results, Tasks
+from gmmatch.selection.groups import offsets_of
+from gmmatch.selectors.base import GroupResult, GroupTask, Results, Tasks
 from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
+from gmmatch.targets.moments import sample_positions
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
@@ -35,9 +42,9 @@ def runs_on_device(selector: MomentMatching, tasks: Tasks) -> bool:
     """Return whether the grouped functions cover what is asked; the rest is read chunk by chunk."""
     if not isinstance(tasks.rows.source, TensorSource):
         return False
-    plain = selector.delta == 0.0 and selector.median_fraction == 1.0
-    known = selector.target in ("mean", "geometric-median")
-    return plain and known and (_is_linear(selector) or _fits_in_kernel(selector, tasks))
+    if selector.delta != 0.0 and selector.target == "geometric-median":
+        return False
+    return _is_linear(selector) or _fits_in_kernel(selector, tasks)
 
 
 def _is_linear(selector: MomentMatching) -> bool:
@@ -48,9 +55,8 @@ def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
     kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
     small = tasks.sizes.max() <= MOST_ROWS_PER_PROGRAM
     fresh = selector.batches in (None, 1) and not tasks.included.any()
-    covered = (
-        kind and small and fresh and selector.approximation in ("auto", None) and not selector.unit_target
-    )
+    plain = selector.median_fraction == 1.0 and not selector.unit_target
+    covered = kind and small and fresh and plain and selector.approximation in ("auto", None)
     # Kernel values are float32, which squares of larger numbers do not fit. Triton is asked last: that may warn. In
     # a kernel's space there are no plain torch operations to fall back to.
     source: Any = tasks.rows.source
@@ -64,8 +70,21 @@ def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
     weights = groups.to_device(tasks.weights) if tasks.weighted else None
     if not _is_linear(selector):
         return _run_in_kernel(selector, tasks, groups, weights)
+    return match_on_device(selector, tasks, groups, weights)
+
+
+def match_on_device(
+    selector: MomentMatching,
+    tasks: Tasks,
+    groups: DeviceGroups,
+    weights: Any,
+    own: Sequence[GroupTask] = (),
+) -> Results:
+    """Match the target of every group with rows as they are; ``own`` are the groups' tasks, if there are any yet."""
     _compile(groups, selector)
-    points, distances, details = _moments(selector, groups, weights)
+    if selector.median_fraction < 1.0 and not own:
+        own = list(tasks)  # once, because each has its random numbers
+    points, distances, details = _moments(selector, own, groups, weights)
     spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
     if selector.carry and selector.batches in (None, 1) and not tasks.included.any():
         if selector.unit_target:
@@ -77,11 +96,11 @@ def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
         )  # fmt: skip
         return Results(
             picks.order, picks.offsets, picks.residuals, picks.offsets, details,
-            selector.moment_warnings(tasks, details, spreads),
+            selector.moment_warnings(own or tasks, details, spreads),
         )  # fmt: skip
     moments = [Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)]
     found = selector.match_moments(
-        list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
+        own or list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
     )
     return Results.join(found)
 
@@ -101,6 +120,15 @@ def _compile(groups: DeviceGroups, selector: MomentMatching) -> None:
     compile_together(data, key, launches)
 
 
+def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResult:
+    """Match the target of a group whose rows are features on a device."""
+    tasks = Tasks.of(task)
+    groups = groups_on_device(tasks)
+    weights = groups.to_device(tasks.weights) if tasks.weighted else None
+    found = match_on_device(selector, tasks, groups, weights, [task])
+    return GroupResult(Picks(found.order, found.residuals), found.details[0], tuple(found.warnings))
+
+
 def groups_on_device(tasks: Tasks) -> DeviceGroups:
     """Return the groups of rows of a tensor, on its device."""
     source: Any = tasks.rows.source
@@ -109,20 +137,29 @@ def groups_on_device(tasks: Tasks) -> DeviceGroups:
 
 
 def _moments(
-    selector: MomentMatching, groups: DeviceGroups, weights: Any
+    selector: MomentMatching, tasks: Sequence[GroupTask], groups: DeviceGroups, weights: Any
 ) -> tuple[Any, Any, list[dict[str, Any]]]:
     """Return the target of every group, the distance of every row to it, and what to record."""
     device = {"device": str(groups.data.device)}
-    if selector.target == "mean":
-        points = grouped_means(groups, weights)
+    if selector.target != "geometric-median":
+        of_groups = grouped_means if selector.target == "mean" else grouped_coordinate_medians
+        points = of_groups(groups, weights)
         return points, grouped_distances(groups, points), [device] * len(groups)
-    found = grouped_medians(groups, weights, eps=selector.eps, max_iter=selector.max_iter)
+    used, heavy = groups, weights
+    if selector.median_fraction < 1.0:
+        drawn = [sample_positions(task.weights, selector.median_fraction, task.random) for task in tasks]
+        places = [start + own for start, own in zip(groups.offsets[:-1], drawn, strict=True)]
+        at = groups.to_device(np.concatenate(places))
+        used = DeviceGroups(groups.data, groups.rows[at], offsets_of([len(own) for own in drawn]))
+        heavy = None if weights is None else weights[at]
+    found = grouped_medians(used, heavy, eps=selector.eps, max_iter=selector.max_iter)
     gaps, counts = found.gaps.tolist(), found.iterations.tolist()
     details = [
         {**device, **_median_details(gap, count, selector.eps)}
         for gap, count in zip(gaps, counts, strict=True)
     ]
-    return found.points, found.distances, details
+    distances = found.distances if used is groups else grouped_distances(groups, found.points)
+    return found.points, distances, details
 
 
 def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:
