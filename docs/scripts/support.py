@@ -7,24 +7,34 @@ from typing import Any
 from docs.scripts.results import cite, load, percent, table
 
 CELLS, WITHIN = "benchmarks/results/support.json", "benchmarks/results/within-memory.json"
+GPU = "benchmarks/results/gpu.json"
 
 
 def cells() -> str:
     """Return a table of all methods in all places: seconds of processor time and memory."""
-    found = load(CELLS)
+    found, gpu = load(CELLS), load(GPU)
+    calls = {_kind(one): one for one in gpu.get("calls", [])}
     rows = [
-        [f"`{_named(name, one)}`", *(_cell(one.get(place)) for place in ("memory", "store", "ray"))]
+        [
+            f"`{_named(name)}`",
+            *(_cell(one.get(place)) for place in ("memory", "store", "ray")),
+            f"{calls[_kind(one)]['seconds']:.2f} s" if _kind(one) in calls else "",
+        ]
         for name, one in found["cases"].items()
     ]
-    heads = ["method", "in memory", "store, `--memory`", "Ray"]
-    return (
-        f"{table(heads, rows)}\n\n"
+    heads = ["method", "in memory", "store, `--memory`", "Ray", "CUDA tensor"]
+    text = (
         f"1% of {found['rows']:,} × {found['features']} float16 numbers ({found['store_bytes'] / 1e6:,.0f} MB) in "
         f"{found['classes']} classes: processor time of all processes, and memory: beside the input, of the whole "
         f"command (`--memory {found['memory'] / 1e6:,.0f}MB`; Python and its libraries take about 160 MB, with torch "
-        "360 MB), "
-        "and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
+        "360 MB), and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
         f"`python -m benchmarks.support cells`, {cite(CELLS, up=1)}."
+    )
+    if not calls:
+        return f"{table(heads[:-1], [row[:-1] for row in rows])}\n\n{text}"
+    return (
+        f"{table(heads, rows)}\n\n{text} The last column is another workload: 10% of {gpu['rows']:,} × "
+        f"{gpu['columns']} float32 numbers in {gpu['classes']:,} classes, seconds, {gpu['device']}, {cite(GPU, up=1)}."
     )
 
 
@@ -36,7 +46,7 @@ def within() -> str:
         cell = one["store"]
         limit = cell.get("memory", found["memory"])
         rows.append([
-            f"`{_named(name, one)}`", f"{limit / 1e6:,.0f} MB", f"{cell['bytes'] / 1e6:,.0f} MB",
+            f"`{_named(name)}`", f"{limit / 1e6:,.0f} MB", f"{cell['bytes'] / 1e6:,.0f} MB",
             percent(cell["bytes"] / limit, 0),
         ])  # fmt: skip
     return (
@@ -47,9 +57,15 @@ def within() -> str:
     )
 
 
-def _named(name: str, case: dict[str, Any]) -> str:
-    """Return a case by the words of its parameters that matter."""
+def _named(name: str) -> str:
+    """Return a case by the parameter that matters."""
     return name.replace(", kernel", ", kernel=rbf")
+
+
+def _kind(case: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what tells a case from others of the same method."""
+    options = case["options"]
+    return case["method"], *(str(options.get(name)) for name in ("normalize", "kernel", "preprocess"))
 
 
 def _cell(cell: dict[str, Any] | None) -> str:
