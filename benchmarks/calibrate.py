@@ -27,7 +27,7 @@ _GRID = (
 _QUICK_GRID = ((200, 16, 10), (300, 16, 100))
 # Picks of NumPy and of direct scans all cost the same, so no more than this many numbers are read, and at least so
 # many picks made; the time is scaled to k.
-_READ_NUMBERS, _LEAST_PICKS = 1 << 30, 4
+_READ_NUMBERS, _LEAST_PICKS = 1 << 28, 4
 
 
 def run(quick: bool = False) -> Report:

@@ -203,6 +203,8 @@ class Rows:
 
     def row(self, position: int) -> Vector:
         """Return a copy of one row in float64."""
+        if self.in_place:
+            return np.array(self.source[self.index[position]], dtype=np.float64)
         return np.array(self.gather(np.array([position]))[0])
 
     def _raw(self, index: Indices) -> NDArray[Any]:
