@@ -92,6 +92,18 @@ def test_a_corrected_row_counts_for_its_class_and_is_exported_with_both_labels(
     assert pq.read_table(out).column_names == ["vector", "label", "note"]
 
 
+def test_robust_shares_picks_among_the_corrected_classes(blobs):
+    X, truth, given = blobs
+    labels = gm.corrected_labels(given, gm.screen(X, given))
+    found = gm.select(X, y=given, k=60, method="robust", relabel=0.95, random_state=0)
+    counts = {name: int((labels == name).sum()) for name in NAMES}
+    assert all(abs(found.counts[name] - counts[name] / 5) <= 1 for name in NAMES)
+    assert np.mean(found.labels == np.array(truth)[found.indices]) >= 0.98
+    assert found.provenance["parameters"]["per_class"] == "proportional" and found.screening.kept.sum() > 200
+    most = gm.select(X, y=given, k=295, method="robust", relabel=0.95, random_state=0)
+    assert most.k == 295
+
+
 def test_text_tables_and_folders(succeeds, blobs, tmp_path):
     X, truth, given = blobs
     np.save(tmp_path / "x.npy", X)

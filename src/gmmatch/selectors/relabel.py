@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.screening.corrected import check_confidence, corrected_labels
 from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE, ScreenMethod, screen
-from gmmatch.selection.budget import resolve_count
+from gmmatch.selection.labels import group_rows
 from gmmatch.selection.selection import Selection
-from gmmatch.selectors.arguments import row_masks
-from gmmatch.selectors.base import DEFAULT_SHARE, Selector
-from gmmatch.types import Mask, on_host
+from gmmatch.selectors.arguments import class_budgets, row_masks
+from gmmatch.selectors.base import Selector
+from gmmatch.selectors.provenance import recorded_parameters
+from gmmatch.types import Indices, Mask, on_host
 
 
 def select_relabeled(
@@ -71,17 +72,19 @@ def _from_trusted(
     """Let a method that screens pick from the rows that passed the screening and from those that were relabeled."""
     trusted = screening.kept | changed
     inside, outside = row_masks(arguments.get("include"), arguments.get("exclude"), len(rows))
+    budget = _shares(selector, labels, outside, trusted | inside, screening)
     assert screening.suggested_probability is not None
     chance = np.where(changed, screening.suggested_probability, 1.0 - screening.probability)
     weights = np.where(trusted | inside, np.maximum(chance, 1e-6), 0.0)
     if arguments.get("sample_weight") is not None:
         weights = weights * np.asarray(arguments["sample_weight"], dtype=np.float64)
-    k = DEFAULT_SHARE if selector.k is None else selector.k
-    if not isinstance(selector.per_class, dict):
-        k = resolve_count(k, int((~outside).sum()))
-    plain = type(selector)(**{**selector.get_params(deep=False), "screen": "none", "k": k})
-    more = {"exclude": (~trusted & ~inside) | outside, "sample_weight": weights}
+    plain = type(selector)(**{**selector.get_params(deep=False), "screen": "none", **budget.parameters})
+    weights[budget.added] = 1e-6
+    closed = ~trusted & ~inside
+    closed[budget.added] = False
+    more = {"exclude": closed | outside, "sample_weight": weights}
     found = plain.select(rows, labels, **{**arguments, **more})
+    found.provenance["parameters"] = recorded_parameters(selector)
     reason = np.where(changed, 0, screening.reason).astype(np.int8)
     return Selection(
         found.order,
@@ -91,6 +94,35 @@ def _from_trusted(
         found.provenance,
         replace(screening, kept=trusted, reason=reason),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Budget:
+    """How many rows of each class are picked, and rows that are added to classes with too few trusted ones."""
+
+    parameters: dict[str, Any]
+    added: Indices
+
+
+def _shares(
+    selector: Any, labels: NDArray[Any], outside: Mask, trusted: Mask, screening: Screening
+) -> _Budget:
+    """Share the picks among all rows of the corrected classes, and not the trusted ones alone."""
+    per_class = class_budgets(selector.per_class, labels)
+    groups = group_rows(labels, n=len(labels), per_class=per_class, unlabeled="group")
+    if per_class is not None and selector.unlabeled == "drop":
+        groups = [group for group in groups if group.label is not None]
+    shares = selector._shares(groups, per_class, outside, None).tolist()
+    added = [np.empty(0, dtype=np.int64)]
+    for group, share in zip(groups, shares, strict=True):
+        usable = group.rows[~outside[group.rows]]
+        closed = usable[~trusted[usable]]
+        short = max(0, share - (len(usable) - len(closed)))
+        added.append(closed[np.argsort(screening.probability[closed], kind="stable")[:short]])
+    if any(group.label is None for group in groups):
+        return _Budget({"k": sum(shares)}, np.concatenate(added))
+    counts = {group.label: share for group, share in zip(groups, shares, strict=True)}
+    return _Budget({"k": None, "per_class": counts}, np.concatenate(added))
 
 
 def _record(
