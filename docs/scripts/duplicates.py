@@ -36,7 +36,8 @@ def recall(runs: list[dict[str, Any]]) -> str:
     columns = ["threshold", "pairs", "recall", "wrong pairs", "core seconds", "all products", *names]
     lines = []
     for run in runs:
-        theirs = [f"{percent(run[key]['recall'])}, {run[key]['cpu_seconds']:.1f} s" for key in probes]
+        found = [run.get(key) for key in probes]
+        theirs = [f"{percent(one['recall'])}, {one['cpu_seconds']:.1f} s" if one else "–" for one in found]
         lines.append(
             [
                 f"{run['threshold']:g}",
