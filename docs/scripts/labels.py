@@ -24,7 +24,7 @@ def corrected(found: dict[str, Any]) -> str:
     """Return how often corrected labels are right, and what training on the picks gains."""
     lines, gains = [], []
     for run in found["runs"]:
-        name = f"{run['data']}, {run['noise']}"
+        name = f"{run['data']}, {run['rows']:,} rows, {run['noise']}"
         lines.append([name, percent(run["noise_rate"]), f"{run['corrected']:,}", percent(run["right"])])
         for kind, words in (("picks_given", "given labels"), ("picks_corrected", "corrected labels")):
             one = run[kind]
