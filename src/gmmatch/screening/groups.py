@@ -23,8 +23,9 @@ from gmmatch.types import Indices, Mask, Vector, namespace
 
 Points = NDArray[np.float32]
 
-# Groups are sought in the widest directions: what spoils many rows makes them vary.
-_WIDTH = 256
+# Groups are sought in the widest directions: what spoils many rows makes them vary. Each needs twenty rows: fewer,
+# whitened by their own scatter, have valleys by chance.
+_WIDTH, _ROWS_PER_COLUMN = 256, 20
 # The search starts from both ends of the widest directions and of the rows' size, with these shares of the rows.
 _STARTS, _SHARES, _ROUNDS = 16, (0.1, 0.3), 15
 _FOLDS = 10
@@ -91,7 +92,7 @@ def no_class_odds(
         return NoClass(nothing)
     near = codes if likely is None else likely
     blocks, _, axes = spectrum or blocks.spectrum(left)
-    blocks = blocks.along(axes[:, -_WIDTH:])
+    blocks = blocks.along(axes[:, -min(_WIDTH, len(sample) // _ROWS_PER_COLUMN) :])
     odds = nothing.copy()
     while True:
         rest = sample[odds[sample] <= 0.0]
@@ -119,6 +120,24 @@ def _find_group(
     whitened = _whitening(points, near, means)
     z = np.asarray(whitened(points, near), dtype=np.float32)
     folds = np.array_split(np.arange(len(z)), _FOLDS)
+    candidates = _candidates(z, folds)
+    deep = _VALLEY if n_classes > 1 else _VALLEY_ALONE
+    for depth, group in candidates:
+        if depth >= deep or _told(group, given, n_classes) >= _TOLD:
+            continue
+        r = group[:, None].astype(np.float32)
+        for _ in range(_ROUNDS):
+            along, direction = _from_outside(z, r, folds)
+            r, (slope, offset) = _two_gaussians(along, r)
+        own = (slope * along + offset)[:, 0].astype(np.float64)
+        if 0.0 < np.mean(own > 0.0) < 0.5:
+            return _Group(_odds(whitened, direction[:, 0] * slope, float(offset[0])), own)
+    # If what is left without labels falls apart as well, there are several kinds, none of them the clean one.
+    return "kinds" if n_classes == 1 and candidates and candidates[0][0] < _VALLEY else None
+
+
+def _candidates(z: Points, folds: list[Indices]) -> list[tuple[float, Mask]]:
+    """Return the groups that valleys part, each the smaller one, and the depths of the valleys, deepest first."""
     # Columns are sorted by width, the last is the size.
     starts = np.r_[0 : min(_STARTS, z.shape[1] - 1), z.shape[1] - 1]
     ends = z[:, starts]
@@ -137,20 +156,7 @@ def _find_group(
         group = ~group if group.mean() > 0.5 else group
         if group.mean() >= LEAST:
             candidates.append((depth, group))
-    candidates.sort(key=lambda one: one[0])
-    deep = _VALLEY if n_classes > 1 else _VALLEY_ALONE
-    for depth, group in candidates:
-        if depth >= deep or _told(group, given, n_classes) >= _TOLD:
-            continue
-        r = group[:, None].astype(np.float32)
-        for _ in range(_ROUNDS):
-            along, direction = _from_outside(z, r, folds)
-            r, (slope, offset) = _two_gaussians(along, r)
-        own = (slope * along + offset)[:, 0].astype(np.float64)
-        if 0.0 < np.mean(own > 0.0) < 0.5:
-            return _Group(_odds(whitened, direction[:, 0] * slope, float(offset[0])), own)
-    # If what is left without labels falls apart as well, there are several kinds, none of them the clean one.
-    return "kinds" if n_classes == 1 and candidates and candidates[0][0] < _VALLEY else None
+    return sorted(candidates, key=lambda one: one[0])
 
 
 def _odds(
@@ -221,7 +227,7 @@ def _two_gaussians(s: Points, r: Points) -> tuple[Points, tuple[Points, Points]]
 
 
 def _valley(s: Points) -> tuple[float, float]:
-    """Return the depth of the deepest valley of the density along a line, by two standard errors, and where it is."""
+    """Return the depth of the deepest valley of the density along a line, and where it is."""
     low, high = np.quantile(s, [0.001, 0.999])
     if not high > low:
         return 1.0, float(low)
@@ -229,14 +235,12 @@ def _valley(s: Points) -> tuple[float, float]:
     quartiles = np.quantile(s, [0.25, 0.75])
     # Silverman's bandwidth.
     width = 0.9 * min(float(s.std()), float(quartiles[1] - quartiles[0]) / 1.34) * len(s) ** -0.2
-    bins = max(width / (edges[1] - edges[0]), 1.0)
-    # In units in which the density is the count of rows that it comes from.
-    density = gaussian_filter1d(counts.astype(float), bins, mode="constant") * 2.0 * np.sqrt(np.pi) * bins
+    density = gaussian_filter1d(
+        counts.astype(float), max(width / (edges[1] - edges[0]), 1.0), mode="constant"
+    )
     peak = np.minimum(np.maximum.accumulate(density), np.maximum.accumulate(density[::-1])[::-1])
-    error = 2.0 * np.sqrt(np.maximum(density, 0.0)), 2.0 * np.sqrt(np.maximum(peak, 0.0))
     below = np.cumsum(counts) / len(s)
-    inside = (np.minimum(below, 1.0 - below) >= LEAST) & (peak > error[1])
-    depth = np.where(inside, (density + error[0]) / np.maximum(peak - error[1], 1e-9), np.inf)
+    depth = np.where(np.minimum(below, 1.0 - below) >= LEAST, density / np.maximum(peak, 1e-9), 1.0)
     i = int(depth.argmin())
     return float(depth[i]), float(edges[i + 1])
 
