@@ -48,7 +48,7 @@ def duplicates(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find near-duplicates.
+    """Find near-duplicates among rows, or rows of one set that are in another.
 
     Of each group the most typical row is kept, and the others are its duplicates. With --against, rows are paired
     with the most similar row of the other embeddings.

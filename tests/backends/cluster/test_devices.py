@@ -99,10 +99,10 @@ def test_a_worker_that_forgets_its_picks_is_told_again(few_rows, device):
 
 def piece_of(rows, labels=None, n_classes=1):
     if labels is None:
-        return Piece(rows, slice(0, len(rows)), 0, None, np.array([len(rows)]), False)
+        return Piece(rows, slice(0, len(rows)), 0, None, np.array([len(rows)]))
     order = np.argsort(labels, kind="stable").astype(np.int32)
     ends = np.cumsum(np.bincount(labels, minlength=n_classes))
-    return Piece(rows, slice(0, len(rows)), 0, order, ends, False)
+    return Piece(rows, slice(0, len(rows)), 0, order, ends)
 
 
 @pytest.mark.parametrize("device", DEVICES)

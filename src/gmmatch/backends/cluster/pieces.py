@@ -179,6 +179,7 @@ def prepared(stored: NDArray[Any], steps: tuple[RowMap, ...] = ()) -> Matrix:
 
     Examples
     --------
+    >>> from gmmatch.rows.preprocessing import UnitLength
     >>> prepared(np.array([[3, 4]], dtype=np.int8), (UnitLength(),))
     array([[0.6, 0.8]], dtype=float32)
     """
