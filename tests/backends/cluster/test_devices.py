@@ -155,7 +155,7 @@ def test_scores_that_differ_by_rounding_alone_are_decided_as_on_the_processor(de
     thetas = np.ones((4, 40)) * [[1.0], [0.1], [-0.3], [3.0]]
     pieces = []
     for first in (0, 1000):
-        piece = Piece(rows, slice(first, first + 1000), first, None, np.array([1000]), False)
+        piece = Piece(rows, slice(first, first + 1000), first, None, np.array([1000]))
         piece.batch = random.integers(0, 5, 1000).astype(np.uint32)
         piece.available = random.random(1000) < 0.7
         pieces.append(piece)
