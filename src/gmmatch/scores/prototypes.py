@@ -52,7 +52,10 @@ def find_prototypes(
     kmeans = KMeans(n_clusters=n_clusters, n_init=_STARTS, random_state=seed, copy_x=False)
     with one_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer different rows than clusters
-        sample = np.require(rows.gather(chosen, rows.dtype), requirements="W")  # centred in place
+        # Whole numbers have many rows as far from a centre as others: rounding to float32 would decide.
+        stored = np.dtype(getattr(rows.source, "dtype", rows.dtype))
+        dtype = rows.dtype if stored.kind == "f" or rows.bfloat16 else np.dtype(np.float64)
+        sample = np.require(rows.gather(chosen, dtype), requirements="W")  # centred in place
         kmeans.fit(sample, sample_weight=weights[chosen])
     return np.asarray(kmeans.cluster_centers_, dtype=np.float64)
 
