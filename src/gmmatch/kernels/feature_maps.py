@@ -102,13 +102,13 @@ class FeatureMap(ABC):
         return self.transform(block)
 
     @property
+    @abstractmethod
     def takes_tensors(self) -> bool:
         """Whether a block may be a tensor, whose features are then made where it lies."""
-        return False
 
+    @abstractmethod
     def _of_tensor(self, block: Any, dtype: Any) -> Any:
         """Return the features of a tensor's rows, where it lies."""
-        raise NotImplementedError
 
     def fit_transform(self, X: Any) -> NDArray[Any]:
         """Fit on ``X`` and return its features."""

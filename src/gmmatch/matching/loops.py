@@ -98,14 +98,15 @@ def choose(
     found: NDArray[np.int64],
     count: int,
 ) -> int:
-    """Return the candidate with the highest exact score; the first of equals."""
+    """Return the candidate with the highest exact score; the lowest row of equals."""
     best, best_score = int(found[0]), -np.inf
     if count == 1:
         return best
     for c in range(count):
-        score = exact_score(block[index[found[c]]], theta)
-        if score > best_score:
-            best, best_score = int(found[c]), score
+        i = int(found[c])
+        score = exact_score(block[index[i]], theta)
+        if score > best_score or (score == best_score and i < best):
+            best, best_score = i, score
     return best
 
 
@@ -145,12 +146,34 @@ def take_best(
     """Make pick ``t`` once all rows are scored; return how many rows were scored exactly, and ‖θ‖."""
     count = candidates(scores, slack, available, floor, found)
     best = choose(block, index, theta, found, count)
+    theta_norm = note_pick(
+        best, block, index, target, theta, drift, picked_before, available, replacement, order, residuals, t
+    )
+    return count, theta_norm
+
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def note_pick(
+    best: int,
+    block: NDArray[Any],
+    index: NDArray[np.int64],
+    target: NDArray[np.float64],
+    theta: NDArray[np.float64],
+    drift: NDArray[np.float64],
+    picked_before: int,
+    available: NDArray[np.bool_],
+    replacement: bool,
+    order: NDArray[np.int64],
+    residuals: NDArray[np.float64],
+    t: int,
+) -> float:
+    """Make row ``best`` pick ``t``; return ‖θ‖ after it."""
     order[t] = best
     if not replacement:
         available[best] = False
     theta_norm, drift_norm = advance(block[index[best]], target, theta, drift)
     residuals[t] = drift_norm / (picked_before + t + 1)
-    return count, theta_norm
+    return float(theta_norm)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

@@ -30,7 +30,7 @@ from gmmatch.matching.codes import (
     quantise,
     some_dots,
 )
-from gmmatch.matching.loops import TINY, advance, exact_score, quick_score, rounding_of_scores
+from gmmatch.matching.loops import TINY, advance, choose, note_pick, quick_score, rounding_of_scores
 
 # How many rows per guess are scored themselves: about so many, and at most.
 _SCORED, _MOST_SCORED = 64, 256
@@ -244,19 +244,6 @@ def guess(
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _best_rival(
-    block: NDArray[Any], index: NDArray[np.int64], theta: NDArray[np.float64], candidates: NDArray[np.int64]
-) -> int:
-    """Return the candidate with the highest exact score, the lowest row of equals."""
-    best, best_score = -1, -np.inf
-    for i in candidates:
-        score = exact_score(block[index[i]], theta)
-        if score > best_score or (score == best_score and i < best):
-            best, best_score = i, score
-    return best
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
 def settle(
     block: NDArray[Any],
     index: NDArray[np.int64],
@@ -302,13 +289,23 @@ def settle(
             if available[outside[c]]:
                 candidates[close] = outside[c]
                 close += 1
-        best = candidates[0] if close == 1 else _best_rival(block, index, theta, candidates[:close])
-        order[done] = best
+        best = choose(block, index, theta, candidates, close)
+        note_pick(
+            best,
+            block,
+            index,
+            target,
+            theta,
+            drift,
+            picked_before,
+            available,
+            replacement,
+            order,
+            residuals,
+            done,
+        )
         if not replacement:
-            available[best] = False
             traits[PENALTY, best] = TAKEN
-        _, drift_norm = advance(block[index[best]], target, theta, drift)
-        residuals[done] = drift_norm / (picked_before + done + 1)
         done += 1
         if best != guesses[b]:
             break
