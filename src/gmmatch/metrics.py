@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
+from gmmatch.rows.checks import check_pair, check_rows, check_sample_weight, check_whole_number
 from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import distinct_values
@@ -67,6 +67,7 @@ def mmd(
     A: Matrix | Rows,
     B: Matrix | Rows,
     *,
+    weights: Any = None,
     kernel: KernelSpec = "rbf",
     bandwidth: Bandwidth = "median",
     biased: bool = True,
@@ -84,6 +85,8 @@ def mmd(
     ----------
     A, B : arrays of shape (n, s) and (m, s)
         The picks and the reference.
+    weights : array of shape (n,), optional
+        How much each row of ``A`` counts, such as ``Selection.weights``; equal by default.
     kernel : Kernel, name, or (name, parameters)
         See :func:`gmmatch.kernels.kernels.resolve_kernel`.
     bandwidth : float or "median"
@@ -109,13 +112,21 @@ def mmd(
     0.7869
     """
     left, right = check_pair(A, B)
+    if weights is not None and not biased:
+        raise InvalidInputError("weights= goes with biased=True: leave out one of them.")
+    shares = None if weights is None else check_sample_weight(weights, len(left), name="weights")
     if not biased and min(len(left), len(right)) < 2:
         raise InvalidInputError(
             f"biased=False compares different rows of each set, so both need 2 or more; A has {len(left)} "
             f"and B has {len(right)}."
         )
     chosen = _kernel_for_mmd(kernel, bandwidth, right)
-    if chosen.is_linear:
+    if shares is not None:
+        shares = shares / shares.sum()
+        own = row_means(chosen, left, left, shares, block=block_rows)
+        across = row_means(chosen, left, right, block=block_rows)
+        value = float(shares @ (own - 2.0 * across)) + _mean_within(chosen, right, True, block_rows)
+    elif chosen.is_linear:
         value = _linear_mmd(left, right, biased)
     else:
         within = sum(_mean_within(chosen, rows, biased, block_rows) for rows in (left, right))

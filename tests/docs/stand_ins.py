@@ -321,6 +321,7 @@ PAGES = {
     "docs/methods/el2n.md": StandIn(needs=("torch",)),
     "docs/methods/forgetting.md": StandIn(needs=("torch",)),
     "docs/methods/grand.md": StandIn(needs=("torch",)),
+    "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
     "docs/studies/index.md": StandIn(slow=True),
     "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),
 }

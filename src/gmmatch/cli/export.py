@@ -82,7 +82,8 @@ def export(
 ) -> None:
     """Write the picked images or rows as a dataset of their own.
 
-    Images keep their sub-folders. Rows of tables keep all their columns and their order. The source is never changed.
+    Images keep their sub-folders. Rows of tables keep all their columns and their order. Picks with weights get a
+    column `weight`, images in labels.csv. The source is never changed.
 
     \b
     Examples:
@@ -98,14 +99,15 @@ def export(
     opened = open_picked(
         selection, source, split=split, embedding_column=embedding_column, id_column=id_column
     )
-    extra = _corrected(selection, min_confidence) if labels is LabelsChoice.corrected else None
+    corrected = labels is LabelsChoice.corrected
+    extra = _corrected(selection, min_confidence) if corrected else {}
+    if selection.weights is not None:
+        extra["weight"] = selection.weights.tolist()
     write = _writer(opened, output, link=link, force=force)
     rows, places = matched_rows(selection, opened)
-    columns_added = (
-        {} if extra is None else {name: [values[i] for i in places] for name, values in extra.items()}
-    )
+    columns_added = {name: [values[i] for i in places] for name, values in extra.items()}
     count = write(rows, columns_added)
-    changed = {} if extra is None else {"corrected": int(sum(columns_added["label_changed"]))}
+    changed = {"corrected": int(sum(columns_added["label_changed"]))} if corrected else {}
     if as_json:
         print_json({"output": str(output), "exported": count, **changed})
     else:

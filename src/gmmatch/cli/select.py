@@ -91,6 +91,16 @@ def select(
     min_confidence: Annotated[
         float, typer.Option(help="With --relabel: the least probability of a suggested label.")
     ] = 0.95,
+    weights: Annotated[
+        bool,
+        typer.Option("--weights", help="Weigh the picks so that their mean comes nearest to the target."),
+    ] = False,
+    refine: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Go over the picks so often at most, and swap each for the row that matches best."
+        ),
+    ] = 0,
     labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
     id_column: IdColumnOption = None,
@@ -124,6 +134,7 @@ def select(
     options = parse_settings(settings)
     if duplicates is not None:
         options["duplicates"] = duplicates.value
+    options |= {name: value for name, value in (("weights", weights), ("refine", refine)) if value}
     limit = parse_memory(memory)
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}

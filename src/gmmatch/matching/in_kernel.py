@@ -146,6 +146,20 @@ def match_in_kernel(
     return Picks.join(found)
 
 
+def residuals_in_kernel(
+    kernel_rows: KernelRows,
+    target_scores: Vector,
+    target_norm: float,
+    diagonal: Vector,
+    order: Indices,
+    already: Indices,
+) -> Vector:
+    """Return the residual after each of some picks that are known."""
+    state = _State(kernel_rows, target_scores, target_norm, diagonal, "zero")
+    state.follow(already)
+    return state.follow(order)
+
+
 class _State:
     """A walk in a kernel's space: θ by its scores ⟨θ, φ(xᵢ)⟩, and the norm of the drift Σ (μ − φ(x))."""
 

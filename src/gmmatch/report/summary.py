@@ -107,6 +107,8 @@ def facts(selection: Selection, seconds: float | None, when: datetime) -> list[t
         found.append(("Asked for", _asked(parameters)))
         changed = _changed(_method(record), parameters, _OWN_LINES)
         found.append(("Other settings", ", ".join(f"{name} = {value}" for name, value in changed.items())))
+    if selection.weights is not None and selection.k:
+        found.append(("Weights", f"{selection.weights.min():.3g} to {selection.weights.max():.3g}"))
     found.append(("Seed", record.get("seed")))
     found.append(("Rows", _rows(record.get("input"), selection.n_rows)))
     found.append(("Encoder", origin.get("encoder")))

@@ -193,6 +193,10 @@ class Rows:
             return Rows(read_only(self.copied()))
         return self
 
+    def here(self) -> Rows:
+        """Return the rows of a tensor on a device as an array; others as they are."""
+        return Rows(read_only(self.copied())) if hasattr(self.source, "tensor") else self
+
     def _on_device(self) -> TensorRows | None:
         """Return the rows of a tensor, whose blocks stay where they are: functions of blocks take tensors too."""
         if not hasattr(self.source, "tensor"):

@@ -1,7 +1,7 @@
 """Selections on disk: Parquet, JSON, and .npy with a JSON file beside it.
 
-All three hold the same header and, for every pick, its row, its group, its id and its residual. Nothing is ever
-pickled, and a file is either the old one or the new one, never half of each.
+All three hold the same header and, for every pick, its row, its group, its id, its residual and its weight. Nothing
+is ever pickled, and a file is either the old one or the new one, never half of each.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def _per_pick(selection: Selection) -> dict[str, Any]:
             [_json_float(value) for value in group.residuals.tolist()] for group in selection.groups
         ],
         "ids": None if selection.order_ids is None else selection.order_ids.tolist(),
+        "weights": None if selection.order_weights is None else selection.order_weights.tolist(),
     }
 
 
@@ -174,7 +175,12 @@ def _parse_header(text: bytes, path: Path) -> dict[str, Any]:
 
 
 def _arguments(
-    header: dict[str, Any], order: Indices, group_of_pick: Indices, residuals: list[Any], ids: Any
+    header: dict[str, Any],
+    order: Indices,
+    group_of_pick: Indices,
+    residuals: list[Any],
+    ids: Any,
+    weights: Any,
 ) -> dict[str, Any]:
     """Return the arguments of a selection, its groups as arguments too."""
     groups = header["groups"]
@@ -194,6 +200,7 @@ def _arguments(
             for group, places, path in parts
         ],
         "ids": ids,
+        "weights": weights,
         "provenance": header["provenance"],
         "screening": None if screening is None else screening_from_json(screening),
     }
@@ -215,7 +222,8 @@ def _integers(values: ArrayLike) -> Indices:
 def _from_json(document: dict[str, Any], order: Any) -> dict[str, Any]:
     residuals = [[_read_float(value) for value in path] for path in document["residuals"]]
     groups = _integers(document["group_of_pick"])
-    return _arguments(document, _integers(order), groups, residuals, document["ids"])
+    more = document["ids"], document.get("weights")
+    return _arguments(document, _integers(order), groups, residuals, *more)
 
 
 def _from_npy(contents: bytes, path: Path) -> dict[str, Any]:
@@ -257,6 +265,8 @@ def _parquet(selection: Selection) -> bytes:
     except UnicodeEncodeError:
         raise InvalidInputError("ids hold text that is not valid Unicode: save as .json instead.") from None
     columns["residual"] = pa.array(residual, pa.float64(), mask=unknown)
+    if selection.order_weights is not None:
+        columns["weight"] = pa.array(selection.order_weights, pa.float64())
     table = pa.table(columns).replace_schema_metadata({_METADATA_KEY: _json(_header(selection))})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, write_page_checksum=True)
@@ -279,7 +289,8 @@ def _from_parquet(contents: bytes, path: Path) -> dict[str, Any]:
     values = table["residual"].to_numpy()
     residuals = [values[places[known[places]]] for places in _by_group(group_of_pick, len(keys))]
     ids = table["id"].to_pylist() if "id" in table.column_names else None
-    return _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids)
+    weights = table["weight"].to_numpy() if "weight" in table.column_names else None
+    return _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids, weights)
 
 
 def _group_keys(labels: list[Label]) -> tuple[list[Any], str]:

@@ -195,10 +195,11 @@ def offsets_of(sizes: ArrayLike) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class MergedPicks:
-    """The picks of all groups in one order, and the position of each pick's group."""
+    """The picks of all groups in one order, the position of each pick's group, and where it stood group by group."""
 
     order: Indices
     owners: Indices
+    places: Indices
 
 
 def merge(groups: SelectedGroups, included: Indices | None = None) -> MergedPicks:
@@ -216,7 +217,7 @@ def merge(groups: SelectedGroups, included: Indices | None = None) -> MergedPick
         places = np.where(within < 0, groups.order - 2.0**53, places)
     # The sort is stable and the groups are in order, so that ties fall to the first group.
     by_place = np.argsort(places, kind="stable")
-    return MergedPicks(groups.order[by_place], owners[by_place])
+    return MergedPicks(groups.order[by_place], owners[by_place], by_place)
 
 
 def interleave(groups: Sequence[SelectedGroup]) -> Indices:

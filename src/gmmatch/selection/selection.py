@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.rows.checks import check_sample_weight
 from gmmatch.rows.taking import count_rows, take_rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, resolve_count
@@ -29,6 +30,7 @@ from gmmatch.selection.groups import (
     row_count,
 )
 from gmmatch.selection.labels import Label
+from gmmatch.selection.record import json_copy
 from gmmatch.types import Indices, Mask, Vector
 
 __all__ = ["SelectedGroup", "Selection", "interleave"]
@@ -55,6 +57,8 @@ class Selection:
     screening
         Which rows could be picked at all and why the others could not, by a method that screens. Two
         selections are equal whatever their screening.
+    weights
+        How much each pick counts, *in pick order*, shape (k,).
 
     Attributes
     ----------
@@ -64,6 +68,8 @@ class Selection:
         The position in ``groups`` of each pick's group, in pick order.
     order_ids
         The ids in pick order, or None; :attr:`ids` has them in the order of :attr:`indices`.
+    order_weights
+        The same for the weights.
 
     Examples
     --------
@@ -82,6 +88,7 @@ class Selection:
     order_ids: NDArray[Any] | None
     provenance: dict[str, Any]
     screening: Screening | None
+    order_weights: Vector | None
     group_of_pick: Indices
 
     def __init__(
@@ -92,6 +99,7 @@ class Selection:
         ids: Any = None,
         provenance: Mapping[str, Any] | None = None,
         screening: Screening | None = None,
+        weights: Any = None,
     ) -> None:
         picks = frozen_row_numbers(order.order if isinstance(order, MergedPicks) else order, "order")
         rows = row_count(n_rows)
@@ -105,8 +113,11 @@ class Selection:
             "n_rows": rows,
             "groups": parts,
             "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
-            "provenance": _json_copy(provenance or {}),
+            "provenance": json_copy(provenance or {}),
             "screening": screening,
+            "order_weights": None
+            if weights is None
+            else frozen(check_sample_weight(np.array(weights), len(picks), name="weights")),
             "group_of_pick": frozen(
                 order.owners if isinstance(order, MergedPicks) else match_groups(picks, parts)
             ),
@@ -132,6 +143,14 @@ class Selection:
     def ids(self) -> NDArray[Any] | None:
         """The caller's ids of the picks, in the order of :attr:`indices`; None if none were given."""
         return None if self.order_ids is None else self.order_ids[self._by_row]
+
+    @property
+    def weights(self) -> Vector | None:
+        """How much each pick counts, in the order of :attr:`indices`; None unless they were asked for.
+
+        Those of a class sum to the number of its rows: scikit-learn's ``sample_weight``.
+        """
+        return None if self.order_weights is None else self.order_weights[self._by_row]
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -174,20 +193,17 @@ class Selection:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Selection):
             return NotImplemented
-        if self.order_ids is None or other.order_ids is None:
-            same_ids = self.order_ids is other.order_ids
-        else:
-            same_ids = np.array_equal(self.order_ids, other.order_ids)
         return (
-            same_ids
+            _same(self.order_ids, other.order_ids)
+            and _same(self.order_weights, other.order_weights)
             and (self.n_rows, self.groups) == (other.n_rows, other.groups)
             and np.array_equal(self.order, other.order)
             and self.provenance == other.provenance
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        state = (self.order, self.n_rows, self.groups, self.order_ids, self.provenance, self.screening)
-        return Selection, state
+        facts = (self.order_ids, self.provenance, self.screening, self.order_weights)
+        return Selection, (self.order, self.n_rows, self.groups, *facts)
 
     def __repr__(self) -> str:
         distinct = len(np.unique(self.order))
@@ -234,7 +250,8 @@ class Selection:
         Returns
         -------
         Selection
-            With the groups and their residuals cut to match, and ``prefix`` in the provenance.
+            With the groups and their residuals cut to match, and ``prefix`` in the provenance. Without weights,
+            which are those of all picks together.
 
         Examples
         --------
@@ -284,6 +301,37 @@ class Selection:
             )
         return take_rows(dataset, self.order if order else self.indices)
 
+    def sampler(self, num_samples: int | None = None, generator: Any = None) -> Any:
+        """A sampler of torch that draws the picked rows as often as their weights say.
+
+        Parameters
+        ----------
+        num_samples
+            How many rows an epoch draws; as many as there are picks by default.
+        generator
+            torch's random numbers.
+
+        Returns
+        -------
+        torch.utils.data.WeightedRandomSampler
+            For what :meth:`apply` takes of a dataset.
+
+        Examples
+        --------
+        >>> selection = Selection([3, 0], n_rows=4, weights=[3.0, 1.0])
+        >>> selection.weights, len(list(selection.sampler()))
+        (array([1., 3.]), 2)
+        """
+        if self.weights is None:
+            raise InvalidInputError("The selection has no weights: select with weights=True.")
+        try:
+            from torch.utils.data import WeightedRandomSampler
+        except ImportError:
+            raise MissingDependencyError(
+                "sampler() needs torch: pip install 'gmmatch[torch]'. Selection.weights is an array."
+            ) from None
+        return WeightedRandomSampler(self.weights.tolist(), num_samples or self.k, generator=generator)
+
     def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
         """Write a page about the selection: a map, how good it is, what was left out and why.
 
@@ -311,9 +359,9 @@ class Selection:
         Parameters
         ----------
         path
-            ``.parquet``: one line per pick, in pick order, with columns ``row``, ``group``, ``id`` and
-            ``residual``. ``.json``: everything as text. ``.npy``: the row numbers in pick order for other
-            tools, and the rest in ``<name>.npy.json`` beside it.
+            ``.parquet``: one line per pick, in pick order, with columns ``row``, ``group``, ``id``,
+            ``residual`` and ``weight``. ``.json``: everything as text. ``.npy``: the row numbers in pick order for
+            other tools, and the rest in ``<name>.npy.json`` beside it.
 
         Examples
         --------
@@ -332,28 +380,5 @@ class Selection:
         return read_selection(cls, path)
 
 
-# Most values, of which there are several for each of many classes.
-_PLAIN = (str, int, bool, type(None))
-
-
-def _json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    """A deep copy made of what JSON can hold."""
-    if type(value) is float and math.isfinite(value):
-        return value
-    if isinstance(value, (np.generic, np.ndarray)):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {
-            str(key): item if type(item) in _PLAIN else _json_copy(item, (*path, key))
-            for key, item in value.items()
-        }
-    if isinstance(value, (list, tuple)):
-        return [_json_copy(item, (*path, i)) for i, item in enumerate(value)]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    name = "".join(f"[{key!r}]" for key in path)
-    raise InvalidTypeError(
-        f"provenance{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
-    )
+def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)

@@ -71,8 +71,13 @@ class Robust(KernelHerding):
             return super().pick_group(task)
         rows = task.rows.mapped(features).made()
         explicit = replace(task, rows=rows.held(rows_to_hold(self, task)))
-        moment = self.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
-        found = self.match_moment(explicit, moment)
+        if hasattr(rows.source, "tensor"):
+            from gmmatch.backends.cuda.selecting import match_one_on_device
+
+            found = match_one_on_device(self, explicit)
+        else:
+            moment = self.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
+            found = self.match_moment(explicit, moment)
         return replace(found, details={**self._about(features), **found.details})
 
     def _run(self, tasks: Tasks) -> Results:
@@ -90,7 +95,7 @@ class Robust(KernelHerding):
         # All groups at once on a device, where nothing but the picks of the paper's listing was asked for.
         plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
         plain = plain and not (
-            self.replacement or self.unit_target or any(len(task.already) for task in tasks)
+            self.replacement or self.unit_target or self.finishes or any(len(task.already) for task in tasks)
         )
         if not plain or not on_device(tasks[0].rows):
             return Selector._run(self, tasks)

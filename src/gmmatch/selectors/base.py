@@ -357,6 +357,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         names = request.names
         if names is not None:
             names = names(merged.order) if callable(names) else names[merged.order]
+        weights = results.pick_weights(groups)
         return Selection(
             order=merged,
             n_rows=len(rows),
@@ -364,6 +365,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             ids=names,
             provenance=provenance,
             screening=prepared.screening,
+            weights=None if weights is None else weights[merged.places],
         )
 
 

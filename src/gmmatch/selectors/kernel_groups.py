@@ -18,6 +18,7 @@ from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.selectors.finishing import finished_in_kernel
 from gmmatch.targets.moments import sample_positions
 from gmmatch.types import Vector
 
@@ -36,16 +37,18 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     how, forced = _approximation(selector, len(task.rows))
     if how is not None:
         return _pick_by_features(selector, task, kernel, how, forced)
-    task = replace(task, rows=task.rows.held(rows_to_hold(selector, task)))
+    task = replace(task, rows=task.rows.held(rows_to_hold(selector, task)).here())
     scores, norm, kernel_rows, details = _target_scores(selector, task, kernel)
     if selector.unit_target and norm > 0.0:
         scores, norm = scores / np.sqrt(norm), 1.0
+    diagonal = _diagonal(kernel, task.rows)
     picks = match_in_kernel(
-        kernel_rows, scores, norm, _diagonal(kernel, task.rows), task.k, available=task.available,
+        kernel_rows, scores, norm, diagonal, task.k, available=task.available,
         already=task.already, start=selector.start, replacement=selector.replacement,
         batches=selector.batches or 1, random_state=task.random,
     )  # fmt: skip
-    return kernel_result(selector, kernel, picks, details)
+    found = kernel_result(selector, kernel, picks, details)
+    return finished_in_kernel(selector, task, found, kernel, kernel_rows, scores, norm, diagonal)
 
 
 def kernel_result(

@@ -16,6 +16,7 @@ from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.selectors.base import GroupResult, GroupTask, Results, Selector, Tasks
+from gmmatch.selectors.finishing import finished
 from gmmatch.selectors.kernel_groups import (
     Approximation,
     check_kernel_options,
@@ -27,7 +28,7 @@ from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
 
 # Parameters that say how one process works.
-_WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit")
+_WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit", "refine")
 
 # The least that a matching can work in.
 _LEAST_WORKING = 16_000_000
@@ -91,6 +92,12 @@ class MomentMatching(Selector):
         Number of those features.
     memory_limit : int, optional
         Bytes of working memory beside the input.
+    weights : bool
+        Whether the picks get weights by which their mean comes as near to the target as it can:
+        :attr:`Selection.weights <gmmatch.Selection.weights>`.
+    refine : int
+        How often to go over the picks at most, and exchange each for the row that brings the mean of all picks
+        nearest to the target.
 
     Examples
     --------
@@ -114,6 +121,8 @@ class MomentMatching(Selector):
     approximation: Approximation = "auto"
     n_components: int | None = None
     memory_limit: int | None = None
+    weights: bool = False
+    refine: int = 0
 
     method = "moment-matching"
     allows_replacement = True
@@ -176,8 +185,14 @@ class MomentMatching(Selector):
         for pool, picks, task, moment, spread in zip(pools, found, tasks, moments, spreads, strict=True):
             details = dict(moment.details) if self.carry else {"batches": pool.batches, **moment.details}
             warnings = self.moment_warnings([task], [moment.details], [spread])
-            results.append(GroupResult(picks, details, tuple(warnings)))
+            result = GroupResult(picks, details, tuple(warnings))
+            results.append(finished(self, task, result, pool.walk.target))
         return results
+
+    @property
+    def finishes(self) -> bool:
+        """Whether there is more to do once the picks are made."""
+        return self.weights or self.refine > 0
 
     def moment_warnings(
         self, tasks: Sequence[GroupTask], details: Sequence[dict[str, Any]], spreads: Sequence[Spread]
@@ -261,6 +276,7 @@ class MomentMatching(Selector):
             )
         if self.batches is not None:
             check_whole_number(self.batches, "batches")
+        check_whole_number(self.refine, "refine", 0)
         check_kernel_options(self)
 
 

@@ -75,11 +75,15 @@ class GroupTask:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """The picks of a group, with what should be recorded and warned about."""
+    """The picks of a group, with what should be recorded and warned about.
+
+    ``weights`` are shares of the rows that were there before and of the picks, in this order; None if not asked for.
+    """
 
     picks: Picks
     details: dict[str, Any]
     warnings: tuple[Warning, ...] = ()
+    weights: Vector | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +226,7 @@ class Results:
     residual_offsets: Indices
     details: list[dict[str, Any]]
     warnings: list[Warning]
+    weights: list[Vector | None] | None = None
 
     @classmethod
     def join(cls, results: Sequence[GroupResult]) -> Results:
@@ -233,6 +238,7 @@ class Results:
             offsets_of([len(result.picks.residuals) for result in results]),
             [result.details for result in results],
             [warning for result in results for warning in result.warnings],
+            [result.weights for result in results],
         )
 
     def spread(self, chosen: Mask) -> Results:
@@ -241,13 +247,30 @@ class Results:
             return self
         offsets, residual_offsets = np.zeros((2, len(chosen)), dtype=np.int64)
         offsets[chosen], residual_offsets[chosen] = np.diff(self.offsets), np.diff(self.residual_offsets)
-        details = iter(self.details)
+        details, weights = iter(self.details), iter(self.weights or [])
         return replace(
             self,
             offsets=offsets_of(offsets),
             residual_offsets=offsets_of(residual_offsets),
             details=[next(details) if one else {} for one in chosen.tolist()],
+            weights=[next(weights, None) if one else None for one in chosen.tolist()],
         )
+
+    def pick_weights(self, groups: SelectedGroups) -> Vector | None:
+        """Return how much each pick counts, group by group; None if no weights were asked for.
+
+        Those of a group sum to the number of its rows; they are equal where nothing was picked beside rows that
+        were there before.
+        """
+        shares = self.weights or []
+        if all(one is None for one in shares):
+            return None
+        parts = [
+            np.full(size, 1.0 / max(1, size)) if one is None else one
+            for one, size in zip(shares, groups.sizes.tolist(), strict=True)
+        ]
+        scaled = [part * n for part, n in zip(parts, groups.n_rows, strict=True)]
+        return np.concatenate(scaled)
 
     def selected(self, tasks: Tasks) -> SelectedGroups:
         """Return the picks as rows of the input, those that were there before first."""

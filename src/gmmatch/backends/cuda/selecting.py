@@ -55,7 +55,7 @@ def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
     kind = isinstance(resolve_kernel(selector.kernel), (RBF, Polynomial))
     small = tasks.sizes.max() <= MOST_ROWS_PER_PROGRAM
     fresh = selector.batches in (None, 1) and not tasks.included.any()
-    plain = selector.median_fraction == 1.0 and not selector.unit_target
+    plain = selector.median_fraction == 1.0 and not (selector.unit_target or selector.finishes)
     covered = kind and small and fresh and plain and selector.approximation in ("auto", None)
     # Kernel values are float32, which squares of larger numbers do not fit. Triton is asked last: that may warn. In
     # a kernel's space there are no plain torch operations to fall back to.
@@ -86,7 +86,8 @@ def match_on_device(
         own = list(tasks)  # once, because each has its random numbers
     points, distances, details = _moments(selector, own, groups, weights)
     spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
-    if selector.carry and selector.batches in (None, 1) and not tasks.included.any():
+    at_once = selector.carry and selector.batches in (None, 1) and not selector.finishes
+    if at_once and not tasks.included.any():
         if selector.unit_target:
             lengths = points.norm(dim=1, keepdim=True)
             points = points / lengths.where(lengths > 0.0, 1.0)
@@ -124,9 +125,10 @@ def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResul
     """Match the target of a group whose rows are features on a device."""
     tasks = Tasks.of(task)
     groups = groups_on_device(tasks)
-    weights = groups.to_device(tasks.weights) if tasks.weighted else None
-    found = match_on_device(selector, tasks, groups, weights, [task])
-    return GroupResult(Picks(found.order, found.residuals), found.details[0], tuple(found.warnings))
+    heavy = groups.to_device(tasks.weights) if tasks.weighted else None
+    found = match_on_device(selector, tasks, groups, heavy, [task])
+    weights = None if found.weights is None else found.weights[0]
+    return GroupResult(Picks(found.order, found.residuals), found.details[0], tuple(found.warnings), weights)
 
 
 def groups_on_device(tasks: Tasks) -> DeviceGroups:
