@@ -215,6 +215,21 @@ def picture(data: dict[str, Any], images: Path, reference: Path, target: Path) -
     Image.fromarray(np.concatenate(lines)).save(target)
 
 
+def chart(run: dict[str, Any], target: Path) -> None:
+    """Draw how many test images have a near-duplicate, and how many of the known ones are among them."""
+    from matplotlib.figure import Figure
+
+    counts, figure = run["counts"], Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes, cosines = figure.subplots(), [one["threshold"] for one in run["counts"]]
+    axes.plot(cosines, [one["test_rows"] for one in counts], "o-", label="test images with a near-duplicate")
+    label = f"of the {run['known']} that people know of"
+    axes.plot(cosines, [one["known_found"] for one in counts], "s--", label=label)
+    axes.axvline(run["estimated"], color="0.6", linestyle=":", label="threshold chosen from the data")
+    axes.set(xlabel="cosine at least", ylabel="test images", yscale="log")
+    axes.legend()
+    figure.savefig(target, dpi=110)
+
+
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.duplicates", description=__doc__)
@@ -229,6 +244,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threshold", type=float, nargs="*", default=[None], help="of --scale and --gpu")
     parser.add_argument("--columns", type=int, default=512)
     parser.add_argument("--leaks", action="store_true", help="compare test_rows with rows")
+    parser.add_argument("--chart", type=Path, help="file for a chart of what --leaks counts")
     parser.add_argument(
         "--reference", type=Path, help="CSV file of pairs known to be the same: test, train, kind"
     )
@@ -259,6 +275,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found["gpu"] = on_gpu(between_neighbours(rows, options.gpu, options.columns), options.threshold)
     if options.leaks:
         found["leaks"] = leaks(files[0], options.reference)
+        if options.chart is not None:
+            chart(found["leaks"], options.chart)
     if options.picture is not None:
         picture(files[0], options.images, options.reference, options.picture)
     if options.json is not None:

@@ -97,6 +97,6 @@ def leaks(run: dict[str, Any]) -> str:
         f"{run['test_rows']:,} test images against {run['rows']:,} training images. People have looked through "
         "CIFAR-10 for test images that show the same scene as a training image (Barz and Denzler, 2020, "
         f"[ciFAIR](https://cvjena.github.io/cifair/)) and found {run['known']}. Their list has what their own "
-        "network thought similar, so a pair that is not on it may be right: the picture shows such pairs."
+        "network thought similar, so a pair that is not on it may be right."
     )
     return f"## What CIFAR-10's test set shares with its training set\n\n{text}\n\n{table(columns, lines)}"
