@@ -94,6 +94,4 @@ def test_bad_input_is_refused(refused, train, tmp_path):
     assert "against has 3" in refused("duplicates", train, "--against", tmp_path / "narrow.npy")
     out = tmp_path / "picks.parquet"
     line = refused("select", train, "-k", 10, "-o", out, "--engine", "local", "--exclude-near", train)
-    assert "does not run on an engine" in line
-    line = refused("select", train, "-k", 10, "-o", out, "--engine", "local", "--duplicates", "one")
     assert "does not run on an engine" in line and not out.exists()

@@ -51,5 +51,3 @@ def test_rows_that_are_picked_already_stay(repeated):
 def test_other_words_are_refused(repeated):
     with pytest.raises(gm.GMMatchError, match='duplicates=\'two\': expected "one" or "keep"'):
         gm.select(repeated[0], k=3, duplicates="two")
-    with pytest.raises(gm.GMMatchError, match="does not run on an engine"):
-        gm.select(repeated[0], k=3, duplicates="one", engine="local")

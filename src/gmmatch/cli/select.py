@@ -72,7 +72,8 @@ def select(
     duplicates: Annotated[
         DuplicatesOption | None,
         typer.Option(
-            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default)."
+            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default; copies count "
+            "once for robust in any case)."
         ),
     ] = None,
     exclude_near: Annotated[
@@ -85,7 +86,7 @@ def select(
         bool,
         typer.Option(
             "--relabel",
-            help="Let a row whose label is confidently known to be wrong count for its suggested class.",
+            help="Let a row whose label is confidently known to be wrong be picked for its suggested class.",
         ),
     ] = False,
     min_confidence: Annotated[
@@ -136,17 +137,17 @@ def select(
         options["duplicates"] = duplicates.value
     options |= {name: value for name, value in (("weights", weights), ("refine", refine)) if value}
     limit = parse_memory(memory)
+    confidence = min_confidence if relabel else None
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
-        for option, given in (("--exclude-near", exclude_near is not None), ("--relabel", relabel)):
-            if given:
-                raise InvalidInputError(f"{option} does not run on an engine: leave out --engine.")
+        if exclude_near is not None:
+            raise InvalidInputError("--exclude-near does not run on an engine: leave out --engine.")
         selector = on_engine.selector(**asked)
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
         page.find_contents(embeddings)
-        selection, seconds = on_engine.select(selector, shards, embeddings.labels)
+        selection, seconds = on_engine.select(selector, shards, embeddings.labels, confidence)
     else:
         from gmmatch.cli.io.selecting import run_selection
 
@@ -154,7 +155,6 @@ def select(
         embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
         page.find_contents(embeddings)
         near = None if exclude_near is None else open_embeddings(exclude_near, labels="none", **columns)
-        confidence = min_confidence if relabel else None
         selection, seconds = run_selection(embeddings, memory=limit, near=near, relabel=confidence, **asked)
     with explained(output):
         selection.save(output)

@@ -10,18 +10,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.backends.cuda.blocks import on_device
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices
+from gmmatch.types import Indices, Matrix, Vector
 
 # Half a cache line's worth of axes more or less changes little; fewer let too many pairs through to the exact check.
 _AXES = 64
 _SAMPLE = 5_000
 # float32 knows the length of a tail to sqrt(1e-7), and products of them to somewhat less than this.
 ROUNDING = 1e-4
+# Keys have as many bits as a float64 holds.
+_KEYS = (1 << 52) - 1
 
 
 def unit(block: NDArray[Any]) -> NDArray[Any]:
@@ -65,22 +67,26 @@ def sketches(rows: Rows, axes: NDArray[np.float32] | None, threads: int) -> NDAr
     >>> short.shape, bool(np.all(short @ short.T >= unit(X) @ unit(X).T - 1e-6))
     ((5, 65), True)
     """
+    if hasattr(rows.source, "cluster"):
+        found: Any = rows.each(_sketched, axes)
+        return found  # type: ignore[no-any-return]
     width = rows.n_features if axes is None else axes.shape[1] + 1
     out = np.empty((len(rows), width), dtype=np.float32)
 
     def work(number: int) -> None:
-        start, stop = rows.bounds(number)
-        block = unit(rows.block(number)).astype(np.float32, copy=False)
-        if axes is None:
-            out[start:stop] = block
-            return
-        heads = block @ axes
-        out[start:stop, :-1] = heads
-        tails = np.einsum("ij,ij->i", block, block) - np.einsum("ij,ij->i", heads, heads)
-        out[start:stop, -1] = np.sqrt(np.maximum(tails, 0.0))
+        out[slice(*rows.bounds(number))] = _sketched(*rows.chunk(number), axes)
 
     map_in_order(work, rows.n_chunks, threads)
     return out
+
+
+def _sketched(block: NDArray[Any], index: Indices, axes: NDArray[np.float32] | None) -> NDArray[Any]:
+    points = unit(block[index]).astype(np.float32, copy=False)
+    if axes is None:
+        return points
+    heads = points @ axes
+    tails = np.einsum("ij,ij->i", points, points) - np.einsum("ij,ij->i", heads, heads)
+    return np.column_stack([heads, np.sqrt(np.maximum(tails, 0.0))])
 
 
 def first_equal(rows: Rows, threads: int) -> Indices:
@@ -91,12 +97,8 @@ def first_equal(rows: Rows, threads: int) -> Indices:
     >>> first_equal(Rows(np.array([[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]])), 1)
     array([0, 1, 0])
     """
-    if on_device(rows):
-        from gmmatch.backends.cuda.near_pairs import row_keys
-
-        keys = row_keys(rows)
-    else:
-        keys = _row_keys(rows, threads)
+    mix = np.random.default_rng(rows.n_features).integers(-(2**62), 2**62, rows.n_features) | 1
+    keys = rows.each(row_keys, mix, threads=threads)
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     first = np.asarray(first[place.ravel()], dtype=np.int64)
     copies = np.flatnonzero(first != np.arange(len(rows)))
@@ -107,19 +109,28 @@ def first_equal(rows: Rows, threads: int) -> Indices:
     return first
 
 
-def _row_keys(rows: Rows, threads: int) -> NDArray[np.uint64]:
-    """Return a number of 64 bits for each row; rows of the same numbers have the same."""
-    mix = np.random.default_rng(rows.n_features).integers(1, 2**63, rows.n_features, dtype=np.uint64)
-    mix |= np.uint64(1)
-    keys = np.empty(len(rows), dtype=np.uint64)
+def row_keys(block: Any, index: Any, mix: Any) -> Any:
+    """Return a whole number for each row, the same for rows of the same numbers: a sum of their bits, mixed."""
+    if isinstance(block, np.ndarray):
+        keys = np.empty(len(index))
+        write_keys(block, block.view(np.int32 if block.itemsize == 4 else np.int64), index, mix, keys)
+        return keys
+    import torch
 
-    def work(number: int) -> None:
-        start, stop = rows.bounds(number)
-        block = rows.block(number) + rows.dtype.type(0.0)  # -0 and 0 are the same number
-        bits = block.view(np.uint32 if rows.dtype == np.float32 else np.uint64)
-        bits ^= bits >> (4 * bits.itemsize + 1)  # round numbers end in zeros, which a product would keep
-        with np.errstate(over="ignore"):
-            keys[start:stop] = (bits * mix).sum(axis=1)
+    numbers = block + 0.0  # -0 and 0 are the same number
+    bits = numbers.view(torch.int32 if numbers.dtype == torch.float32 else torch.int64).long()
+    return (((bits ^ (bits >> 17)) * mix).sum(dim=1) & _KEYS).double()
 
-    map_in_order(work, rows.n_chunks, threads)
-    return keys
+
+@njit(nogil=True, cache=True, boundscheck=False)
+def write_keys(block: Matrix, bits: Indices, index: Indices, mix: Indices, keys: Vector) -> None:
+    """Write the keys of some rows, given the numbers and their bits."""
+    for place in range(len(index)):
+        row, key = index[place], np.int64(0)
+        for column in range(block.shape[1]):
+            if block[row, column] != 0:
+                number = np.int64(bits[row, column])
+                key += (number ^ (number >> 17)) * mix[
+                    column
+                ]  # round numbers end in zeros, which a product keeps
+        keys[place] = key & _KEYS

@@ -94,6 +94,12 @@ class Rows:
         """Whether the rows are read from files, and reading them again costs time."""
         return isinstance(self.source, np.memmap) or bool(getattr(self.source, "on_disk", False))
 
+    @property
+    def readable(self) -> Indices | None:
+        """The rows whose files can be read, where an engine does without the others; None if all can."""
+        absent = getattr(self.source, "absent", None)
+        return None if absent is None else np.flatnonzero(~absent)
+
     def held(self, limit: int) -> Rows:
         """Return the rows in memory if they lie on disk and take at most ``limit`` bytes, else themselves."""
         if not self.on_disk or self.nbytes > limit:

@@ -38,8 +38,7 @@ def duplicate_rows(blocks: Blocks) -> Mask:
         return copied
     random = fixed_random("duplicates")
     directions = blocks.put(random.standard_normal((width, _DIRECTIONS)))
-    points = blocks.scores(lambda block, where: block @ directions).astype(np.float64)
-    points -= np.median(points, axis=0)
+    points = blocks.scores(lambda block, where: block @ directions)
     near = _copy_distance(points, random)
     mix = random.integers(1, 2**61, _DIRECTIONS) | 1
     keys = np.empty(n, dtype=np.int64)
@@ -48,7 +47,7 @@ def duplicate_rows(blocks: Blocks) -> Mask:
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
         other = first[place]
         later = np.flatnonzero(other < np.arange(n))
-        copied[later] |= ((points[later] - points[other[later]]) ** 2).sum(axis=1) <= near**2
+        copied[later] |= np.linalg.norm(points[later] - points[other[later]], axis=1) <= near
     # Where most rows have copies, as in tables of few values, that is how the data are.
     return copied if copied.mean() < 0.5 else np.zeros(n, dtype=bool)
 
@@ -64,26 +63,17 @@ def write_cells(points: NDArray[Any], width: float, shift: Vector, mix: Indices,
         keys[i] = key
 
 
-def _copy_distance(points: NDArray[np.float64], random: np.random.Generator) -> float:
+def _copy_distance(points: NDArray[np.float32], random: np.random.Generator) -> float:
     """Return the distance below which two rows are copies, from a few rows' distances to all others."""
+    from sklearn.neighbors import NearestNeighbors
+
     n = len(points)
-    scale = float(np.median(np.linalg.norm(points - points[random.permutation(n)], axis=1)))
+    some = random.permutation(n)[:SAMPLE]
+    scale = float(np.median(np.linalg.norm(points[some] - points[some[::-1]], axis=1)))
     if scale == 0.0:
-        scale = float(np.linalg.norm(points, axis=1).max()) or 1.0
-    asked = random.permutation(n)[:_ASKED]
-    sizes = (points**2).sum(axis=1)
-    nearest = np.full((len(asked), 2), np.inf)
-    for first in range(0, n, SAMPLE):
-        part = slice(first, first + SAMPLE)
-        squares = sizes[asked, None] + sizes[None, part] - 2.0 * points[asked] @ points[part].T
-        itself = np.flatnonzero((asked >= first) & (asked < first + SAMPLE))
-        squares[itself, asked[itself] - first] = np.inf
-        for _ in range(min(2, squares.shape[1])):
-            closest = squares.argmin(axis=1)[:, None]
-            found = np.take_along_axis(squares, closest, axis=1)
-            np.put_along_axis(squares, closest, np.inf, axis=1)
-            nearest = np.sort(np.hstack([nearest, found]), axis=1)[:, :2]
-    nearest = np.sqrt(np.maximum(nearest, 0.0))
+        scale = float(np.linalg.norm(points - points[0], axis=1).max()) or 1.0
+    search = NearestNeighbors(n_neighbors=3, algorithm="brute").fit(points)
+    nearest = search.kneighbors(points[some[:_ASKED]])[0][:, 1:]  # the first is the row itself
     # float32 rows along random directions are known to about this much.
     rounding = 1e-5 * scale
     apart = nearest[nearest[:, 0] > rounding]

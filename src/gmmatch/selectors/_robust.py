@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.screening.blocks import SAMPLE, spread
 from gmmatch.screening.result import Screening
-from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_options, screen_groups
+from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_options
 from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.kernel_groups import rows_to_hold
-from gmmatch.types import Indices
+from gmmatch.selectors.screened import screen_readable
+from gmmatch.types import Indices, Vector
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
 _EXACT_ROWS = 5_000
@@ -63,6 +64,7 @@ class Robust(KernelHerding):
     tolerance: float = TOLERANCE
 
     method = "robust"
+    known: ClassVar[tuple[Screening, Vector] | None] = None  # what was screened before, by ``relabel=``
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Match the distribution of one group's trusted rows."""
@@ -139,7 +141,7 @@ class Robust(KernelHerding):
         return features.fit(rows.subset(np.concatenate(samples)))
 
     def _prepare(self, request: Request) -> Prepared:
-        screening, trust = screen_groups(
+        screening, trust = self.known or screen_readable(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
         groups, short, open_rows = [], [], screening.kept | request.inside

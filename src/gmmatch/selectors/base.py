@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -165,13 +166,20 @@ class Selector(EstimatorConventions, BaseEstimator):
         """
         self._check_parameters()
         asked = (y, sample_weight, include, exclude, ids)
+        with self.opened(X, engine, sample_weight) as rows:
+            return self._select(rows, *asked)
+
+    @contextmanager
+    def opened(self, X: Any, engine: Any, sample_weight: Any = None) -> Iterator[Rows]:
+        """Give the rows to select from, checked: as they are, or with the workers of an engine."""
         if engine is None:
-            return self._select(check_rows(X, threads=resolve_jobs(self.n_jobs)), *asked)
+            yield check_rows(X, threads=resolve_jobs(self.n_jobs))
+            return
         self.check_engine(sample_weight)
         from gmmatch.backends.cluster.rows import rows_on
 
         with rows_on(engine, X) as rows:
-            return self._select(rows, *asked)
+            yield rows
 
     def _select(
         self, rows: Rows, y: Any, sample_weight: Any, include: Any, exclude: Any, ids: Any
@@ -192,8 +200,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         if self._drops_duplicates():
             groups, facts["duplicates"] = without_duplicates(rows, groups, inside, resolve_jobs(self.n_jobs))
         shares = self._shares(groups, per_class, outside, absent)
-        readable = None if absent is None else np.flatnonzero(~absent)
-        seen = preprocess_rows(rows, steps, resolve_jobs(self.n_jobs), among=readable)
+        seen = preprocess_rows(rows, steps, resolve_jobs(self.n_jobs), among=rows.readable)
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts
         )
@@ -247,11 +254,6 @@ class Selector(EstimatorConventions, BaseEstimator):
         parse_steps(self.preprocess)
         if sample_weight is not None:
             raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
-        if self.duplicates == "one":
-            raise InvalidInputError(
-                "duplicates='one' does not run on an engine: find them first, and pass "
-                "exclude=gmmatch.duplicates(X).mask."
-            )
 
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from gmmatch.near_duplicates.result import Duplicates
+import numpy as np
+
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import Group
 from gmmatch.types import Mask
@@ -21,7 +22,6 @@ def without_duplicates(
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     >>> groups, facts = without_duplicates(Rows(X), [Group(None, np.arange(3))], np.zeros(3, dtype=bool), 1)
     >>> groups[0].rows, facts["left_out"]
@@ -29,20 +29,17 @@ def without_duplicates(
     """
     from gmmatch.near_duplicates.search import duplicates
 
-    found = duplicates(rows, n_jobs=threads)
-    out = found.mask & ~inside
-    kept = [Group(group.label, group.rows[~out[group.rows]]) for group in groups]
-    return kept, duplicate_facts(found)
-
-
-def duplicate_facts(found: Duplicates) -> dict[str, Any]:
-    """Return what a selection records about duplicates, with the rows of the largest groups."""
-    groups = found.groups
-    return {
-        "threshold": found.threshold,
-        "left_out": int(found.mask.sum()),
-        "n_groups": len(groups),
-        "largest": [
-            {"n_rows": len(group), "rows": group[:_ROWS_SHOWN].tolist()} for group in groups[:_GROUPS_SHOWN]
-        ],
-    }
+    readable = rows.readable
+    found = duplicates(rows if readable is None else rows.subset(readable), n_jobs=threads)
+    present = np.arange(len(rows)) if readable is None else readable
+    out = np.zeros(len(rows), dtype=np.bool_)
+    out[present] = found.mask
+    kept = [Group(group.label, group.rows[~(out & ~inside)[group.rows]]) for group in groups]
+    alike = found.groups
+    largest = [
+        {"n_rows": len(one), "rows": present[one[:_ROWS_SHOWN]].tolist()} for one in alike[:_GROUPS_SHOWN]
+    ]
+    left_out = int(found.mask.sum())
+    return kept, {
+        "threshold": found.threshold, "left_out": left_out, "n_groups": len(alike), "largest": largest
+    }  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.backends.cluster import LocalEngine
+from gmmatch.backends.cluster import LocalEngine, open_shards
 from gmmatch.errors import ApproximationWarning, InvalidInputError
 
 from .test_faults import MortalEngine
@@ -119,8 +119,6 @@ def test_rows_that_cannot_be_read_count_in_no_step(clouds, tmp_path):
     paths = [tmp_path / f"{number}.npy" for number in range(3)]
     for path, part in zip(paths, np.split(clouds, 3), strict=True):
         np.save(path, part)
-    from gmmatch.backends.cluster import open_shards
-
     shards = open_shards(paths)
     paths[0].unlink()
     left = gm.select(clouds[1000:], method="easy", k=50, preprocess=["scale"])
@@ -144,3 +142,44 @@ def test_what_does_not_run_is_refused_before_any_work(options, message):
     # The source does not exist, so nothing was opened.
     with pytest.raises(InvalidInputError, match=message):
         gm.select("nowhere.npy", k=5, engine="local", **options)
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """12,000 rows of three classes with wrong labels and copies in three files, of which the second is lost."""
+    random = np.random.default_rng(2)
+    true = random.integers(0, 3, 12_000)
+    rows = (4.0 * np.eye(3, 100)[true] + random.normal(size=(12_000, 100))).astype(np.float32)
+    rows[9000:9500] = rows[7]
+    given = np.where(random.random(12_000) < 0.2, (true + 1) % 3, true)
+    paths = [tmp_path / f"{number}.npy" for number in range(3)]
+    for path, part in zip(paths, np.split(rows, 3), strict=True):
+        np.save(path, part)
+    shards = open_shards(paths)
+    paths[1].unlink()
+    return rows, given, shards, np.r_[0:4000, 8000:12_000]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "robust", "n_components": 64},
+        pytest.param({"method": "robust", "n_components": 64, "relabel": 0.95}, marks=slow),
+        {"method": "easy", "duplicates": "one"},
+        pytest.param({"method": "easy", "relabel": 0.95, "preprocess": ["scale"]}, marks=slow),
+    ],
+    ids=["screening", "relabeling while screening", "duplicates", "relabeling"],
+)
+def test_what_looks_at_all_rows_does_without_those_that_cannot_be_read(damaged, options):
+    rows, given, shards, left = damaged
+    asked = {"k": 300, "random_state": 0, **options}
+    more = {"carry": False} if "n_components" in options else {}
+    alone = gm.select(rows[left], y=given[left], **asked, **more)
+    found = gm.select(shards, y=given, **asked, engine=LocalEngine(2, skip_unreadable=True))
+    assert found.order.tolist() == left[alone.order].tolist()
+    assert found.labels.tolist() == alone.labels.tolist()
+    if found.screening is not None:
+        assert found.screening.counts == {**alone.screening.counts, "could not be read": 4000}
+    if "duplicates" in options:
+        repeated = found.provenance["duplicates"]
+        assert repeated["left_out"] == 500 and repeated["largest"][0]["rows"] == [7, *range(9000, 9007)]

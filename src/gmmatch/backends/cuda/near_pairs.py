@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gmmatch.backends.cuda.blocks import TensorRows, TensorSource, tensor_beside
 from gmmatch.near_duplicates.cells import Take
 from gmmatch.rows.rows import Rows, as_rows
@@ -76,23 +74,6 @@ def cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
     found = (left * right).sum(dim=1) / lengths.where(lengths > 0.0, lengths.new_ones(()))
     values: Vector = found.clamp(max=1.0).cpu().numpy()
     return values
-
-
-def row_keys(rows: Rows) -> Any:
-    """Return a number of 64 bits for each row; rows of the same numbers have the same."""
-    import torch
-
-    tensors = TensorRows(rows)
-    mix = np.random.default_rng(rows.n_features).integers(-(2**62), 2**62, rows.n_features) | 1
-    multipliers = tensors.to_device(mix)
-    keys = []
-    for span in tensors.spans(8):
-        block = tensors.gather(span) + 0.0
-        bits = block.view(torch.int32 if block.dtype == torch.float32 else torch.int64)
-        bits = bits.long()
-        bits ^= bits >> 17  # round numbers end in zeros, which a product would keep
-        keys.append((bits * multipliers).sum(dim=1).cpu())
-    return torch.cat(keys).numpy()
 
 
 def _beside(rows: Rows, others: Rows) -> Rows:

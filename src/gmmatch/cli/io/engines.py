@@ -160,12 +160,22 @@ class EngineRequest:
         selector.check_engine()
         return selector
 
-    def select(self, selector: Selector, shards: Shards, labels: Any) -> tuple[Selection, float]:
+    def select(
+        self, selector: Selector, shards: Shards, labels: Any, relabel: float | None
+    ) -> tuple[Selection, float]:
         """Select on the engine, and say what it took."""
+        from gmmatch.selectors.relabel import select_relabeled
+
         began = time.perf_counter()
         with self.running() as engine:
-            ids = None if shards.manifest is None else shards.ids_of
-            found = selector.select(shards, labels, ids=ids, engine=engine)
+            asked: dict[str, Any] = {
+                "ids": None if shards.manifest is None else shards.ids_of,
+                "engine": engine,
+            }
+            if relabel is None:
+                found = selector.select(shards, labels, **asked)
+            else:
+                found = select_relabeled(selector, shards, labels, relabel, asked)
         seconds = time.perf_counter() - began
         _summarise(found.provenance["engine"])
         return found, seconds
