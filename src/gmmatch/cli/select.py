@@ -72,8 +72,8 @@ def select(
     duplicates: Annotated[
         DuplicatesOption | None,
         typer.Option(
-            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default; copies count "
-            "once for robust in any case)."
+            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default; copies "
+            "count once for robust in any case)."
         ),
     ] = None,
     exclude_near: Annotated[
