@@ -147,12 +147,11 @@ def train_small_model(
     epochs: int,
     seed: int,
     observe: Observe | None = None,
-    end_epoch: Callable[[], Any] | None = None,
 ) -> SmallClassifier:
     """Train a small classifier by stochastic gradient descent, on the CPU.
 
-    ``seed`` is that of the weights and of the order of rows. ``observe`` and ``end_epoch`` are called at every step
-    and after every epoch: a recorder's ``update`` and ``end_epoch``.
+    ``seed`` is that of the weights and of the order of rows. ``observe`` is called at every step, as a recorder's
+    ``update`` would be.
 
     Examples
     --------
@@ -178,8 +177,6 @@ def train_small_model(
             (losses * importance).mean().backward()
             nn.utils.clip_grad_norm_(model.parameters(), LONGEST_STEP)
             optimizer.step()
-        if end_epoch is not None:
-            end_epoch()
     return model
 
 

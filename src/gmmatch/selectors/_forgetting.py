@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from gmmatch.scores.logits import is_right
 from gmmatch.scores.score import FORGETTING
 from gmmatch.selectors.model_scores import ModelRanking
-from gmmatch.types import Vector
+from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
+    from gmmatch.dynamics.per_row import ForgettingCounter
     from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.dynamics.small_model import SmallTask
 
@@ -49,20 +51,22 @@ class Forgetting(ModelRanking):
         """Return the number of events, infinity where a row was never learnt."""
         return recording.forgetting()
 
-    def of_training(self, task: SmallTask, seed: int) -> Dynamics:
-        """Return what a recorder saw in the course of a training."""
-        from gmmatch.dynamics.recorder import Dynamics
+    def of_training(self, task: SmallTask, seed: int) -> ForgettingCounter:
+        """Return the events that were counted in the course of a training."""
+        from gmmatch.dynamics.per_row import ForgettingCounter
         from gmmatch.dynamics.small_model import train_small_model
 
-        recorder = Dynamics(len(task.rows))
-        train_small_model(
-            task, hidden=self.hidden, epochs=self.epochs, seed=seed, observe=recorder.update,
-            end_epoch=recorder.end_epoch,
-        )  # fmt: skip
-        return recorder
+        counter = ForgettingCounter(len(task.rows))
 
-    def of_runs(self, trainings: list[Dynamics]) -> Vector:
+        def observe(positions: Indices, logits: Any, codes: Any) -> None:
+            counter.observe(positions, is_right(logits, codes).numpy(), 0)
+
+        train_small_model(task, hidden=self.hidden, epochs=self.epochs, seed=seed, observe=observe)
+        return counter
+
+    def of_runs(self, trainings: list[ForgettingCounter]) -> Vector:
         """Return the mean number of events; a row counts as learnt if it was in any of the trainings."""
-        from gmmatch.dynamics.recorder import Dynamics
-
-        return Dynamics.merged(trainings).forgetting()
+        whole, *others = trainings
+        for other in others:
+            whole.add(other)
+        return whole.score() / len(trainings)

@@ -168,7 +168,7 @@ class Robust(KernelHerding):
 
     def least_memory(self, n_rows: int, n_features: int) -> int:
         """Return the bytes that no limit can spare: the screening holds a sample, and some numbers of each row."""
-        return super().least_memory(n_rows, n_features) + 200 * n_rows + 32 * SAMPLE * n_features
+        return super().least_memory(n_rows, n_features) + 100 * n_rows + 8 * SAMPLE * n_features
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
