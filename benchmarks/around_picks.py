@@ -1,4 +1,4 @@
-"""What stands around the picks: weights. ``python -m benchmarks.around_picks``.
+"""What stands around the picks: weights, a reference. ``python -m benchmarks.around_picks``.
 
 Each part writes ``benchmarks/results/picks-PART.json``: ``python -m benchmarks.around_picks weights --json``.
 """
@@ -47,7 +47,70 @@ def weights(options: argparse.Namespace) -> list[dict[str, Any]]:
     return runs
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {"weights": weights}
+# CIFAR-10's classes as four domains: vehicles; cats and dogs; deer and horses; birds and frogs.
+DOMAINS = np.array([0, 0, 3, 1, 2, 1, 3, 2, 0, 0])
+
+
+def reference(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """500 of 10,000 rows of four domains, 300 reference rows of one: whose rows are picked, and how they match."""
+    runs = []
+    random = np.random.default_rng(0)
+    for wanted in range(4):
+        # Each domain has five modes, tight ones and wide ones.
+        centres = random.standard_normal((4, 1, 32)) + random.standard_normal((4, 5, 32)) / np.sqrt(2.0)
+        domain = np.arange(10_000) % 4
+        spreads, modes, others = np.linspace(0.4, 0.8, 5), *(random.integers(0, 5, n) for n in (10_000, 300))
+        X = centres[domain, modes] + spreads[modes, None] * random.standard_normal((10_000, 32))
+        Z = centres[wanted, others] + spreads[others, None] * random.standard_normal((300, 32))
+        runs += _follow("Gaussian domains", X.astype(np.float32), domain, Z.astype(np.float32), wanted)
+    for path in options.data:
+        with np.load(path) as data:
+            rows, domains = data["rows"], DOMAINS[data["labels"]]
+            others, other_domains = data["test_rows"], DOMAINS[data["test_labels"]]
+        parts = [random.choice(np.flatnonzero(domains == one), 2500, replace=False) for one in range(4)]
+        pool = np.sort(np.concatenate(parts))
+        X = rows[pool].astype(np.float32)
+        for wanted in range(4):
+            chosen = random.choice(np.flatnonzero(other_domains == wanted), 300, replace=False)
+            Z = others[chosen].astype(np.float32)
+            runs += _follow("CIFAR-10 classes as domains", X, domains[pool], Z, wanted)
+    return runs
+
+
+def _follow(data: str, X: Any, domain: Any, Z: Any, wanted: int) -> list[dict[str, Any]]:
+    kernel, own = RBF().fit(Z), np.flatnonzero(domain == wanted)
+    best = gm.KernelHerding(k=500, reference=Z, refine=10).select(X[own])
+    least = mmd(X[own[best.indices]], Z, kernel=kernel)
+    found = {"nearest neighbours": np.argsort(_distances_to_nearest(X, Z), kind="stable")[:500]}
+    for name, method, sweeps in (
+        ("kernel-herding", "kernel-herding", 0), ("kernel-herding, refined", "kernel-herding", 10),
+        ("robust", "robust", 0), ("gm-matching", "gm-matching", 0),
+    ):  # fmt: skip
+        found[name] = gm.select(X, k=500, method=method, reference=Z, refine=sweeps, random_state=0).indices
+    runs = []
+    for name, picks in found.items():
+        covered = _distances_to_nearest(X[own], X[picks])
+        run = {
+            "data": data, "domain": wanted, "method": name,
+            "from_domain": float((domain[picks] == wanted).mean()),
+            "mmd": mmd(X[picks], Z, kernel=kernel), "best_mmd": least,
+            "coverage_mean": float(covered.mean()), "coverage_max": float(covered.max()),
+        }  # fmt: skip
+        runs.append({**run, "ratio": run["mmd"] / least})
+        print(json.dumps(runs[-1]), flush=True)
+    return runs
+
+
+def _distances_to_nearest(rows: Any, others: Any) -> Any:
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    return pairwise_distances_argmin_min(rows, others)[1]
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
+    "weights": weights,
+    "reference": reference,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

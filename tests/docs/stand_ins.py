@@ -91,6 +91,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "photos.emb": write_store,
     "train.emb": write_store,
     "test.emb": write_test_store,
+    "web.emb": write_store,
+    "task.emb": write_test_store,
     "photos.parquet": write_photo_table,
 }
 
@@ -124,6 +126,12 @@ def rows_and_labels(patch: MonkeyPatch) -> Names:
 
     X, y = load_digits(return_X_y=True)
     return {"X": X, "y": y}
+
+
+def rows_and_reference(patch: MonkeyPatch) -> Names:
+    """As above, and some rows to follow."""
+    names = rows_and_labels(patch)
+    return {**names, "Z": names["X"][:40], "z": names["y"][:40]}
 
 
 def a_torch_dataset(patch: MonkeyPatch) -> Names:
@@ -321,6 +329,7 @@ PAGES = {
     "docs/methods/el2n.md": StandIn(needs=("torch",)),
     "docs/methods/forgetting.md": StandIn(needs=("torch",)),
     "docs/methods/grand.md": StandIn(needs=("torch",)),
+    "docs/guides/reference.md": StandIn(names=rows_and_reference),
     "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
     "docs/studies/index.md": StandIn(slow=True),
     "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),

@@ -102,6 +102,23 @@ def select(
             min=0, help="Go over the picks so often at most, and swap each for the row that matches best."
         ),
     ] = 0,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER", help="Embeddings that the picks should follow in place of the input's own."
+        ),
+    ] = None,
+    reference_weight: Annotated[
+        float | None,
+        typer.Option(help="With --reference: how much it counts beside the input, above 0 and up to 1."),
+    ] = None,
+    reference_labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|COLUMN",
+            help="With --reference: its labels, as --labels names them; with 'none' every class follows all of it.",
+        ),
+    ] = None,
     labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,
     id_column: IdColumnOption = None,
@@ -123,6 +140,7 @@ def select(
       gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
       gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
       gmmatch select train.emb -k 10% -o picks.parquet --duplicates one --exclude-near test.emb
+      gmmatch select web.emb -k 10% -o picks.parquet --method robust --reference task.emb
       gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
     """
     from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
@@ -130,19 +148,24 @@ def select(
     if output.suffix.lower() not in _FORMATS:
         raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
     check_output(output, force=force)
-    keep_inputs(output, [labels, content, exclude_near], folder=source)
+    keep_inputs(output, [labels, content, exclude_near, reference], folder=source)
     page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
     if duplicates is not None:
         options["duplicates"] = duplicates.value
     options |= {name: value for name, value in (("weights", weights), ("refine", refine)) if value}
+    if reference is None and (reference_weight is not None or reference_labels is not None):
+        raise InvalidInputError("--reference-weight and --reference-labels go with --reference OTHER.")
+    if reference_weight is not None:
+        options["reference_weight"] = reference_weight
     limit = parse_memory(memory)
     confidence = min_confidence if relabel else None
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
-        if exclude_near is not None:
-            raise InvalidInputError("--exclude-near does not run on an engine: leave out --engine.")
+        for option, given in (("--exclude-near", exclude_near), ("--reference", reference)):
+            if given is not None:
+                raise InvalidInputError(f"{option} does not run on an engine: leave out --engine.")
         selector = on_engine.selector(**asked)
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
@@ -155,7 +178,12 @@ def select(
         embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
         page.find_contents(embeddings)
         near = None if exclude_near is None else open_embeddings(exclude_near, labels="none", **columns)
-        selection, seconds = run_selection(embeddings, memory=limit, near=near, relabel=confidence, **asked)
+        followed = None
+        if reference is not None:
+            followed = open_embeddings(reference, labels=reference_labels, memory=limit, **columns)
+        selection, seconds = run_selection(
+            embeddings, memory=limit, near=near, relabel=confidence, reference=followed, **asked
+        )
     with explained(output):
         selection.save(output)
     try:

@@ -107,6 +107,10 @@ def facts(selection: Selection, seconds: float | None, when: datetime) -> list[t
         found.append(("Asked for", _asked(parameters)))
         changed = _changed(_method(record), parameters, _OWN_LINES)
         found.append(("Other settings", ", ".join(f"{name} = {value}" for name, value in changed.items())))
+    reference = _mapping(record.get("reference"))
+    if reference:
+        from_path = f" of {reference['path']}" if "path" in reference else ""
+        found.append(("Follows", f"{reference['n_rows']:,} reference rows{from_path}"))
     if selection.weights is not None and selection.k:
         found.append(("Weights", f"{selection.weights.min():.3g} to {selection.weights.max():.3g}"))
     found.append(("Seed", record.get("seed")))
@@ -233,6 +237,8 @@ def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> s
 
 def _arguments(changed: dict[str, Any], facts: dict[str, Any]) -> str:
     words = [f"{name}={_literal(name, value)}" for name, value in changed.items()]
+    if "reference" in facts:
+        words.append("reference=reference")
     return ", ".join([*words, f"random_state={facts['seed']!r}"])
 
 

@@ -70,10 +70,19 @@ def preprocess_rows(
     array([[0.6, 0.8],
            [0. , 1. ]])
     """
+    return fit_steps(rows, steps, threads, among=among)[0]
+
+
+def fit_steps(
+    rows: Rows, steps: list[tuple[str, int]], threads: int = 1, *, among: Indices | None = None
+) -> tuple[Rows, list[RowMap]]:
+    """Return the rows after the steps, as :func:`preprocess_rows` does, and what does the same to other rows."""
+    maps = []
     for name, number in steps:
         examples = rows if among is None else rows.subset(among)
-        rows = rows.mapped(_fitted(examples, name, number, threads))
-    return rows.made()
+        maps.append(_fitted(examples, name, number, threads))
+        rows = rows.mapped(maps[-1])
+    return rows.made(), maps
 
 
 def _fitted(rows: Rows, name: str, number: int, threads: int) -> RowMap:

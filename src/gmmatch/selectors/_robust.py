@@ -20,7 +20,8 @@ from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
-from gmmatch.selectors.kernel_groups import rows_to_hold
+from gmmatch.selectors.kernel_groups import in_features, rows_to_hold
+from gmmatch.selectors.references import with_references
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.types import Indices, Vector
 
@@ -72,14 +73,13 @@ class Robust(KernelHerding):
         if features is None:
             return super().pick_group(task)
         rows = task.rows.mapped(features).made()
-        explicit = replace(task, rows=rows.held(rows_to_hold(self, task)))
+        explicit = in_features(replace(task, rows=rows.held(rows_to_hold(self, task))), features)
         if hasattr(rows.source, "tensor"):
             from gmmatch.backends.cuda.selecting import match_one_on_device
 
             found = match_one_on_device(self, explicit)
         else:
-            moment = self.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
-            found = self.match_moment(explicit, moment)
+            found = self.match_moment(explicit, self.moment_of(explicit))
         return replace(found, details={**self._about(features), **found.details})
 
     def _run(self, tasks: Tasks) -> Results:
@@ -96,9 +96,8 @@ class Robust(KernelHerding):
             return Results.join(results).spread(tasks.quotas > 0)
         # All groups at once on a device, where nothing but the picks of the paper's listing was asked for.
         plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
-        plain = plain and not (
-            self.replacement or self.unit_target or self.finishes or any(len(task.already) for task in tasks)
-        )
+        extra = self.finishes or tasks.references is not None or tasks.included.any()
+        plain = plain and not (self.replacement or self.unit_target or extra)
         if not plain or not on_device(tasks[0].rows):
             return Selector._run(self, tasks)
         from gmmatch.backends.cuda.features import match_weighted_means
@@ -134,13 +133,17 @@ class Robust(KernelHerding):
             return None
         rows = request.preprocessed
         # What tells classes apart is not to be matched: distances are those within a class.
-        scale = np.median([exact.fit(rows.gather(sample)).scale for sample in samples])
+        matched = [rows.subset(sample) for sample in samples]
+        if request.references is not None and self.reference_weight == 1.0:
+            matched = list({id(one): one.rows for one in request.references if one is not None}.values())
+        scale = np.median([exact.fit(some.gather(spread(len(some), share))).scale for some in matched])
         features = FourierFeatures(
             RBF(float(scale)), self.n_components or _FEATURES, random_state=request.seed
         )
         return features.fit(rows.subset(np.concatenate(samples)))
 
     def _prepare(self, request: Request) -> Prepared:
+        request, record = with_references(self, request)
         screening, trust = self.known or screen_readable(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
@@ -153,7 +156,7 @@ class Robust(KernelHerding):
         _warn_of_shortage(short)
         # A class of which nothing is trusted is matched as it is.
         weights = request.weights * np.maximum(trust, 1e-6)
-        details = {"screening": {"dropped": screening.counts, "noise_rate": screening.noise_rate}}
+        details = {"screening": {"dropped": screening.counts, "noise_rate": screening.noise_rate}, **record}
         narrowed = replace(request, groups=groups, weights=weights)
         return Prepared(narrowed, self._features(request, groups), details, screening)
 

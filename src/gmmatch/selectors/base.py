@@ -15,8 +15,8 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
 from gmmatch.rows.parallel import blas_threads_for, map_in_order, resolve_jobs
-from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
-from gmmatch.rows.rows import Rows
+from gmmatch.rows.preprocessing import fit_steps, parse_steps
+from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
 from gmmatch.selection.groups import merge, offsets_of
@@ -40,6 +40,7 @@ from gmmatch.selectors.provenance import (
     recorded_parameters,
 )
 from gmmatch.selectors.tasks import GroupResult, GroupTask, Results, Tasks
+from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Mask, RandomState, Vector
 
 __all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Selector", "Tasks"]
@@ -60,7 +61,8 @@ class Request:
     """What the caller of ``select`` asked for, after every check.
 
     ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the
-    rows after the steps, which are done once. ``facts`` goes into the provenance.
+    rows after the steps, which are done once; ``maps`` do the same to other rows. ``facts`` goes into the provenance.
+    ``references`` are what each group is to follow, if not its own rows.
     """
 
     rows: Rows
@@ -75,6 +77,8 @@ class Request:
     steps: list[tuple[str, int]]
     y: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
+    maps: list[RowMap] = field(default_factory=list)
+    references: list[Reference | None] | None = None
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of every argument beside X that plays a part."""
@@ -200,10 +204,10 @@ class Selector(EstimatorConventions, BaseEstimator):
         if self._drops_duplicates():
             groups, facts["duplicates"] = without_duplicates(rows, groups, inside, resolve_jobs(self.n_jobs))
         shares = self._shares(groups, per_class, outside, absent)
-        seen = preprocess_rows(rows, steps, resolve_jobs(self.n_jobs), among=rows.readable)
+        seen, maps = fit_steps(rows, steps, resolve_jobs(self.n_jobs), among=rows.readable)
         request = Request(
-            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts
-        )
+            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts, maps
+        )  # fmt: skip
         # Hashes leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
             fingerprints = aside.submit(request.fingerprints)
@@ -311,6 +315,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             threads=jobs if side_by_side == 1 else 1,
             side_by_side=side_by_side,
             facts=facts,
+            references=request.references,
         )
         check_tasks(tasks)
         return replace(tasks, quotas=tasks.quotas - tasks.n_included)

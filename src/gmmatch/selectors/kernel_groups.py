@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from gmmatch.errors import ApproximationWarning, ConvergenceWarning, InvalidInputError
 from gmmatch.kernels.feature_maps import FeatureMap, FourierFeatures, NystroemFeatures
-from gmmatch.kernels.kernels import Kernel, resolve_kernel
+from gmmatch.kernels.kernels import Gram, Kernel, resolve_kernel
 from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import GRAM_LIMIT, working_memory
 from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
@@ -33,7 +33,9 @@ _EXACT_MEAN_ROWS = 50_000
 
 def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     """Match one group in the space of a non-linear kernel."""
-    kernel = resolve_kernel(selector.kernel).fit(task.rows)
+    # The kernel is to tell apart what is matched.
+    alone = task.reference.rows if task.reference is not None and task.reference.alone else None
+    kernel = resolve_kernel(selector.kernel).fit(task.rows if alone is None else alone)
     how, forced = _approximation(selector, len(task.rows))
     if how is not None:
         return _pick_by_features(selector, task, kernel, how, forced)
@@ -131,17 +133,21 @@ def _pick_by_features(
 ) -> GroupResult:
     features = feature_map(selector, task, kernel, how)
     rows = task.rows.mapped(features).made()
-    explicit = replace(task, rows=rows.held(rows_to_hold(selector, task)))
+    explicit = in_features(replace(task, rows=rows.held(rows_to_hold(selector, task))), features)
     if hasattr(rows.source, "tensor"):
         from gmmatch.backends.cuda.selecting import match_one_on_device
 
         result = match_one_on_device(selector, explicit)
     else:
-        moment = selector.moment_target().of(explicit.rows, task.weights, task.random, task.threads)
-        result = selector.match_moment(explicit, moment)
+        result = selector.match_moment(explicit, selector.moment_of(explicit))
     exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
     reason = f"{_why_not_exact(selector, len(rows))}. For exact picks {exact}"
     return features_result(result, features, how, reason if forced else None)
+
+
+def in_features(task: GroupTask, features: FeatureMap) -> GroupTask:
+    """Return a task whose rows are features already with its reference in their space."""
+    return task if task.reference is None else replace(task, reference=task.reference.mapped(features))
 
 
 def features_result(result: GroupResult, features: FeatureMap, how: str, reason: str | None) -> GroupResult:
@@ -185,28 +191,66 @@ def _target_scores(
     selector: MomentMatching, task: GroupTask, kernel: Kernel
 ) -> tuple[Vector, float, KernelRows, dict[str, Any]]:
     """Return ⟨μ, φ(xᵢ)⟩, ‖μ‖², where kernel rows come from, and what to record."""
-    rows, n = task.rows, len(task.rows)
+    reference, own = task.reference, None
+    if reference is None or not reference.alone:
+        own = _kernel_moment(selector, task, kernel, task.rows, task.weights, selector.median_fraction)
+    if own is not None and own.gram is not None:
+        kernel_rows: KernelRows = StoredGram(own.gram)
+    else:
+        kernel_rows = ComputedRows(kernel, task.rows, task.threads)
+    if own is not None and reference is None:
+        return own.scores, own.norm, kernel_rows, own.details
+    assert reference is not None
+    theirs = _kernel_moment(selector, task, kernel, reference.rows, np.ones(len(reference.rows)), 1.0)
+    # A median's coefficients may fall below 0 by rounding.
+    across = row_means(
+        kernel, task.rows, reference.rows, np.maximum(theirs.coefficients, 0.0), n_jobs=task.threads
+    )
+    details = {**theirs.details, "reference_rows": len(reference.rows)}
+    if own is None:
+        return across, theirs.norm, kernel_rows, details
+    mixed, rest = reference.weight, 1.0 - reference.weight
+    norm = rest**2 * own.norm + mixed**2 * theirs.norm + 2.0 * rest * mixed * float(own.coefficients @ across)
+    return rest * own.scores + mixed * across, norm, kernel_rows, details
+
+
+@dataclass(frozen=True, eq=False)
+class _KernelMoment:
+    """A moment in a kernel's space: Σ αᵢφ(xᵢ), its products with these rows, and their Gram matrix if it was made."""
+
+    coefficients: Vector
+    scores: Vector
+    gram: Gram | None
+    details: dict[str, Any]
+
+    @property
+    def norm(self) -> float:
+        return float(self.coefficients @ self.scores)
+
+
+def _kernel_moment(
+    selector: MomentMatching, task: GroupTask, kernel: Kernel, rows: Rows, weights: Vector, fraction: float
+) -> _KernelMoment:
+    """Return the mean or the geometric median of rows in a kernel's space."""
+    n = len(rows)
     if selector.target == "mean":
-        shares = task.weights / task.weights.sum()
-        scores = row_means(kernel, rows, weights=shares, n_jobs=task.threads)
-        return scores, float(shares @ scores), ComputedRows(kernel, rows, task.threads), {}
+        shares = weights / weights.sum()
+        return _KernelMoment(shares, row_means(kernel, rows, weights=shares, n_jobs=task.threads), None, {})
     wide = rows.gather(np.arange(n))
     gram = kernel(wide, wide)
     chosen = np.arange(n)
-    if selector.median_fraction < 1.0:
-        chosen = sample_positions(task.weights, selector.median_fraction, task.random)
+    if fraction < 1.0:
+        chosen = sample_positions(weights, fraction, task.random)
     part = gram if len(chosen) == n else gram[np.ix_(chosen, chosen)]
-    weights = task.weights[chosen]
-    result = kernel_geometric_median(part, weights, eps=selector.eps, max_iter=selector.max_iter)
+    result = kernel_geometric_median(part, weights[chosen], eps=selector.eps, max_iter=selector.max_iter)
     coefficients = np.zeros(n)
     coefficients[chosen] = result.coefficients
-    scores = gram @ coefficients
     details = {
         "median_gap": result.gap,
         "median_iterations": result.iterations,
         "median_converged": result.converged,
     }
-    return scores, float(coefficients @ scores), StoredGram(gram), details
+    return _KernelMoment(coefficients, gram @ coefficients, gram, details)
 
 
 def _diagonal(kernel: Kernel, rows: Rows) -> Vector:

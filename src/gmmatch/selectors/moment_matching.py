@@ -15,7 +15,7 @@ from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.checks import check_whole_number
-from gmmatch.selectors.base import GroupResult, GroupTask, Results, Selector, Tasks
+from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.finishing import finished
 from gmmatch.selectors.kernel_groups import (
     Approximation,
@@ -24,6 +24,7 @@ from gmmatch.selectors.kernel_groups import (
     pick_in_kernel,
     rows_to_hold,
 )
+from gmmatch.selectors.references import check_reference, with_references
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.types import Start
 
@@ -98,6 +99,11 @@ class MomentMatching(Selector):
     refine : int
         How often to go over the picks at most, and exchange each for the row that brings the mean of all picks
         nearest to the target.
+    reference : array of shape (m, s), or a pair of such an array and its labels, optional
+        Rows that the picks should follow in place of the data's own: the target is computed from them. With labels,
+        each class follows the reference rows of its label; without, every class follows all of them.
+    reference_weight : float
+        How much the reference's target counts beside the data's own, above 0 and up to 1.
 
     Examples
     --------
@@ -123,6 +129,8 @@ class MomentMatching(Selector):
     memory_limit: int | None = None
     weights: bool = False
     refine: int = 0
+    reference: Any = None
+    reference_weight: float = 1.0
 
     method = "moment-matching"
     allows_replacement = True
@@ -132,8 +140,20 @@ class MomentMatching(Selector):
         if not resolve_kernel(self.kernel).is_linear:
             return pick_in_kernel(self, task)
         task = replace(task, rows=task.rows.held(rows_to_hold(self, task)))
-        moment = self.moment_target().of(task.rows, task.weights, task.random, task.threads)
-        return self.match_moment(task, moment)
+        return self.match_moment(task, self.moment_of(task))
+
+    def moment_of(self, task: GroupTask) -> Moment:
+        """Return the moment that a group is to match."""
+        if task.reference is not None and task.reference.alone:
+            return self.aim(task, None)
+        return self.aim(task, self.moment_target().of(task.rows, task.weights, task.random, task.threads))
+
+    def aim(self, task: GroupTask, own: Moment | None) -> Moment:
+        """Return a group's own moment, drawn to its reference if there is one."""
+        if task.reference is not None:
+            return task.reference.aim(own, self.moment_target(), task.random, task.threads)
+        assert own is not None
+        return own
 
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
@@ -225,6 +245,10 @@ class MomentMatching(Selector):
             return super()._run(tasks)
         return found.spread(tasks.quotas > 0)
 
+    def _prepare(self, request: Request) -> Prepared:
+        narrowed, details = with_references(self, request)
+        return Prepared(narrowed, details=details)
+
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do."""
         super().check_engine(sample_weight)
@@ -277,6 +301,7 @@ class MomentMatching(Selector):
         if self.batches is not None:
             check_whole_number(self.batches, "batches")
         check_whole_number(self.refine, "refine", 0)
+        check_reference(self)
         check_kernel_options(self)
 
 

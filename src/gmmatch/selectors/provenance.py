@@ -16,7 +16,7 @@ from gmmatch.selection.labels import Group
 
 
 def recorded_parameters(selector: Any) -> dict[str, Any]:
-    """Return the parameters of a selector but its seed, as its class would take them again.
+    """Return the parameters of a selector but its seed and its reference, as its class would take them again.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def recorded_parameters(selector: Any) -> dict[str, Any]:
     return {
         field.name: _plain(getattr(selector, field.name))
         for field in fields(selector)
-        if field.name != "random_state"
+        if field.name not in ("random_state", "reference")
     }
 
 

@@ -13,6 +13,7 @@ from gmmatch.matching.walk import Picks
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.groups import SelectedGroups, offsets_of
 from gmmatch.selection.labels import Label
+from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Mask, Vector
 
 
@@ -45,7 +46,7 @@ class GroupTask:
     Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
     may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
     worked on ``side_by_side``. ``facts`` is what the method learnt from all rows. ``seed`` tells independent
-    batches apart, among ``n_total`` rows of all groups.
+    batches apart, among ``n_total`` rows of all groups. ``reference`` is what to follow, if not the group's own rows.
     """
 
     rows: Rows
@@ -61,6 +62,7 @@ class GroupTask:
     side_by_side: int
     facts: Any = None
     n_total: int = 0
+    reference: Reference | None = None
 
     @property
     def random(self) -> np.random.Generator:
@@ -103,6 +105,8 @@ class Tasks(Sequence[GroupTask]):
         How many picks each group is to make.
     weighted
         Whether any weight is not 1.
+    references
+        What each group is to follow; None for their own rows.
     """
 
     rows: Rows
@@ -119,6 +123,7 @@ class Tasks(Sequence[GroupTask]):
     threads: int
     side_by_side: int
     facts: Any = None
+    references: list[Reference | None] | None = None
 
     @classmethod
     def of(cls, task: GroupTask) -> Tasks:
@@ -141,6 +146,7 @@ class Tasks(Sequence[GroupTask]):
             threads=task.threads,
             side_by_side=task.side_by_side,
             facts=task.facts,
+            references=[task.reference],
         )
 
     def __len__(self) -> int:
@@ -187,6 +193,7 @@ class Tasks(Sequence[GroupTask]):
             side_by_side=self.side_by_side,
             facts=self.facts,
             n_total=len(every),
+            reference=None if self.references is None else self.references[at],
         )
 
     def take(self, chosen: Indices) -> Tasks:
@@ -206,6 +213,7 @@ class Tasks(Sequence[GroupTask]):
             available=self.available[rows],
             included=self.included[rows],
             quotas=self.quotas[chosen],
+            references=None if self.references is None else [self.references[i] for i in chosen.tolist()],
         )
 
 

@@ -8,12 +8,14 @@ from gmmatch.targets.moments import (
     Target,
     resolve_target,
 )
+from gmmatch.targets.reference import Reference
 
 __all__ = [
     "CoordinateMedianTarget",
     "GeometricMedianTarget",
     "MeanTarget",
     "Moment",
+    "Reference",
     "Target",
     "resolve_target",
 ]

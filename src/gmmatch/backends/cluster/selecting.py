@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.medians import class_means, class_medians, class_spreads
 from gmmatch.backends.cluster.rows import Cluster, ClusterRows, ClusterSource
+from gmmatch.kernels.feature_maps import FeatureMap
 from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.matching.batches import independent_batches
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, greedy
 from gmmatch.median.passes import weighted_mean
 from gmmatch.median.result import Spread
-from gmmatch.rows.rows import RowMap
 from gmmatch.selectors.base import GroupResult, GroupTask
-from gmmatch.selectors.kernel_groups import feature_map, features_result
+from gmmatch.selectors.kernel_groups import feature_map, features_result, in_features
 from gmmatch.targets import Moment
 from gmmatch.types import Indices, Vector
 
@@ -46,18 +46,21 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
     maps = [
         feature_map(selector, task, kernel, how, most) for task, kernel in zip(tasks, kernels, strict=True)
     ]
-    found = _match(selector, _seen(tasks, source.seen(by_class=maps)))
+    seen = _seen(tasks, source.seen(by_class=maps))
+    found = _match(selector, [in_features(task, one) for task, one in zip(seen, maps, strict=True)])
     reason = _WHY_FEATURES if selector.approximation == "auto" else None
     return [
         features_result(result, features, how, reason) for result, features in zip(found, maps, strict=True)
     ]
 
 
-def run_in_features(selector: MomentMatching, tasks: list[GroupTask], features: RowMap) -> list[GroupResult]:
+def run_in_features(
+    selector: MomentMatching, tasks: list[GroupTask], features: FeatureMap
+) -> list[GroupResult]:
     """Match the target of every group in the features that one map makes of all rows."""
     source = tasks[0].rows.source
     assert isinstance(source, ClusterSource)
-    return _match(selector, _seen(tasks, source.seen(features)))
+    return _match(selector, [in_features(task, features) for task in _seen(tasks, source.seen(features))])
 
 
 def _seen(tasks: list[GroupTask], source: ClusterSource) -> list[GroupTask]:
@@ -77,7 +80,9 @@ def _match(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult
         ]
     cluster.assign([task.rows.index for task in tasks], batches, [task.seed for task in tasks])
     cluster.leave_out(np.concatenate([task.row_numbers[~task.available] for task in tasks]))
-    moments = _moments(selector, cluster, tasks)
+    moments = [
+        selector.aim(task, own) for task, own in zip(tasks, _moments(selector, cluster, tasks), strict=True)
+    ]
     found = [Spread(0.0, 0, 0.0)] * len(tasks)  # features of a kernel of differences: no row is far
     if not resolve_kernel(selector.kernel).is_translation_invariant:
         spreads = class_spreads(cluster, {number: moment.point for number, moment in enumerate(moments)})

@@ -56,6 +56,7 @@ def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
     small = tasks.sizes.max() <= MOST_ROWS_PER_PROGRAM
     fresh = selector.batches in (None, 1) and not tasks.included.any()
     plain = selector.median_fraction == 1.0 and not (selector.unit_target or selector.finishes)
+    plain = plain and tasks.references is None
     covered = kind and small and fresh and plain and selector.approximation in ("auto", None)
     # Kernel values are float32, which squares of larger numbers do not fit. Triton is asked last: that may warn. In
     # a kernel's space there are no plain torch operations to fall back to.
@@ -82,9 +83,12 @@ def match_on_device(
 ) -> Results:
     """Match the target of every group with rows as they are; ``own`` are the groups' tasks, if there are any yet."""
     _compile(groups, selector)
-    if selector.median_fraction < 1.0 and not own:
+    if (selector.median_fraction < 1.0 or tasks.references is not None) and not own:
         own = list(tasks)  # once, because each has its random numbers
     points, distances, details = _moments(selector, own, groups, weights)
+    if own and own[0].reference is not None:
+        points, details = _aimed(selector, own, points, details)
+        distances = grouped_distances(groups, points)
     spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
     at_once = selector.carry and selector.batches in (None, 1) and not selector.finishes
     if at_once and not tasks.included.any():
@@ -162,6 +166,18 @@ def _moments(
     ]
     distances = found.distances if used is groups else grouped_distances(groups, found.points)
     return found.points, distances, details
+
+
+def _aimed(
+    selector: MomentMatching, tasks: Sequence[GroupTask], points: Any, details: list[dict[str, Any]]
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the targets drawn to what each group is to follow."""
+    own = [Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)]
+    found = [selector.aim(task, moment) for task, moment in zip(tasks, own, strict=True)]
+    device = {"device": details[0]["device"]}
+    return tensor_beside(points, np.stack([one.point for one in found])), [
+        {**device, **one.details} for one in found
+    ]
 
 
 def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:

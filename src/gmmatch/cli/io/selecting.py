@@ -28,6 +28,7 @@ _OWN_OPTIONS = {
     "random_state": "--seed",
     "memory_limit": "--memory",
     "ids": "--id-column",
+    "reference": "--reference",
 }
 # What the methods that learn from labels take in place of them.
 _IN_PLACE_OF_LABELS = ("scores", "dynamics", "vectors")
@@ -44,16 +45,19 @@ def run_selection(
     options: dict[str, Any] | None = None,
     near: Embeddings | None = None,
     relabel: float | None = None,
+    reference: Embeddings | None = None,
 ) -> tuple[Selection, float]:
     """Select, and return the selection with its ids and origin, and the seconds it took.
 
-    Rows that have a near-duplicate among those of ``near`` are not picked. With ``relabel``, labels are corrected
-    where others are suggested with at least this probability.
+    Picks follow the rows of ``reference``. Rows that have a near-duplicate among those of ``near`` are not picked.
+    With ``relabel``, labels are corrected where others are suggested with at least this probability.
     """
     from gmmatch.selectors.registry import select
 
     options = dict(options or {})
     check_request(embeddings, k=k, method=method, options=options)
+    if reference is not None:
+        options["reference"] = _reference(embeddings, reference, per_class)
     if memory is not None:
         options |= within_memory(memory, embeddings.shape, method, options)
     began = time.perf_counter()
@@ -82,8 +86,35 @@ def run_selection(
         **options,
     )
     seconds = time.perf_counter() - began
+    if reference is not None:
+        found.provenance["reference"]["path"] = reference.path
     found.provenance.update({"embeddings": embeddings.origin, **facts})
     return found, seconds
+
+
+def _reference(embeddings: Embeddings, reference: Embeddings, per_class: Any) -> Any:
+    """Return the rows to follow, with their labels if classes are told apart; raise for another encoder's."""
+    same_encoder(embeddings.origin, reference.origin, f"--reference {reference.path}", embeddings.path)
+    by_class = embeddings.labels is not None and per_class is not None and reference.labels is not None
+    return (reference.rows, reference.labels) if by_class else reference.rows
+
+
+def same_encoder(one: Mapping[str, Any], other: Mapping[str, Any], given: str, path: str) -> None:
+    """Raise if two sets of embeddings are known to come from different encoders.
+
+    Examples
+    --------
+    >>> same_encoder({"encoder": "a"}, {"encoder": "b"}, "NEW.emb", "old.emb")
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: NEW.emb was made by encoder 'b', and old.emb by 'a': embed both by the same one.
+    """
+    for name in ("encoder_fingerprint", "encoder"):
+        mine, theirs = one.get(name), other.get(name)
+        if mine is not None and theirs is not None and mine != theirs:
+            raise InvalidInputError(
+                f"{given} was made by encoder {other.get('encoder')!r}, and {path} by {one.get('encoder')!r}: embed "
+                "both by the same one."
+            )
 
 
 def within_memory(
