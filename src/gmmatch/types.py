@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Matrix: TypeAlias = NDArray[np.floating[Any]]
 """Rows by features, float32 or float64."""
@@ -77,3 +77,15 @@ def on_host(values: Any) -> NDArray[Any]:
     array([1, 2])
     """
     return np.asarray(values.cpu() if is_tensor(values) else values)
+
+
+def offsets_of(sizes: ArrayLike) -> Indices:
+    """Return where each of several runs begins in the whole, and where the last ends.
+
+    Examples
+    --------
+    >>> offsets_of([2, 0, 1])
+    array([0, 2, 2, 3])
+    """
+    counts = np.asarray(sizes, dtype=np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])

@@ -8,6 +8,7 @@ wholesale.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -68,16 +69,21 @@ class Rows:
         self.source = read_only(source) if in_memory else source
         self.bfloat16 = bfloat16
         self.whole = index is None  # all rows of the source, in their order
-        every = np.arange(len(source), dtype=np.int64) if index is None else index
-        self.index: Indices = read_only(np.ascontiguousarray(every, dtype=np.int64))
+        if index is not None:
+            self.index = read_only(np.ascontiguousarray(index, dtype=np.int64))
         wide = source.dtype.itemsize > 4 or (source.dtype.kind in "iu" and source.dtype.itemsize > 2)
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if wide else np.float32)
         self.in_place = in_memory and not bfloat16 and source.dtype == self.dtype and source.dtype.isnative
         if self.in_place:
             self.in_place = bool(source.flags.c_contiguous and source.flags.aligned)
 
+    @cached_property
+    def index(self) -> Indices:
+        """Which rows of the source these are."""
+        return read_only(np.arange(len(self.source), dtype=np.int64))
+
     def __len__(self) -> int:
-        return len(self.index)
+        return len(self.source) if self.whole else len(self.index)
 
     @property
     def n_features(self) -> int:
@@ -108,7 +114,7 @@ class Rows:
 
     def subset(self, positions: Indices) -> Rows:
         """Return the rows at these positions, still without a copy."""
-        return Rows(self.source, self.index[positions], bfloat16=self.bfloat16)
+        return Rows(self.source, positions if self.whole else self.index[positions], bfloat16=self.bfloat16)
 
     @property
     def rows_per_chunk(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.selection.labels import Label, plain_label
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Vector, offsets_of
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -179,18 +179,6 @@ def _first(values: NDArray[Any], offsets: Indices, sizes: Indices) -> tuple[NDAr
     lengths = np.diff(offsets)
     within = np.arange(len(values)) - np.repeat(offsets[:-1], lengths)
     return values[within < np.repeat(sizes, lengths)], offsets_of(np.minimum(sizes, lengths))
-
-
-def offsets_of(sizes: ArrayLike) -> Indices:
-    """Return where each of several runs begins in the whole, and where the last ends.
-
-    Examples
-    --------
-    >>> offsets_of([2, 0, 1])
-    array([0, 2, 2, 3])
-    """
-    counts = np.asarray(sizes, dtype=np.int64)
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError, UnlabeledRowsWarning
 from gmmatch.rows.checks import warn_caller
 from gmmatch.selection.budget import PerClass
-from gmmatch.types import Indices, is_tensor, namespace, on_host, stable_order
+from gmmatch.types import Indices, Mask, is_tensor, namespace, offsets_of, on_host, stable_order
 
 Label: TypeAlias = "bool | int | float | str | None"
 """The name of a class; None stands for rows without a label, or for all rows when labels are ignored."""
@@ -33,6 +32,57 @@ class Group:
     rows: Indices
 
 
+class Groups(Sequence[Group]):
+    """All groups in flat arrays; the object of one is made when it is asked for.
+
+    Examples
+    --------
+    >>> Groups(["a", "b"], np.array([3, 5, 4]), np.array([0, 2, 3])).without(np.arange(6) == 4)
+    [Group(label='a', rows=array([3, 5])), Group(label='b', rows=array([], dtype=int64))]
+    """
+
+    def __init__(self, labels: list[Label], rows: Indices, offsets: Indices, beside: Any = None) -> None:
+        self.labels, self.rows, self.offsets = labels, rows, offsets
+        self.beside = beside  # the row numbers on the device that sorted them, if one did
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Groups:
+        """Return groups that were made one by one."""
+        if isinstance(groups, Groups):
+            return groups
+        rows = np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)])
+        return cls([group.label for group in groups], rows, offsets_of([len(group.rows) for group in groups]))
+
+    @property
+    def sizes(self) -> Indices:
+        """The number of rows of each group."""
+        return np.diff(self.offsets)
+
+    def counts(self, mask: Mask) -> Indices:
+        """Return how many rows of each group a mask of all rows holds."""
+        return np.diff(offsets_of(mask[self.rows])[self.offsets])
+
+    def without(self, mask: Mask) -> Groups:
+        """Return the groups without the rows of a mask."""
+        return Groups(self.labels, self.rows[~mask[self.rows]], offsets_of(self.counts(~mask)))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, number: int) -> Group: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Group]: ...
+    def __getitem__(self, number: int | slice) -> Group | list[Group]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        at = range(len(self))[number]
+        return Group(self.labels[at], self.rows[self.offsets[at] : self.offsets[at + 1]])
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+
 def group_rows(
     y: Any,
     *,
@@ -40,7 +90,7 @@ def group_rows(
     per_class: PerClass = "proportional",
     unlabeled: Unlabeled = "drop",
     beside: Callable[[Any], Any] | None = None,
-) -> list[Group]:
+) -> Groups:
     """Split ``n`` rows by their labels: in a list, an array, a Series, a Categorical or a tensor.
 
     Groups come in the order of the labels: numbers numerically, strings alphabetically, a mixture as text. Without
@@ -61,7 +111,7 @@ def group_rows(
     if unlabeled not in ("drop", "group"):
         raise InvalidInputError(f"unlabeled={unlabeled!r}: give 'drop' or 'group'.")
     if y is None or per_class is None:
-        return [Group(None, np.arange(n, dtype=np.int64))]
+        return Groups([None], np.arange(n, dtype=np.int64), np.array([0, n]))
     codes, values = distinct_values(y if beside is None else beside(y))
     if len(codes) != n:
         raise InvalidInputError(f"y has {len(codes):,} labels but X has {n:,} rows: give one label per row.")
@@ -83,16 +133,16 @@ def group_rows(
     else:  # as small numbers, which are sorted several times faster
         group_of_row = final.astype(np.min_scalar_type(len(classes)))[codes]
     counts = namespace(codes).bincount(group_of_row, minlength=len(classes) + 1)
-    in_order = on_host(stable_order(group_of_row))
-    ends = [0, *np.cumsum(on_host(counts)).tolist()]
-    *by_class, without_label = [in_order[first:stop] for first, stop in itertools.pairwise(ends)]
-    _refuse_measurements(classes, n - len(without_label))
-    groups = [Group(label, rows) for label, rows in zip(classes, by_class, strict=True)]
-    if len(without_label) and unlabeled == "group":
-        groups.append(Group(None, without_label))
-    elif len(without_label):
-        _report_unlabeled(without_label, n)
-    return groups
+    in_order, offsets = stable_order(group_of_row), offsets_of(on_host(counts))
+    rows, labeled = on_host(in_order), int(offsets[-2])
+    _refuse_measurements(classes, labeled)
+    if labeled == n or unlabeled == "drop":
+        if labeled < n:
+            _report_unlabeled(rows[labeled:], n)
+        rows, in_order, offsets = rows[:labeled], in_order[:labeled], offsets[:-1]
+    else:
+        classes.append(None)
+    return Groups(classes, rows, offsets, in_order if is_tensor(in_order) else None)
 
 
 def _refuse_measurements(classes: list[Label], labelled: int) -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.selection.groups import offsets_of
 from gmmatch.selectors.base import GroupTask, Results, Selector, Tasks
 from gmmatch.selectors.places import place_of
-from gmmatch.types import Indices
+from gmmatch.types import Indices, offsets_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.selection.budget import PerClass
-from gmmatch.selection.groups import frozen_ids, offsets_of
-from gmmatch.selection.labels import Group, Label
+from gmmatch.selection.groups import frozen_ids
+from gmmatch.selection.labels import Group, Groups, Label
 from gmmatch.selectors.tasks import Tasks
-from gmmatch.types import Mask
+from gmmatch.types import Mask, offsets_of
 
 
 def check_switches(selector: Any) -> None:
@@ -105,22 +105,20 @@ def class_budgets(per_class: Any, y: Any) -> PerClass:
     return checked
 
 
-def readable_groups(groups: list[Group], absent: Mask) -> list[Group]:
+def readable_groups(groups: Groups, absent: Mask) -> Groups:
     """Return the groups without rows that cannot be read, and without those that have no others."""
-    found = [Group(group.label, group.rows[~absent[group.rows]]) for group in groups]
-    found = [group for group in found if len(group.rows)]
-    if not found:
+    found = Groups.of([group for group in groups.without(absent) if len(group.rows)])
+    if not len(found):
         raise InvalidInputError("No row with a label is left: the files of all others could not be read.")
     return found
 
 
-def check_included(inside: Mask, groups: list[Group]) -> None:
+def check_included(inside: Mask, groups: Groups) -> None:
     """Raise for rows that are picked already but belong to no group."""
     if not inside.any():
         return
     lost = inside.copy()
-    for group in groups:
-        lost[group.rows] = False
+    lost[groups.rows] = False
     if lost.any():
         raise InvalidInputError(
             f"include names row {np.argmax(lost)}, which has no label and so no class to be picked for: "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,8 +20,8 @@ from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
-from gmmatch.selection.groups import merge, offsets_of
-from gmmatch.selection.labels import Group, Unlabeled, group_rows
+from gmmatch.selection.groups import merge
+from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import (
     check_ids,
@@ -67,7 +68,7 @@ class Request:
 
     rows: Rows
     preprocessed: Rows
-    groups: list[Group]
+    groups: Sequence[Group]
     shares: Indices
     weights: Vector
     inside: Mask
@@ -80,12 +81,17 @@ class Request:
     maps: list[RowMap] = field(default_factory=list)
     references: list[Reference | None] | None = None
 
+    @cached_property
+    def weighted(self) -> bool:
+        """Whether any weight is not 1."""
+        return bool(np.any(self.weights != 1.0))
+
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of every argument beside X that plays a part."""
         found = {}
         if any(group.label is not None for group in self.groups):
             found["labels"] = label_fingerprint(self.groups)
-        if np.any(self.weights != 1.0):
+        if self.weighted:
             found["sample_weight"] = array_fingerprint(self.weights)
         for name, mask in (("include", self.inside), ("exclude", self.outside)):
             if mask.any():
@@ -188,7 +194,9 @@ class Selector(EstimatorConventions, BaseEstimator):
     def _select(
         self, rows: Rows, y: Any, sample_weight: Any, include: Any, exclude: Any, ids: Any
     ) -> Selection:
-        weights = check_sample_weight(sample_weight, len(rows))
+        weights: Vector = np.broadcast_to(1.0, len(rows))  # which takes no memory
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, len(rows))
         inside, outside = row_masks(include, exclude, len(rows))
         names = ids if callable(ids) else check_ids(ids, len(rows))
         steps = parse_steps(self.preprocess) + self._own_steps()
@@ -267,50 +275,47 @@ class Selector(EstimatorConventions, BaseEstimator):
         return int(as_generator(self.random_state).integers(0, 2**31 - 1))
 
     def _shares(
-        self, groups: list[Group], per_class: PerClass, outside: Mask, absent: Mask | None
+        self, groups: Groups, per_class: PerClass, outside: Mask, absent: Mask | None
     ) -> Indices:
         k = self.k
         if k is None and not isinstance(per_class, Mapping):
             k = DEFAULT_SHARE
-        sizes = [len(group.rows) for group in groups]
-        unit = "rows"
+        sizes, unit = groups.sizes, "rows"
         if outside.any():
-            sizes = [int((~outside[group.rows]).sum()) for group in groups]
+            sizes = groups.counts(~outside)
             unit = "rows that exclude leaves"
         elif absent is not None:
             unit = "rows that can be read"
-        elif sum(sizes) < len(outside):
+        elif len(groups.rows) < len(outside):
             unit = "rows with a label"
-        labels = [group.label for group in groups]
-        return quotas(k, labels, sizes, per_class, unit=unit, replacement=self._replaces())
+        return quotas(k, groups.labels, sizes, per_class, unit=unit, replacement=self._replaces())
 
     def _replaces(self) -> bool:
         return self.allows_replacement and bool(getattr(self, "replacement", False))
 
     def _tasks(self, request: Request, facts: Any) -> Tasks:
-        rows, groups = request.preprocessed, request.groups
+        rows, groups = request.preprocessed, Groups.of(request.groups)
         jobs = resolve_jobs(self.n_jobs)
         # Classes side by side where there are enough of them; otherwise, and where rows come from files or lie
         # with workers, one after another, each on all threads. The picks are the same.
         apart = rows.on_disk or hasattr(rows.source, "cluster")
         side_by_side = jobs if len(groups) >= jobs and not apart else 1
-        row_numbers = groups[0].rows if len(groups) == 1 else np.concatenate([one.rows for one in groups])
         included, taken = (
-            mask[row_numbers] if mask.any() else np.zeros(len(row_numbers), dtype=bool)
+            mask[groups.rows] if mask.any() else np.zeros(len(groups.rows), dtype=bool)
             for mask in (request.inside, request.outside)
         )
-        weighted = bool(np.any(request.weights != 1.0))
         tasks = Tasks(
             rows=rows,
-            labels=[group.label for group in groups],
+            labels=groups.labels,
             numbers=np.arange(len(groups)),
-            row_numbers=row_numbers,
-            offsets=offsets_of([len(group.rows) for group in groups]),
-            weights=request.weights[row_numbers] if weighted else request.weights[: len(row_numbers)],
+            row_numbers=groups.rows,
+            beside=groups.beside,
+            offsets=groups.offsets,
+            weights=request.weights[groups.rows] if request.weighted else np.broadcast_to(1.0, len(groups.rows)),
             available=~taken if self._replaces() else ~(taken | included),
             included=included,
             quotas=request.shares,
-            weighted=weighted,
+            weighted=request.weighted,
             seed=request.seed,
             threads=jobs if side_by_side == 1 else 1,
             side_by_side=side_by_side,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gmmatch.rows.rows import Rows
-from gmmatch.selection.labels import Group
+from gmmatch.selection.labels import Groups
 from gmmatch.types import Mask
 
 DuplicatesChoice = Literal["one", "keep"]
@@ -16,14 +16,15 @@ _GROUPS_SHOWN, _ROWS_SHOWN = 12, 8
 
 
 def without_duplicates(
-    rows: Rows, groups: list[Group], inside: Mask, threads: int
-) -> tuple[list[Group], dict[str, Any]]:
+    rows: Rows, groups: Groups, inside: Mask, threads: int
+) -> tuple[Groups, dict[str, Any]]:
     """Return the groups without rows that duplicate another, and what to record; rows picked already stay.
 
     Examples
     --------
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    >>> groups, facts = without_duplicates(Rows(X), [Group(None, np.arange(3))], np.zeros(3, dtype=bool), 1)
+    >>> every = Groups([None], np.arange(3), np.array([0, 3]))
+    >>> groups, facts = without_duplicates(Rows(X), every, np.zeros(3, dtype=bool), 1)
     >>> groups[0].rows, facts["left_out"]
     (array([0, 1]), 1)
     """
@@ -34,12 +35,11 @@ def without_duplicates(
     present = np.arange(len(rows)) if readable is None else readable
     out = np.zeros(len(rows), dtype=np.bool_)
     out[present] = found.mask
-    kept = [Group(group.label, group.rows[~(out & ~inside)[group.rows]]) for group in groups]
     alike = found.groups
     largest = [
         {"n_rows": len(one), "rows": present[one[:_ROWS_SHOWN]].tolist()} for one in alike[:_GROUPS_SHOWN]
     ]
     left_out = int(found.mask.sum())
-    return kept, {
+    return groups.without(out & ~inside), {
         "threshold": found.threshold, "left_out": left_out, "n_groups": len(alike), "largest": largest
     }  # fmt: skip

@@ -10,10 +10,9 @@ import numpy as np
 from gmmatch.matching.walk import Walk, replay
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import map_in_order
-from gmmatch.selection.groups import offsets_of
 from gmmatch.selectors.tasks import GroupTask, Results, Tasks
 from gmmatch.targets.moments import Moment, middle_values, resolve_target
-from gmmatch.types import Indices, Vector, namespace, on_host, stable_order
+from gmmatch.types import Indices, Vector, namespace, offsets_of, on_host, stable_order
 
 Keep = Literal["lowest", "highest", "middle"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gmmatch.kernels.kernels import Kernel
 from gmmatch.rows.rows import Rows
-from gmmatch.selection.labels import Group
+from gmmatch.selection.labels import Group, Groups
 
 
 def recorded_parameters(selector: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def fingerprint(rows: Rows) -> str:
     positions = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 1024)).astype(np.int64))
     kind = "bfloat16" if rows.bfloat16 else rows.source.dtype
     digest = hashlib.sha256(f"{len(rows)} {rows.n_features} {kind}".encode())
-    digest.update(np.ascontiguousarray(rows.source[rows.index[positions]]).tobytes())
+    digest.update(np.ascontiguousarray(rows.source[rows.subset(positions).index]).tobytes())
     return digest.hexdigest()[:32]
 
 
@@ -64,8 +64,9 @@ def array_fingerprint(array: NDArray[Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:32]  # without a copy of its bytes
 
 
-def label_fingerprint(groups: list[Group]) -> str:
+def label_fingerprint(groups: Sequence[Group]) -> str:
     """Return a hash of which rows have which label."""
-    digest = hashlib.sha256(repr([(group.label, len(group.rows)) for group in groups]).encode())
-    digest.update(np.concatenate([np.empty(0, np.int64), *(group.rows for group in groups)]).data)
+    every = Groups.of(groups)
+    digest = hashlib.sha256(repr(list(zip(every.labels, every.sizes.tolist(), strict=True))).encode())
+    digest.update(np.ascontiguousarray(every.rows).data)
     return digest.hexdigest()[:32]

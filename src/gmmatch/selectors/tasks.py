@@ -11,10 +11,10 @@ import numpy as np
 
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.rows import Rows
-from gmmatch.selection.groups import SelectedGroups, offsets_of
+from gmmatch.selection.groups import SelectedGroups
 from gmmatch.selection.labels import Label
 from gmmatch.targets.reference import Reference
-from gmmatch.types import Indices, Mask, Vector
+from gmmatch.types import Indices, Mask, Vector, offsets_of
 
 
 class Stream:
@@ -107,6 +107,8 @@ class Tasks(Sequence[GroupTask]):
         Whether any weight is not 1.
     references
         What each group is to follow; None for their own rows.
+    beside
+        The row numbers on the device that holds the rows, if they are there.
     """
 
     rows: Rows
@@ -124,6 +126,7 @@ class Tasks(Sequence[GroupTask]):
     side_by_side: int
     facts: Any = None
     references: list[Reference | None] | None = None
+    beside: Any = None
 
     @classmethod
     def of(cls, task: GroupTask) -> Tasks:
@@ -182,7 +185,7 @@ class Tasks(Sequence[GroupTask]):
         return GroupTask(
             rows=every if len(self) == 1 and len(own) == len(every) else every.subset(own),
             row_numbers=own,
-            weights=self.weights[span],
+            weights=self.weights[span] if self.weighted else np.ones(len(own)),
             available=self.available[span],
             already=np.flatnonzero(self.included[span]),
             k=int(self.quotas[at]),
@@ -208,6 +211,7 @@ class Tasks(Sequence[GroupTask]):
             labels=[self.labels[number] for number in chosen.tolist()],
             numbers=self.numbers[chosen],
             row_numbers=self.row_numbers[rows],
+            beside=None,
             offsets=offsets_of(self.sizes[chosen]),
             weights=self.weights[rows],
             available=self.available[rows],

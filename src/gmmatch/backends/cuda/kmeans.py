@@ -14,8 +14,7 @@ from gmmatch.backends.cuda.blocks import TensorRows
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.sums import grouped_sums, grouped_totals
 from gmmatch.rows.rows import Rows
-from gmmatch.selection.groups import offsets_of
-from gmmatch.types import Indices, Vector, stable_order
+from gmmatch.types import Indices, Vector, offsets_of, stable_order
 
 # As in scikit-learn: the most steps, and the step that is small enough, in variances of the rows.
 _STEPS = 300

@@ -28,11 +28,11 @@ from gmmatch.backends.cuda.triton_check import compile_together
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
-from gmmatch.selection.groups import offsets_of
 from gmmatch.selectors.base import GroupResult, GroupTask, Results, Tasks
 from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
 from gmmatch.targets.moments import sample_positions
+from gmmatch.types import offsets_of
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
@@ -138,8 +138,10 @@ def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResul
 def groups_on_device(tasks: Tasks) -> DeviceGroups:
     """Return the groups of rows of a tensor, on its device."""
     source: Any = tasks.rows.source
-    rows = tasks.row_numbers if tasks.rows.whole else tasks.rows.index[tasks.row_numbers]
-    return DeviceGroups(source.tensor, tensor_beside(source.tensor, rows), tasks.offsets)
+    rows = tasks.beside if tasks.rows.whole else None
+    if rows is None:
+        rows = tensor_beside(source.tensor, tasks.rows.subset(tasks.row_numbers).index)
+    return DeviceGroups(source.tensor, rows, tasks.offsets)
 
 
 def _moments(

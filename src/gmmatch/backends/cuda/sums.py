@@ -9,8 +9,7 @@ import numpy as np
 
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.median.result import FAR, Spread
-from gmmatch.selection.groups import offsets_of
-from gmmatch.types import Indices, stable_order
+from gmmatch.types import Indices, offsets_of, stable_order
 
 # Rows that are added up together, the same ones on every device: sums do not depend on it.
 _TILE = 256
