@@ -20,7 +20,7 @@ from gmmatch.types import Vector
 Stop = Literal["gap", "step"]
 
 # How many past steps the acceleration looks at.
-_DEPTH = 6
+DEPTH = 6
 
 
 class AndersonMixer:
@@ -111,7 +111,7 @@ def search_median(
     """
     passes = _Passes(least_share)
     best = yield from passes.at(start)
-    mixer = AndersonMixer(_DEPTH)
+    mixer = AndersonMixer(DEPTH)
     converged = False
     while True:
         step = best.weiszfeld_step()

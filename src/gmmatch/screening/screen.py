@@ -6,6 +6,7 @@ labels likely should have been is known before groups are sought, and worked out
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -93,7 +94,7 @@ def check_screen_options(method: str, tolerance: float) -> None:
 
 
 def screen_groups(
-    rows: Rows, groups: list[Group], method: str, tolerance: float, threads: int
+    rows: Rows, groups: Sequence[Group], method: str, tolerance: float, threads: int
 ) -> tuple[Screening, Vector]:
     """Return the screening of grouped rows, and the trust in each row's label."""
     labelled = [group for group in groups if group.label is not None]

@@ -16,13 +16,13 @@ _PLAIN = (str, int, bool, type(None))
 
 def json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
     """A deep copy made of what JSON can hold."""
-    if type(value) is float and math.isfinite(value):
-        return value
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if isinstance(value, Mapping):
         return {
-            str(key): item if type(item) in _PLAIN else json_copy(item, (*path, key))
+            str(key): item
+            if type(item) in _PLAIN or (type(item) is float and math.isfinite(item))
+            else json_copy(item, (*path, key))
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):

@@ -44,9 +44,9 @@ def row_masks(include: Any, exclude: Any, n: int) -> tuple[Mask, Mask]:
     (array([False, False,  True]), array([ True, False, False]))
     """
     inside, outside = _row_mask(include, n, "include"), _row_mask(exclude, n, "exclude")
-    both = np.flatnonzero(inside & outside)
-    if len(both):
-        raise InvalidInputError(f"Row {both[0]} is in include and in exclude; it can be in one only.")
+    both = include is not None and exclude is not None and inside & outside
+    if np.any(both):
+        raise InvalidInputError(f"Row {np.argmax(both)} is in include and in exclude; it can be in one only.")
     return inside, outside
 
 

@@ -84,7 +84,7 @@ class Request:
     @cached_property
     def weighted(self) -> bool:
         """Whether any weight is not 1."""
-        return bool(np.any(self.weights != 1.0))
+        return self.weights.strides != (0,) and bool(np.any(self.weights != 1.0))
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of every argument beside X that plays a part."""
@@ -274,9 +274,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             return int(self.random_state)
         return int(as_generator(self.random_state).integers(0, 2**31 - 1))
 
-    def _shares(
-        self, groups: Groups, per_class: PerClass, outside: Mask, absent: Mask | None
-    ) -> Indices:
+    def _shares(self, groups: Groups, per_class: PerClass, outside: Mask, absent: Mask | None) -> Indices:
         k = self.k
         if k is None and not isinstance(per_class, Mapping):
             k = DEFAULT_SHARE
@@ -311,7 +309,9 @@ class Selector(EstimatorConventions, BaseEstimator):
             row_numbers=groups.rows,
             beside=groups.beside,
             offsets=groups.offsets,
-            weights=request.weights[groups.rows] if request.weighted else np.broadcast_to(1.0, len(groups.rows)),
+            weights=request.weights[groups.rows]
+            if request.weighted
+            else np.broadcast_to(1.0, len(groups.rows)),
             available=~taken if self._replaces() else ~(taken | included),
             included=included,
             quotas=request.shares,

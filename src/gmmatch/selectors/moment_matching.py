@@ -241,6 +241,15 @@ class MomentMatching(Selector):
             if not runs_on_device(self, wanted):
                 return super()._run(tasks)
             found = run_on_device(self, wanted)
+        elif tasks.rows.in_place and type(self).pick_group is MomentMatching.pick_group:
+            from gmmatch.backends.memory import directly_matched, match_small
+
+            small = directly_matched(self, wanted)
+            if not small.any():
+                return super()._run(tasks)
+            found = match_small(self, wanted.take(np.flatnonzero(small))).spread(small)
+            if not small.all():
+                found = found.beside(super()._run(wanted.take(np.flatnonzero(~small))).spread(~small))
         else:
             return super()._run(tasks)
         return found.spread(tasks.quotas > 0)

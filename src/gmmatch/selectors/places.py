@@ -132,4 +132,9 @@ def place_of(tasks: Tasks) -> Place:
         return DevicePlace(tasks)
     if hasattr(tasks.rows.source, "cluster"):  # workers are told of all groups at once
         tasks.rows.source.cluster.announce(tasks.row_numbers, tasks.offsets)
+    if tasks.rows.in_place:
+        from gmmatch.backends.memory import MemoryPlace, small_groups
+
+        if small_groups(tasks).all():
+            return MemoryPlace(tasks)
     return Place(tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ UNREADABLE = "could not be read"
 
 
 def screen_readable(
-    rows: Rows, groups: list[Group], method: str, tolerance: float, threads: int
+    rows: Rows, groups: Sequence[Group], method: str, tolerance: float, threads: int
 ) -> tuple[Screening, Vector]:
     """Return the screening of grouped rows, and the trust in each; rows of files that cannot be read are left out."""
     present = rows.readable

@@ -284,6 +284,24 @@ class Results:
         scaled = [part * n for part, n in zip(parts, groups.n_rows, strict=True)]
         return np.concatenate(scaled)
 
+    def beside(self, other: Results) -> Results:
+        """Return the results of both, each of which has those of groups that the other has none of."""
+        numbers = np.tile(np.arange(len(self.details)), 2)
+
+        def woven(values: str, offsets: str) -> Any:
+            sizes = [np.diff(getattr(one, offsets)) for one in (self, other)]
+            by_group = np.argsort(np.repeat(numbers, np.concatenate(sizes)), kind="stable")
+            return np.concatenate([getattr(self, values), getattr(other, values)])[by_group]
+
+        return Results(
+            woven("order", "offsets"),
+            self.offsets + other.offsets,
+            woven("residuals", "residual_offsets"),
+            self.residual_offsets + other.residual_offsets,
+            [one or its for one, its in zip(self.details, other.details, strict=True)],
+            self.warnings + other.warnings,
+        )
+
     def selected(self, tasks: Tasks) -> SelectedGroups:
         """Return the picks as rows of the input, those that were there before first."""
         fresh = np.repeat(np.arange(len(tasks)), np.diff(self.offsets))

@@ -31,7 +31,7 @@ class _Classes:
 
     @classmethod
     def of(cls, y: NDArray[Any], known: Sequence[Any] | None) -> _Classes:
-        groups: list[Group] = group_rows(y, n=len(y), unlabeled="group") if len(y) else []
+        groups: Sequence[Group] = group_rows(y, n=len(y), unlabeled="group") if len(y) else []
         labelled = [group for group in groups if group.label is not None]
         names = [group.label for group in labelled] if known is None else [plain_label(c) for c in known]
         position = {name: number for number, name in enumerate(names)}
