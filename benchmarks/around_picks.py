@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -107,9 +109,44 @@ def _distances_to_nearest(rows: Any, others: Any) -> Any:
     return pairwise_distances_argmin_min(rows, others)[1]
 
 
+def curve(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Accuracy predicted from held-out rows and measured on test rows at five sizes, and what the curve costs."""
+    runs = []
+    for path in options.data:
+        with np.load(path) as data:
+            X, y = data["rows"], data["labels"]
+            test = (data["test_rows"], data["test_labels"])
+        for method in ("gm-matching", "robust", "random"):
+            asked: dict[str, Any] = {"sizes": ["1%", "2%", "5%", "10%", "20%"], "methods": method}
+            predicted = gm.budget_curve(X, y, **asked)
+            measured = gm.budget_curve(X, y, **asked, test=test)
+            run = {
+                "data": path.stem.removesuffix("_data"), "rows": len(X), "method": method,
+                "sizes": [point.k for point in predicted.points],
+                "predicted": [point.accuracy for point in predicted.points],
+                "low": [point.low for point in predicted.points],
+                "high": [point.high for point in predicted.points],
+                "measured": [point.accuracy for point in measured.points],
+                "selection_cpu_s": _cpu(lambda: gm.select(X, y=y, k="20%", method=method, random_state=0)),  # noqa: B023
+            }  # fmt: skip
+            with mock.patch("gmmatch.curve.curve.accuracies", return_value=None):
+                run["without_probes_cpu_s"] = _cpu(lambda: gm.budget_curve(X, y, **asked))  # noqa: B023
+            run["sentence"] = predicted.sentence
+            runs.append(run)
+            print(json.dumps(run), flush=True)
+    return runs
+
+
+def _cpu(call: Callable[[], Any]) -> float:
+    begin = time.process_time()
+    call()
+    return time.process_time() - begin
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
     "weights": weights,
     "reference": reference,
+    "curve": curve,
 }
 
 

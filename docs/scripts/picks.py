@@ -10,7 +10,11 @@ from docs.scripts.results import ROOT, cite, load, percent, table
 
 def picks() -> str:
     """Return all tables; nothing of what was not measured."""
-    parts: dict[str, Callable[[dict[str, Any]], str]] = {"weights": weights, "reference": reference}
+    parts: dict[str, Callable[[dict[str, Any]], str]] = {
+        "weights": weights,
+        "reference": reference,
+        "curve": curve,
+    }
     written = []
     for name, write in parts.items():
         path = f"benchmarks/results/picks-{name}.json"
@@ -64,4 +68,26 @@ def reference(found: dict[str, Any]) -> str:
         "The best are refined picks from that domain alone. Coverage is the mean distance from its rows to their "
         f"nearest pick.\n\n{table(columns, lines, numbers_from=2)}\n\nCIFAR-10's classes are no separate domains to "
         "an encoder: picks from others match as well there."
+    )
+
+
+def curve(found: dict[str, Any]) -> str:
+    """Return how well held-out rows predict the accuracy on test rows, and what a curve costs."""
+    lines, costs = [], []
+    for run in found["runs"]:
+        cells = [
+            f"{percent(one)} / {percent(other)}"
+            for one, other in zip(run["predicted"], run["measured"], strict=True)
+        ]
+        worst = max(abs(a - b) for a, b in zip(run["predicted"], run["measured"], strict=True))
+        lines.append([run["data"], run["method"], *cells, f"{100 * worst:.1f}"])
+        ratio = run["without_probes_cpu_s"] / run["selection_cpu_s"]
+        if run["method"] != "random":  # which takes no time at all
+            costs.append(f"{run['data']}, {run['method']}: {ratio:.2f}")
+    sizes = [f"{size:,}" for size in found["runs"][0]["sizes"]]
+    columns = ["data", "method", *sizes, "largest difference, points"]
+    return (
+        "## The budget curve\n\nAccuracy of a linear probe, predicted from held-out rows / measured on test rows:\n\n"
+        f"{table(columns, lines, numbers_from=2)}\n\nCPU time of a curve without its probes, in times of its largest "
+        f"selection: {'; '.join(costs)}."
     )

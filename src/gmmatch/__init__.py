@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _WHERE = {
+    "BudgetCurve": "gmmatch.curve.curve",
     "Certificate": "gmmatch.certificate.certify",
     "CheckSample": "gmmatch.certificate.sample",
     "Dynamics": "gmmatch.dynamics.recorder",
@@ -36,6 +37,7 @@ _WHERE = {
     "Screening": "gmmatch.screening.result",
     "Selection": "gmmatch.selection.selection",
     "SelfSupervised": "gmmatch.selectors._self_supervised",
+    "budget_curve": "gmmatch.curve.curve",
     "certify": "gmmatch.certificate.certify",
     "check_sample": "gmmatch.certificate.sample",
     "corrected_labels": "gmmatch.screening.corrected",
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from gmmatch import errors, metrics
     from gmmatch.certificate.certify import Certificate, certify
     from gmmatch.certificate.sample import CheckSample, check_sample
+    from gmmatch.curve.curve import BudgetCurve, budget_curve
     from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.errors import GMMatchError
     from gmmatch.kernels.kernels import RBF, Laplacian, Linear, Polynomial

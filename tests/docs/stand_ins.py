@@ -134,6 +134,13 @@ def rows_and_reference(patch: MonkeyPatch) -> Names:
     return {**names, "Z": names["X"][:40], "z": names["y"][:40]}
 
 
+def rows_and_test_rows(patch: MonkeyPatch) -> Names:
+    """Digits to pick from, and others to test by."""
+    names = rows_and_labels(patch)
+    X, y = names["X"], names["y"]
+    return {"X": X[:1200], "y": y[:1200], "X_test": X[1200:], "y_test": y[1200:]}
+
+
 def a_torch_dataset(patch: MonkeyPatch) -> Names:
     """What a training script has: a dataset, embeddings and labels of its rows, and picks of them on disk."""
     import torch
@@ -329,6 +336,7 @@ PAGES = {
     "docs/methods/el2n.md": StandIn(needs=("torch",)),
     "docs/methods/forgetting.md": StandIn(needs=("torch",)),
     "docs/methods/grand.md": StandIn(needs=("torch",)),
+    "docs/guides/budget.md": StandIn(names=rows_and_test_rows),
     "docs/guides/reference.md": StandIn(names=rows_and_reference),
     "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
     "docs/studies/index.md": StandIn(slow=True),

@@ -16,6 +16,7 @@ from gmmatch.cli.io.group import CommandGroup
 COMMANDS = (
     "certify",
     "compare",
+    "curve",
     "demo",
     "duplicates",
     "embed",

@@ -236,7 +236,7 @@ def comparison_facts(
     keys = [key for key in _KEYS if any(_number(one.get(key)) is not None for one in measured)]
     if len(classes) < 2 and "imbalance" in keys:
         keys.remove("imbalance")
-    colors = _colors(list(selections))
+    colors = method_colors(list(selections))
     best = {key: _best([_number(one.get(key)) for one in measured]) for key in keys if key != "seconds"}
     lines = [
         MethodLine(
@@ -284,7 +284,7 @@ def _shared(selections: Mapping[str, Selection]) -> list[tuple[str, list[float]]
     ]
 
 
-def _colors(names: list[str]) -> dict[str, tuple[str, bool]]:
+def method_colors(names: list[str]) -> dict[str, tuple[str, bool]]:
     """A colour for each method, that of the project's figures where they have one; dashed if it is taken."""
     found: dict[str, tuple[str, bool]] = {}
     for number, name in enumerate(names):

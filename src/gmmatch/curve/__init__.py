@@ -1,0 +1,1 @@
+"""How many rows are worth picking: figures and accuracy against the size of a selection."""

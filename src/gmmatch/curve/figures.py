@@ -1,0 +1,80 @@
+"""What is measured of the first picks, at several sizes, each pick looked at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.kernels.kernels import RBF
+from gmmatch.metrics import Yardsticks
+from gmmatch.rows.parallel import blas_threads_for
+from gmmatch.rows.rows import Rows
+from gmmatch.types import Indices, Vector
+
+# Rows whose nearest pick is sought, and classes and rows whose distances set the scale of the MMD.
+_COVERED = 500
+_SCALE_CLASSES, _SCALE_ROWS = 20, 200
+# The MMD of this many random features; the same for all sizes and methods, so that these can be compared.
+_FEATURES = 256
+
+
+@dataclass(frozen=True)
+class Along:
+    """Figures of the first picks, one number for each size; less is better everywhere."""
+
+    moment_error: Vector
+    mmd: Vector
+    coverage_mean: Vector
+    coverage_max: Vector
+
+
+class Measures:
+    """Measures the first picks of selections from the same rows.
+
+    Examples
+    --------
+    >>> measures = Measures(Rows(np.array([[0.0], [2.0], [4.0]])), np.zeros(3, dtype=np.int64))
+    >>> measures.along(np.array([0, 1, 2]), np.array([1, 3])).moment_error
+    array([2., 0.])
+    """
+
+    def __init__(self, rows: Rows, classes: Indices, seed: int = 0) -> None:
+        self.rows = rows
+        self.plain = Yardsticks(rows, classes, sampled_rows=0, covered_rows=_COVERED, seed=seed)
+        features = FourierFeatures(RBF(_scale(rows, classes)), _FEATURES, random_state=seed)
+        seen = rows.mapped(features.fit(rows.subset(np.arange(min(len(rows), _SCALE_ROWS)))))
+        self.in_features = Yardsticks(seen, classes, sampled_rows=0, covered_rows=0, seed=seed)
+
+    def along(self, order: Indices, sizes: Indices) -> Along:
+        """Return the figures of the first picks, as many as each of the ascending ``sizes`` says."""
+        with blas_threads_for(len(self.rows) * self.rows.n_features):
+            nearest = self._coverage(order, sizes)
+            return Along(
+                self.plain.moment_errors(order, sizes), self.in_features.moment_errors(order, sizes), *nearest
+            )
+
+    def _coverage(self, order: Indices, sizes: Indices) -> tuple[Vector, Vector]:
+        from sklearn.metrics import pairwise_distances_argmin_min
+
+        covered = self.rows.gather(self.plain.covered, np.float32)
+        least = np.full(len(covered), np.inf)
+        mean, largest = np.empty(len(sizes)), np.empty(len(sizes))
+        for number, part in enumerate(np.split(order, sizes)[: len(sizes)]):
+            for first in range(0, len(part), 4096):
+                picks = self.rows.gather(part[first : first + 4096], np.float32)
+                least = np.minimum(least, pairwise_distances_argmin_min(covered, picks)[1])
+            mean[number], largest[number] = least.mean(), least.max()
+        return mean, largest
+
+
+def _scale(rows: Rows, classes: Indices) -> float:
+    """Return the typical distance between rows of a class."""
+    scales = []
+    for number in range(min(int(classes.max()) + 1, _SCALE_CLASSES)):
+        own = np.flatnonzero(classes == number)
+        if len(own) > 1:
+            some = own[np.linspace(0, len(own) - 1, min(len(own), _SCALE_ROWS)).astype(np.int64)]
+            scales.append(RBF().fit(rows.gather(some)).scale)
+    return float(np.median(scales)) if scales else 1.0
