@@ -28,7 +28,7 @@ def test_wrong_labels_are_dropped_and_correct_ones_stay(share, kind):
     rows, truth = classes()
     labels, wrong = mislabeled(truth, share, kind)
     screening = gm.screen(rows, labels)
-    assert wrong[screening.kept].mean() < 0.01
+    assert wrong[screening.kept].mean() < 0.02
     assert screening.kept[~wrong].mean() > 0.95
     assert np.mean(screening.suggested_labels == truth) > 0.97
     assert screening.noise_rate == pytest.approx(share, abs=0.03)
@@ -88,7 +88,7 @@ def test_trust_is_calibrated(seed, share):
     """Of the labels that are trusted with 90%, about nine in ten are right."""
     rows, truth = classes(1500, apart=3.0, seed=seed)
     labels, wrong = mislabeled(truth, share, seed=seed + 1)
-    found = label_noise(Blocks(Rows(rows)), labels, 4)
+    found = label_noise(Blocks(Rows(rows)), labels, 4, 0.02)
     assert found.rate == pytest.approx(share, abs=0.06)
     sure = found.trust > 0.9
     assert wrong[sure].mean() < 0.05

@@ -1,10 +1,11 @@
 """The noise channel: how true classes come to be given labels, by the likelihood of the given labels.
 
-p(y | x) = Σ_z p(z | x) T[z, y],   p(z | x) = softmax(β s(x) + b)
+p(y | x) = (1 − g) Σ_z p(z | x) T[z, y] + g q(y | x),   p(z | x) = softmax(β s(x) + b),   q ∝ √p
 
 The scores s(x) come from models that have not seen the row. T is the identity (no noise), one rate, or full; its form
-is the one that predicts the labels of one half of a sample best when fitted to the other half. Everything here takes
-NumPy arrays or tensors.
+is the one that predicts the labels of one half of a sample best when fitted to the other half. With probability g the
+label is a guess, whatever the class is: a guess falls on a class that the row looks like, as people's mistakes do.
+Everything here takes NumPy arrays or tensors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from gmmatch.screening.blocks import SAMPLE, Array, beside, class_sums, fixed_random, single
 from gmmatch.types import namespace
 
-Form = Literal["none", "one", "full"]
+Form = Literal["none", "one", "full", "mapped"]
 
 # Clear rows: their class is nine times as likely as all others. A channel is identified by them. Where fewer than a
 # fifth are clear, classes that overlap look the same as wrong labels, and labels are believed: noisy features of
@@ -40,25 +41,45 @@ class Channel:
     beta: float
     offsets: Array
     matrix: Array
+    guess: float = 0.0
     value: float = 0.0
     mapping: tuple[Array, Array] | None = None
 
-    def classes(self, scores: Array) -> Array:
-        """Return p(z | x), before the label is looked at."""
-        if self.mapping is not None:
-            scores = scores @ self.mapping[0] + self.mapping[1]
-        return _softmax(self.beta * scores + self.offsets)
+    def mapped(self, scores: Array) -> Array:
+        """Return the scores of the re-estimated classes."""
+        return scores if self.mapping is None else scores @ self.mapping[0] + self.mapping[1]
 
-    def joint(self, scores: Array, labels: Array) -> tuple[Array, Array]:
-        """Return p(z | x) and p(z, y | x) for the given labels y; scores may have an axis of models in between."""
-        classes = self.classes(scores)
-        likelihood = (self.matrix.T + _TINY)[labels]
-        return classes, classes * (likelihood if scores.ndim == 2 else likelihood[:, None])
+    def joint(self, scores: Array, labels: Array) -> tuple[Array, Array, Array]:
+        """Return p(z | x), p(z, y | x) for the given labels y, and q(y | x)."""
+        classes = _softmax(self.beta * self.mapped(scores) + self.offsets)
+        guessed = _at(_guesses(classes), labels)[:, None]
+        likelihood = (1.0 - self.guess) * (self.matrix.T + _TINY)[labels] + self.guess * guessed
+        return classes, classes * likelihood, guessed
 
     def posterior(self, scores: Array, labels: Array) -> Array:
-        """Return p(z | x, y)."""
-        joint = self.joint(scores, labels)[1]
-        return joint / joint.sum(-1)[..., None]
+        """Return p(z | x, y).
+
+        Labels alone cannot tell whether a guess is the label or the class, which the scores then do not know well
+        enough: each is half of the guesses.
+        """
+        half = 0.5 * self.guess
+        classes, _, guessed = self.joint(scores, labels)
+        classes = (1.0 - half) * classes + half * _guesses(classes)
+        joint = classes * ((1.0 - half) * (self.matrix.T + _TINY)[labels] + half * guessed)
+        return joint / joint.sum(1)[:, None]
+
+    def rate(self, scores: Array, labels: Array) -> float:
+        """Return the expected share of wrong labels."""
+        return 1.0 - float(_at(self.posterior(scores, labels), labels).mean())
+
+
+def _at(values: Array, labels: Array) -> Array:
+    return values[beside(labels, np.arange(len(labels))), labels]
+
+
+def _guesses(classes: Array) -> Array:
+    roots = classes**0.5
+    return roots / roots.sum(1)[:, None]
 
 
 def _softmax(logits: Array) -> Array:
@@ -67,16 +88,17 @@ def _softmax(logits: Array) -> Array:
     return odds / odds.sum(-1)[..., None]
 
 
-def best_channel(scores: Array, labels: Array, refit: Channel | None = None) -> tuple[float, Channel]:
-    """Return how well held-out labels are predicted, and the channel that does it best, fitted to all.
+def best_channel(scores: Array, labels: Array, tolerance: float) -> Channel:
+    """Return the channel of the form that predicts held-out labels best, fitted to all.
 
     Parameters
     ----------
     scores : float32 array of shape (n, classes)
         Of a sample of rows, by models that have not seen them.
     labels : int64 array of shape (n,)
-    refit : Channel, optional
-        Fit this form again; otherwise all forms compete.
+    tolerance : float
+        If more labels are wrong whatever the row looks like, guesses are taken for wrong labels as well. Otherwise
+        they are how rows of the class look.
 
     Examples
     --------
@@ -84,7 +106,7 @@ def best_channel(scores: Array, labels: Array, refit: Channel | None = None) -> 
     >>> true = random.integers(3, size=3000)
     >>> scores = (4.0 * np.eye(3)[true] + random.standard_normal((3000, 3))).astype(np.float32)
     >>> labels = np.where(random.random(3000) < 0.3, random.integers(3, size=3000), true)
-    >>> _, channel = best_channel(scores, labels)
+    >>> channel = best_channel(scores, labels, 0.02)
     >>> channel.form, round(1.0 - float(channel.matrix[0, 0]), 1)
     ('one', 0.2)
     """
@@ -95,68 +117,65 @@ def best_channel(scores: Array, labels: Array, refit: Channel | None = None) -> 
         halves.append(halves[0][::-1])
     tested = xp.concatenate([labels[test] for _, test in halves])
     # Rows that tell nothing about their label are no reason to doubt it.
-    plain = xp.log(single(class_sums(xp.ones_like(scores[:, :1]), labels, n_classes))[:, 0] / n + _TINY)[
-        tested
-    ]
-    candidates: list[tuple[Form, bool]] = [("none", False), ("one", False)]
+    shares = class_sums(xp.ones_like(scores[:, :1]), labels, n_classes)[:, 0] / n
+    plain = xp.log(single(shares) + _TINY)[tested]
+    forms: list[Form] = ["none", "one"]
     if n // 2 >= _ROWS_PER_CLASS * n_classes:
-        candidates += [("full", False), ("full", True)]
-    if refit is not None:
-        candidates = [(refit.form, False)]
-    best, chosen, start = -np.inf, candidates[0], None if refit is None else refit.matrix
-    for form, mapped in candidates:
+        forms += ["full", "mapped"]
+    best, chosen = -np.inf, forms[0]
+    for form in forms:
         parts, clear = [], 0.0
         for fit, test in halves:
-            begin = None if refit is None else refit.matrix
-            channel = fit_channel(scores[fit], labels[fit], form, mapped=mapped, start=begin)
-            classes, joint = channel.joint(scores[test], labels[test])
+            channel = fit_channel(scores[fit], labels[fit], begun(form, scores[fit], labels[fit]), guess=True)
+            classes, joint, _ = channel.joint(scores[test], labels[test])
             parts.append(xp.log(joint.sum(1) + 1e-30))
             clear += float((xp.amax(classes, 1) > _CLEAR).sum()) / len(tested)
         found = xp.concatenate(parts)
         if form == "none":
             plain = found = found if float(found.mean()) > float(plain.mean()) else plain
-        elif refit is None:
+        else:
             gain = found - plain
             errors = float(gain.mean()) / (float(gain.std()) + _TINY) * len(gain) ** 0.5
             if clear < _CLEAR_SHARE or errors < _ERRORS:
                 continue
         if float(found.mean()) > best:
-            best, chosen, start = float(found.mean()), (form, mapped), channel.matrix
-    return best, fit_channel(scores, labels, chosen[0], mapped=chosen[1], start=start)
+            best, chosen = float(found.mean()), form
+    start = begun(chosen, scores, labels)
+    channel = fit_channel(scores, labels, start)
+    if chosen == "none" or channel.rate(scores, labels) <= tolerance:
+        return channel
+    return fit_channel(scores, labels, start, guess=True)
 
 
 def fit_channel(
-    scores: Array,
-    labels: Array,
-    form: Form,
-    *,
-    mapped: bool = False,
-    start: Array | None = None,
-    quick: bool = False,
+    scores: Array, labels: Array, start: Channel, *, quick: bool = False, guess: bool = False
 ) -> Channel:
-    """Fit β and b by Newton steps and T by EM to Σ log Σ_z p(z | x) T[z, y]."""
+    """Fit β and b by Newton steps and T by EM to the likelihood of the labels; also g, if asked."""
     xp, (n, n_classes) = namespace(scores), scores.shape
-    mapping = None
-    if mapped:
-        mapping, start = _remapped(scores, labels)
-        scores = scores @ mapping[0] + mapping[1]
+    scores, form, mapping = start.mapped(scores), start.form, start.mapping
     scores = (scores - xp.amax(scores, 1)[:, None]).clip(-1e3)
     unit = max(-float(scores.mean()), _TINY)
     scores = scores / unit
-    eye = beside(scores, np.eye(n_classes, dtype=np.float32))
-    beta, offsets = 3.0, xp.log((eye[labels].sum(0) + 1.0) / n)
+    given = beside(scores, np.eye(n_classes, dtype=np.float32))[labels]
+    beta, offsets = 3.0, xp.log((given.sum(0) + 1.0) / n)
     offsets = offsets - offsets.mean()
-    matrix = _shaped(0.7 * eye + 0.3 / n_classes, "one") if start is None else start
-    matrix = eye if form == "none" else matrix
-    value = -np.inf
+    matrix, guessing, value = start.matrix, 0.1 if guess else 0.0, -np.inf
     for step in range(STEPS // 3 if quick else STEPS):
-        classes, joint = Channel(form, beta, offsets, matrix).joint(scores, labels)
+        now = Channel(form, beta, offsets, matrix, guessing)
+        classes, joint, guessed = now.joint(scores, labels)
         likelihood = joint.sum(1)
         before, value = value, n * float(xp.log(likelihood).mean())
         if step > 5 and abs(value - before) < 1e-4 * n:
             break
         posterior = joint / likelihood[:, None]
         change, weighted = posterior - classes, classes * scores
+        if guess:
+            ratio = guessed / likelihood[:, None]
+            change = change + 0.5 * guessing * ratio * (given - _guesses(classes))
+            posterior = posterior - guessing * ratio * classes
+            gain = (ratio - 1.0) / (1.0 - guessing)
+            guessing += float(gain.mean()) / max(float((gain**2).mean()), _TINY)
+            guessing = min(max(guessing, _TINY), 0.9)
         slope = float((change * scores).sum(1).mean())
         curvature = float(((weighted * scores).sum(1) - weighted.sum(1) ** 2).mean())
         # Steps are bounded, so that a poor start cannot overshoot.
@@ -165,7 +184,17 @@ def fit_channel(
         offsets = offsets + (change.mean(0) / (spread + 1e-3)).clip(-0.5, 0.5)
         if form != "none":
             matrix = _shaped(_counted(posterior, labels), form)
-    return Channel(form, beta / unit, offsets, matrix, value, mapping)
+    return Channel(form, beta / unit, offsets, matrix, guessing, value, mapping)
+
+
+def begun(form: Form, scores: Array, labels: Array) -> Channel:
+    """Return where the search for a channel begins."""
+    if form == "mapped":
+        return _remapped(scores, labels)
+    n_classes = scores.shape[1]
+    eye = beside(scores, np.eye(n_classes, dtype=np.float32))
+    matrix = eye if form == "none" else _shaped(0.7 * eye + 0.3 / n_classes, "one")
+    return Channel(form, 1.0, 0.0 * matrix[0], matrix)
 
 
 def _shaped(counts: Array, form: Form) -> Array:
@@ -188,7 +217,7 @@ def _counted(posterior: Array, labels: Array) -> Array:
     return single(class_sums(posterior, labels, posterior.shape[1])).T
 
 
-def _remapped(scores: Array, labels: Array) -> tuple[tuple[Array, Array], Array]:
+def _remapped(scores: Array, labels: Array) -> Channel:
     """Re-estimate the classes as Gaussians in the space of the scores, with a full channel, by EM on p(s, y).
 
     Labels that swap two classes at a high rate leave both means between the classes, and p(y | x) alone then needs no
@@ -208,4 +237,4 @@ def _remapped(scores: Array, labels: Array) -> tuple[tuple[Array, Array], Array]
         matrix = _shaped(counts, "full")
         channel = Channel("full", 1.0, offsets, matrix * (counts.sum(1) / n)[:, None])
         posterior = channel.posterior(points @ slopes, labels)
-    return (slopes - slopes.mean(0), offsets), matrix
+    return Channel("mapped", 1.0, 0.0 * offsets, matrix, mapping=(slopes - slopes.mean(0), offsets))

@@ -62,8 +62,8 @@ def screen(
         "rows" drops duplicates, rows far out, and groups of rows that belong to no class. "labels" drops rows whose
         label is likely wrong. "auto" does both.
     tolerance : float
-        The share of mislabeled rows that does no harm. If more are expected, rows are kept only if their features
-        point to their label, and as many as keep the expected share below this.
+        The share of mislabeled rows that does no harm. If more are expected, the most trusted rows are kept, as many
+        as keep the expected share below this.
     n_jobs : int or None
         Threads; the result does not depend on it.
 
@@ -130,7 +130,7 @@ class _State:
             far = far_odds(measured, self.codes, self.n_classes, np.flatnonzero(self.reason == 0))
         isolated = (far > 0.0) & (self.reason == 0)
         self._drop(isolated, FAR_OUT, expit(far))
-        noise = self._label_noise() if by_label else None
+        noise = self._label_noise(tolerance) if by_label else None
         if measured is not None:
             left = np.flatnonzero((self.reason == 0) & (self.codes >= 0))
             likely = None if noise is None else np.where(noise.likely >= 0, noise.likely, self.codes)
@@ -142,14 +142,14 @@ class _State:
             outside = (found.odds > 0.0) & (self.reason == 0)
             self._drop(outside, NO_CLASS, expit(found.odds))
             if noise is not None and outside.any():
-                noise = self._label_noise()
+                noise = self._label_noise(tolerance)
         if noise is not None:
             self._judge_labels(noise, tolerance, names)
 
-    def _label_noise(self) -> LabelNoise:
+    def _label_noise(self, tolerance: float) -> LabelNoise:
         codes = np.where(self.reason == 0, self.codes, -1)
         self.spectrum = self.blocks.spectrum(np.flatnonzero(codes >= 0))
-        return label_noise(self.blocks, codes, self.n_classes, self.spectrum)
+        return label_noise(self.blocks, codes, self.n_classes, tolerance, self.spectrum)
 
     def _judge_labels(self, noise: LabelNoise, tolerance: float, names: list[Any]) -> None:
         """Drop rows whose label is likely wrong."""
@@ -158,9 +158,8 @@ class _State:
         self.trust = np.where(self.reason == 0, noise.trust, 0.0)
         self._drop(judged & (noise.trust < 0.5), MISLABELED, 1.0 - noise.trust)
         if noise.rate > tolerance and judged.any():
-            # With that many wrong labels, a label is no evidence for itself.
             least = _least_trust(noise.trust[judged], tolerance)
-            doubted = judged & (self.reason == 0) & (~noise.agrees | (noise.trust < least))
+            doubted = judged & (self.reason == 0) & (noise.trust < least)
             self._drop(doubted, IN_DOUBT, 1.0 - noise.trust)
         quiet = self.reason == 0
         self.probability[quiet] = np.maximum(self.probability, 1.0 - noise.trust)[quiet]
