@@ -138,7 +138,9 @@ def ray_nodes(count: int) -> Iterator[None]:
         cluster.shutdown()
 
 
-def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, dict[str, Any]]:
+def measure(
+    engine: Any, paths: list[Path], labels: Any, k: Any, method: str = "gm-matching"
+) -> tuple[Any, dict[str, Any]]:
     """Select once, and return the selection with its timings, bytes and memory."""
     import gmmatch as gm
 
@@ -169,7 +171,7 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
     clock = Clock()
     try:
         engine.progress = clock
-        found = gm.select(paths, engine=engine, k=k, y=labels, random_state=0)
+        found = gm.select(paths, engine=engine, k=k, y=labels, method=method, random_state=0)
     finally:
         engine.place = place
         for one in watch:
@@ -177,7 +179,7 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
     facts["seconds"] = time.perf_counter() - clock.began
     facts["core_seconds"] = time.process_time() - clock.core_began
     facts["core_seconds"] += sum(value - starts.get(process, 0.0) for process, value in ends.items())
-    facts |= _counted(found, clock)
+    facts |= _counted(found, clock) if method == "gm-matching" else _in_rounds(found, clock)
     if watch:
         facts["worker_own_bytes"] = max(one.own for one in watch)
         facts["worker_own_before"] = max(one.before for one in watch)
@@ -188,17 +190,29 @@ def measure(engine: Any, paths: list[Path], labels: Any, k: Any) -> tuple[Any, d
     return found, facts
 
 
+def _in_rounds(found: Any, clock: Clock) -> dict[str, Any]:
+    moved = found.provenance["engine"]["bytes"]["by_call"]
+    seconds, core_seconds = clock.per_step("picks")
+    facts = {
+        "rounds": moved["scan"]["calls"] // found.provenance["engine"]["workers"],
+        "seconds_per_round": seconds,
+        "core_seconds_per_round": core_seconds,
+    }
+    if found.screening is not None:
+        facts |= {"kept": int(found.screening.kept.sum())}
+        facts |= {"components": found.provenance["groups"][0]["n_components"]}
+    return facts
+
+
 def _counted(found: Any, clock: Clock) -> dict[str, Any]:
     moved = found.provenance["engine"]["bytes"]["by_call"]
     passes = max(group["median_iterations"] for group in found.provenance["groups"])
-    per_pass, per_round = clock.per_step("median", last=max(1, passes - 1)), clock.per_step("picks")
+    per_pass = clock.per_step("median", last=max(1, passes - 1))
     return {
+        **_in_rounds(found, clock),
         "passes": passes,
-        "rounds": moved["scan"]["calls"] // found.provenance["engine"]["workers"],
         "seconds_per_pass": per_pass[0],
-        "seconds_per_round": per_round[0],
         "core_seconds_per_pass": per_pass[1],
-        "core_seconds_per_round": per_round[1],
         "bytes_sent": found.provenance["engine"]["bytes"]["sent"],
         "bytes_received": found.provenance["engine"]["bytes"]["received"],
         "most_bytes_per_pass_and_worker": {
@@ -251,11 +265,28 @@ def seconds_per_call(paths: list[Path], workers: int) -> float:
     return float(np.median(times[20:]))
 
 
+def screened(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any) -> list[dict[str, Any]]:
+    """Measure ``robust`` on rows of several sizes: three that the constants come from, and others to check them."""
+    from gmmatch.backends.cluster import LocalEngine
+
+    runs = []
+    with tempfile.TemporaryDirectory() as name:
+        for times, wider in ((1, 1), (2, 1), (1, 4), (4, 1), (2, 2), (0.5, 8), (2, 4)):
+            rows, features = int(times * n_rows), wider * n_features
+            paths, labels = make_rows(_folder(name), rows, features), np.arange(rows) % n_classes
+            if not runs:
+                measure(LocalEngine(workers), paths, labels, k, "robust")  # compiles the loops
+            _, facts = measure(LocalEngine(workers), paths, labels, k, "robust")
+            runs.append({"rows": rows, "features": features, "classes": n_classes, "run": facts})
+    return runs
+
+
 def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repeats: int) -> dict[str, Any]:
     """Measure both engines on the same rows, with and without labels, and the local one on other sizes."""
     from gmmatch.backends.cluster import LocalEngine
 
     cases, checks, starts, places = [], [], [], []
+    robust = screened(max(n_rows // 40, 20_000), n_features, workers, n_classes, k)
     with tempfile.TemporaryDirectory() as name:
         few = make_rows(_folder(name), 20_000, n_features)
         measure(LocalEngine(workers), few, None, k)  # compiles the loops
@@ -297,7 +328,7 @@ def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repe
             })  # fmt: skip
     return {
         "rows": n_rows, "features": n_features, "workers": workers, "repeats": repeats, "dtype": "float16",
-        "cases": cases, "checks": checks, "machine": machine.describe(),
+        "cases": cases, "checks": checks, "robust": robust, "machine": machine.describe(),
         "start": {
             "seconds_to_start_nodes": float(np.median(starts)),
             "seconds_to_place": float(np.median(places)),

@@ -87,11 +87,55 @@ def extrapolated(
     }  # fmt: skip
 
 
+def robust_constants(runs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return what ``robust`` takes, in core-seconds: fixed, per row, per number, and per feature in a round of picks.
+
+    The first three come from the first three runs, of which one has more rows and one has more features.
+    """
+    base = runs[:3]
+    terms = [[1.0, one["rows"], one["rows"] * one["features"]] for one in base]
+    once = [one["run"]["core_seconds"] - _rounds(one["run"]) for one in base]
+    fixed, per_row, per_number = np.linalg.solve(np.array(terms), np.array(once)).tolist()
+    first = base[0]["run"]
+    per_round = first["core_seconds_per_round"] / (first["kept"] * first["components"])
+    return {"fixed": fixed, "row": per_row, "number": per_number, "round": per_round}
+
+
+def robust_seconds(
+    per: Mapping[str, float], rows: int, features: int, kept: float, components: int, rounds: int
+) -> dict[str, float]:
+    """Return what the model says that ``robust`` takes before the picks, and for them, summed over all cores."""
+    once = per["fixed"] + rows * (per["row"] + features * per["number"])
+    return {"once": once, "picks": rounds * kept * components * per["round"]}
+
+
+def robust_predictions(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return, for the runs that the constants do not come from, what the model says over what they took."""
+    per, found = robust_constants(runs), []
+    for one in runs[3:]:
+        run = one["run"]
+        parts = robust_seconds(
+            per, one["rows"], one["features"], run["kept"], run["components"], run["rounds"]
+        )
+        said = sum(parts.values())
+        found.append({
+            "run": f"robust, {one['classes']} classes, local engine", "rows": one["rows"],
+            "features": one["features"], "predicted": said, "measured": run["core_seconds"],
+            "ratio": said / run["core_seconds"],
+        })  # fmt: skip
+    return found
+
+
+def _rounds(run: Mapping[str, Any]) -> float:
+    return float(run["rounds"] * run["core_seconds_per_round"])
+
+
 def markdown(result: Mapping[str, Any] | None) -> str:
     """Return the tables of the guide, or that there is nothing to put in them yet."""
     if result is None:
         return "Not measured yet: the command below has not been run."
-    parts = [_measured(result), _constants(result), _checked(result), _extrapolation(result)]
+    parts = [_measured(result), _constants(result), _checked(result)]
+    parts += [_extrapolation(result), _extrapolated_robust(result)]
     parts.append(f"Measured on: {machine.as_text(result['machine']).replace(chr(10), '; ')}.")
     return "\n\n".join(parts)
 
@@ -143,30 +187,35 @@ def _measured(result: Mapping[str, Any]) -> str:
 
 def _constants(result: Mapping[str, Any]) -> str:
     per_number = constants(result["cases"][0]["local"], result["rows"], result["features"])
-    start = result["start"]
+    start, robust = result["start"], robust_constants(result["robust"])
     rows = [
         ["a: a pass of the median", f"{1e9 * per_number['pass']:.2f} ns per number, on one core"],
         ["b: a round of picks", f"{1e9 * per_number['round']:.2f} ns per number, on one core"],
         ["once: reading, checking, distances, batches", f"{1e9 * per_number['once']:.2f} ns per number, on one core"],
         ["c: a call of all workers through Ray", f"{1e3 * start['seconds_per_call']:.1f} ms"],
+        ["`robust` before the picks: a row", f"{1e6 * robust['row']:.1f} µs, on one core"],
+        ["`robust` before the picks: a number", f"{1e9 * robust['number']:.1f} ns, on one core"],
+        ["`robust`, a round of picks", f"{1e9 * robust['round']:.2f} ns per feature of a kept row, on one core"],
         ["start: Ray's nodes on this machine", f"{start['seconds_to_start_nodes']:.1f} s"],
         ["start: the workers", f"{start['seconds_to_place']:.1f} s"],
     ]  # fmt: skip
-    return "The constants, from the unlabelled run of the local engine:\n\n" + _table(
-        ["constant", "measured"], rows
+    return (
+        "The constants, from the unlabelled run of the local engine, and for `robust` from three runs of different "
+        "sizes:\n\n" + _table(["constant", "measured"], rows)
     )
 
 
 def _checked(result: Mapping[str, Any]) -> str:
+    checked = predictions(result) + robust_predictions(result["robust"])
     rows = [
         [
             f"{one['run']}", f"{one['rows']:,} × {one['features']}", f"{one['predicted']:.1f}",
             f"{one['measured']:.1f}", f"{one['ratio']:.2f}",
         ]
-        for one in predictions(result)
+        for one in checked
     ]  # fmt: skip
     head = ["other runs", "rows", "model, core-seconds", "measured", "model over measured"]
-    ratios = [one["ratio"] for one in predictions(result)]
+    ratios = [one["ratio"] for one in checked]
     return (
         "What the model says about runs that its constants do not come from, "
         f"{min(ratios):.2f} to {max(ratios):.2f} of what they took (it knows nothing of Ray's own processes, nor "
@@ -187,6 +236,22 @@ def _extrapolation(result: Mapping[str, Any]) -> str:
         f"grows with the number of workers. Per round, θ takes {far['theta_bytes_per_round'] / 1e6:,.0f} MB to each "
         f"machine and the answers {far['answer_bytes_per_round'] / 1e6:,.0f} MB to the one that asks. This is an "
         "extrapolation: nobody has run it, and it leaves out the network and the disks."
+    )
+
+
+def _extrapolated_robust(result: Mapping[str, Any]) -> str:
+    per, rows, machines = robust_constants(result["robust"]), int(LARGE["rows"]), int(LARGE["machines"])
+    first, workers = result["robust"][0], int(LARGE["machines"] * LARGE["cores"])
+    kept, components = rows * first["run"]["kept"] / first["rows"], first["run"]["components"]
+    far = extrapolated(result, **{**LARGE, "features": components})
+    parts = robust_seconds(per, rows, int(LARGE["features"]), kept, components, far["rounds"])
+    once, picks = (parts[name] / workers for name in ("once", "picks"))
+    calls = far["seconds"]["calls"]
+    return (
+        f"`robust` on the same rows, if {kept / rows:.0%} of them pass as here, in {far['rounds']:,} rounds: "
+        f"{_spoken(once + picks + calls)} in all, of that {_spoken(once)} for the screening and the features, "
+        f"{_spoken(picks)} for the picks, and {_spoken(calls)} for calls. The workers of a machine hold "
+        f"{4 * components * kept / machines / 1e9:,.0f} GB of features."
     )
 
 

@@ -281,6 +281,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         picture(files[0], options.images, options.reference, options.picture)
     if options.json is not None:
         before = json.loads(options.json.read_text(encoding="utf-8")) if options.json.exists() else {}
+        if "scale" in found and "scale" in before:  # sizes that were not measured now stay
+            sizes = [(run["rows"], run["columns"], run["on_disk"]) for run in found["scale"]]
+            for run in reversed(before["scale"]["runs"]):
+                if (run["rows"], run["columns"], run["on_disk"]) not in sizes:
+                    found["scale"].insert(0, run)
         parts = {name: {"runs": runs, "machine": machine.describe()} for name, runs in found.items()}
         text = json.dumps({**before, "command": COMMAND, **parts}, indent=1)
         options.json.write_text(text + "\n", encoding="utf-8")

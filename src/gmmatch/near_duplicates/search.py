@@ -131,27 +131,25 @@ class _Search:
         candidate_pairs(left, right, self.threshold, take, self.threads, ROUNDING)
 
     def near(self, lines: Indices, columns: Indices) -> tuple[Indices, Indices, Vector]:
-        """Return which of some rows are near-duplicates of which others, and their cosines."""
+        """Return which of some rows are near-duplicates of which others, by their places, and their cosines."""
+        found: list[tuple[Indices, Indices]] = [(np.empty(0, dtype=np.int64),) * 2]
         if on_device(self.rows):
-            from gmmatch.backends.cuda.near_pairs import candidates_among
+            from gmmatch.backends.cuda.near_pairs import candidate_blocks, tensor_beside
 
-            i, j = candidates_among(self.left, lines, columns, self.threshold)
+            left, right = (self.left[tensor_beside(self.left, some)] for some in (lines, columns))
+            candidate_blocks(left, right, self.threshold, lambda i, j: found.append((i, j)))
         else:
-            i, j = self._among(lines, columns)
+            block, level = self.left[lines], self.threshold - ROUNDING
+
+            def work(number: int) -> tuple[Indices, Indices]:
+                start = number * _PAIRS
+                i, j = np.nonzero(block @ self.left[columns[start : start + _PAIRS]].T >= level)
+                return i, j + start
+
+            found += map_in_order(work, -(-len(columns) // _PAIRS), self.threads)
+        i, j = (np.concatenate(side) for side in zip(*found, strict=True))
         good, cosines = _checked(self.rows, lines[i], self.rows, columns[j], self.threshold)
         return i[good], j[good], cosines[good]
-
-    def _among(self, lines: Indices, columns: Indices) -> tuple[Indices, Indices]:
-        block, level = self.left[lines], self.threshold - ROUNDING
-        pieces = -(-len(columns) // _PAIRS)
-
-        def work(number: int) -> tuple[Indices, Indices]:
-            start = number * _PAIRS
-            i, j = np.nonzero(block @ self.left[columns[start : start + _PAIRS]].T >= level)
-            return i, j + start
-
-        i, j = zip(*map_in_order(work, pieces, self.threads), strict=True)
-        return np.concatenate(i), np.concatenate(j)
 
 
 def _cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:

@@ -7,6 +7,7 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.backends.cuda import near_pairs
+from gmmatch.near_duplicates import groups
 
 torch = pytest.importorskip("torch")
 from gmmatch.backends.cuda.blocks import TensorSource  # noqa: E402
@@ -17,6 +18,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 @pytest.fixture
 def rows(monkeypatch):
     monkeypatch.setattr(near_pairs, "_BLOCK", 128)
+    monkeypatch.setattr(groups, "_SHORT", 10)  # longer chains are gone through on the device
     random = np.random.default_rng(0)
     X = random.standard_normal((30, 100))[random.integers(0, 30, 700)] + 0.5 * random.standard_normal(
         (700, 100)

@@ -34,7 +34,8 @@ def candidate_blocks(left: Any, right: Any, threshold: float, take: Take) -> Non
     """Hand over all pairs whose product is at least the threshold, less what rounding may hide."""
     import torch
 
-    products = torch.empty(_BLOCK * _BLOCK, dtype=left.dtype, device=left.device)
+    size = min(_BLOCK, len(left)) * min(_BLOCK, len(right))
+    products = torch.empty(size, dtype=left.dtype, device=left.device)
     for first in range(0, len(left), _BLOCK):
         block = left[first : first + _BLOCK]
         for start in range(first if left is right else 0, len(right), _BLOCK):
@@ -47,22 +48,6 @@ def candidate_blocks(left: Any, right: Any, threshold: float, take: Take) -> Non
             if len(near):
                 i, j = near.T.cpu().numpy()
                 take(first + i, start + j)
-
-
-def candidates_among(
-    rows: Any, lines: Indices, columns: Indices, threshold: float
-) -> tuple[Indices, Indices]:
-    """Return the same pairs among some rows and others, by their places."""
-    import torch
-
-    block = rows[tensor_beside(rows, lines)]
-    found = []
-    for start in range(0, len(columns), _BLOCK * 16):
-        part = rows[tensor_beside(rows, columns[start : start + _BLOCK * 16])]
-        near = torch.nonzero(block @ part.T >= threshold - _ROUNDING)
-        found.append(near + near.new_tensor([0, start]))
-    i, j = torch.cat(found).T.cpu().numpy()
-    return i, j
 
 
 def cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
