@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for noise in options.noise:
         for seed in range(options.seeds):
             given = noisy(data["labels"], noise, data.get("human"), seed)
-            if given is None or (seed and noise == "human"):
+            if given is None:
                 continue
             found, chosen = measure(data, given, options.share, seed)
             runs.append(

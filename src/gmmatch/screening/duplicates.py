@@ -75,7 +75,7 @@ def _copy_distance(points: NDArray[np.float32], random: np.random.Generator) -> 
     search = NearestNeighbors(n_neighbors=3, algorithm="brute").fit(points)
     nearest = search.kneighbors(points[some[:_ASKED]])[0][:, 1:]  # the first is the row itself
     # float32 rows along random directions are known to about this much.
-    rounding = 1e-5 * scale
+    rounding = 1e-6 * scale
     apart = nearest[nearest[:, 0] > rounding]
     if len(apart) <= 10:
         return max(scale * _PART, rounding)
