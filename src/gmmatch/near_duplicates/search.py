@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.backends.cuda.blocks import on_device
+from gmmatch.backends.cuda.blocks import on_device, tensor_beside
 from gmmatch.errors import InvalidInputError
 from gmmatch.near_duplicates.cells import Take, candidate_pairs, cell_centres, into_cells
 from gmmatch.near_duplicates.chains import link, pair_cosines, roots
@@ -134,7 +134,7 @@ class _Search:
         """Return which of some rows are near-duplicates of which others, by their places, and their cosines."""
         found: list[tuple[Indices, Indices]] = [(np.empty(0, dtype=np.int64),) * 2]
         if on_device(self.rows):
-            from gmmatch.backends.cuda.near_pairs import candidate_blocks, tensor_beside
+            from gmmatch.backends.cuda.near_pairs import candidate_blocks
 
             left, right = (self.left[tensor_beside(self.left, some)] for some in (lines, columns))
             candidate_blocks(left, right, self.threshold, lambda i, j: found.append((i, j)))
