@@ -28,8 +28,8 @@ def select_relabeled(
 ) -> Selection:
     """Select by labels of which those that are confidently known to be wrong are corrected.
 
-    Rows and labels are screened once. A method that screens picks from the rows that passed and from those that were
-    relabeled, without a second look at labels that the screening itself has made.
+    Rows and labels are screened once. A method that screens picks relabeled rows where a class has too few others whose
+    label is more likely right than wrong, without a second look at labels that the screening itself has made.
 
     Examples
     --------
@@ -57,12 +57,11 @@ def select_relabeled(
         labels = corrected_labels(given, screening, min_confidence)
         changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
         if screens:
-            # Relabeled rows can be picked, but the target is as it was: rows that can be corrected are the easiest of
-            # their class, and picks that match these, too, train a worse model.
-            reason = np.where(changed, 0, screening.reason).astype(np.int8)
-            passed = replace(screening, kept=screening.kept | changed, reason=reason)
+            # Rows that can be corrected are the easiest of their class, and a model learns little from them. So they
+            # are the reserve: no part of the target, and picked before any row whose label is likely wrong.
+            reserve = np.where(changed, 0.5, screening.probability)
             selector = copy(selector)
-            selector.known = passed, np.where(changed, 0.0, trust)
+            selector.known = replace(screening, probability=reserve), np.where(changed, 0.0, trust)
         found = selector.select(rows, labels, **arguments)
     found.provenance["relabeled"] = _record(found, given, changed, screening, min_confidence)
     return found
