@@ -265,7 +265,7 @@ def seconds_per_call(paths: list[Path], workers: int) -> float:
     return float(np.median(times[20:]))
 
 
-def screened(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any) -> list[dict[str, Any]]:
+def screened(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any) -> dict[str, Any]:
     """Measure ``robust`` on rows of several sizes: three that the constants come from, and others to check them."""
     from gmmatch.backends.cluster import LocalEngine
 
@@ -278,7 +278,7 @@ def screened(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any)
                 measure(LocalEngine(workers), paths, labels, k, "robust")  # compiles the loops
             _, facts = measure(LocalEngine(workers), paths, labels, k, "robust")
             runs.append({"rows": rows, "features": features, "classes": n_classes, "run": facts})
-    return runs
+    return {"runs": runs, "machine": machine.describe()}
 
 
 def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repeats: int) -> dict[str, Any]:
@@ -286,7 +286,6 @@ def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repe
     from gmmatch.backends.cluster import LocalEngine
 
     cases, checks, starts, places = [], [], [], []
-    robust = screened(max(n_rows // 40, 20_000), n_features, workers, n_classes, k)
     with tempfile.TemporaryDirectory() as name:
         few = make_rows(_folder(name), 20_000, n_features)
         measure(LocalEngine(workers), few, None, k)  # compiles the loops
@@ -328,7 +327,7 @@ def run(n_rows: int, n_features: int, workers: int, n_classes: int, k: Any, repe
             })  # fmt: skip
     return {
         "rows": n_rows, "features": n_features, "workers": workers, "repeats": repeats, "dtype": "float16",
-        "cases": cases, "checks": checks, "robust": robust, "machine": machine.describe(),
+        "cases": cases, "checks": checks, "machine": machine.describe(),
         "start": {
             "seconds_to_start_nodes": float(np.median(starts)),
             "seconds_to_place": float(np.median(places)),
@@ -359,6 +358,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=2, help="times that each engine has its turn")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
+    parser.add_argument("--robust", action="store_true", help="measure robust alone; the rest of FILE stays")
     parser.add_argument("--quick", action="store_true", help="a tiny size, to see that everything runs")
     parser.add_argument(
         "--table", action="store_true", help="only write the guide's tables, from the result file"
@@ -369,8 +369,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     n_rows, features = (20_000, 8) if options.quick else (options.rows, options.features)
     k, repeats = ("10%", 1) if options.quick else ("1%", options.repeats)
-    result = run(n_rows, features, options.workers, options.classes, k, repeats)
-    text = json.dumps({**result, "quick": options.quick}, indent=1, ensure_ascii=False)
+    before = json.loads(options.json.read_text(encoding="utf-8")) if options.robust else {}
+    result = before or run(n_rows, features, options.workers, options.classes, k, repeats)
+    small = max(n_rows // 40, 20_000)
+    result["robust"] = screened(small, features, options.workers, options.classes, k)
+    text = json.dumps({"quick": options.quick, **result}, indent=1, ensure_ascii=False)
     print(text)
     if options.json is not None:
         options.json.write_text(text + "\n", encoding="utf-8")

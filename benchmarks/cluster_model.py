@@ -13,37 +13,58 @@ from benchmarks import machine
 LARGE = {"rows": 10**9, "features": 512, "share": 0.01, "machines": 64, "cores": 16}
 
 
-def constants(run: Mapping[str, Any], n_rows: int, n_features: int) -> dict[str, float]:
-    """Return core-seconds per number: of a pass, of a round of picks, and of all that is done once.
+Constants = Mapping[str, tuple[float, float]]
+"""Core-seconds per row and per number: of a pass, of a round of picks, and of all that is done once."""
+
+
+def constants(runs: Sequence[tuple[Mapping[str, Any], int, int]]) -> dict[str, tuple[float, float]]:
+    """Return the constants from two runs, given with their numbers of rows and of features.
 
     Core-seconds are what processes had the processor for, so other work on the machine does not count.
     """
-    numbers = n_rows * n_features
-    once = run["core_seconds"] - run["passes"] * run["core_seconds_per_pass"]
-    once -= run["rounds"] * run["core_seconds_per_round"]
+    terms = np.array([[rows, rows * features] for _, rows, features in runs], dtype=np.float64)
+    found = {}
+    for kind in ("pass", "round", "once"):
+        row, number = np.linalg.solve(terms, [_spent(run)[kind] for run, _, _ in runs]).tolist()
+        found[kind] = (row, number)
+    return found
+
+
+def _spent(run: Mapping[str, Any]) -> dict[str, float]:
+    once = run["core_seconds"] - run["passes"] * run["core_seconds_per_pass"] - _rounds(run)
     return {
-        "pass": run["core_seconds_per_pass"] / numbers,
-        "round": run["core_seconds_per_round"] / numbers,
-        "once": max(0.0, once) / numbers,
+        "pass": run["core_seconds_per_pass"],
+        "round": run["core_seconds_per_round"],
+        "once": max(0.0, once),
     }
 
 
-def core_seconds(
-    per_number: Mapping[str, float], n_rows: int, n_features: int, passes: int, rounds: int
-) -> float:
+def core_seconds(per: Constants, n_rows: int, n_features: int, passes: int, rounds: int) -> dict[str, float]:
     """Return what the model says that a selection takes, summed over all cores."""
-    each = per_number["once"] + passes * per_number["pass"] + rounds * per_number["round"]
-    return n_rows * n_features * each
+    each = {kind: n_rows * (row + n_features * number) for kind, (row, number) in per.items()}
+    return {"once": each["once"], "median": passes * each["pass"], "picks": rounds * each["round"]}
+
+
+def of_result(result: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Return the constants of a result: from the unlabelled case and the check with the longest rows."""
+    longest = _longest(result)
+    return constants([
+        (result["cases"][0]["local"], result["rows"], result["features"]),
+        (longest["run"], longest["rows"], longest["features"]),
+    ])  # fmt: skip
+
+
+def _longest(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    longest: Mapping[str, Any] = max(result["checks"], key=lambda check: check["features"])
+    return longest
 
 
 def predictions(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return, for every run that the constants do not come from, what the model says over what it took."""
-    first = result["cases"][0]
-    per_number = constants(first["local"], result["rows"], result["features"])
-    found = []
+    first, per, found = result["cases"][0], of_result(result), []
 
     def add(name: str, run: Mapping[str, Any], n_rows: int, n_features: int) -> None:
-        said = core_seconds(per_number, n_rows, n_features, run["passes"], run["rounds"])
+        said = sum(core_seconds(per, n_rows, n_features, run["passes"], run["rounds"]).values())
         found.append({
             "run": name, "rows": n_rows, "features": n_features, "predicted": said,
             "measured": run["core_seconds"], "ratio": said / run["core_seconds"],
@@ -55,6 +76,8 @@ def predictions(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             if case is not first or engine != "local":
                 add(f"{kind}, {engine} engine", case[engine], result["rows"], result["features"])
     for check in result["checks"]:
+        if check is _longest(result):
+            continue
         workers = "1 worker" if check["workers"] == 1 else f"{check['workers']} workers"
         add(f"unlabelled, local engine, {workers}", check["run"], check["rows"], check["features"])
     return found
@@ -67,18 +90,15 @@ def extrapolated(
     from gmmatch.matching.batches import independent_batches, stages
 
     case, k = result["cases"][0], int(rows * share)
-    per_number = constants(case["local"], result["rows"], result["features"])
     batches = independent_batches(k, rows, features, None, rows)
     plan = stages(k, np.full(batches, rows // batches))
     rounds = sum(int(stage.quota.max()) for stage in plan[:-1]) + 16
     passes, workers = case["local"]["passes"], machines * cores
-    share_of_one = rows * features / workers
+    parts = core_seconds(of_result(result), rows, features, passes, rounds)
     return {
         "k": k, "batches": batches, "rounds": rounds, "passes": passes,
         "seconds": {
-            "once": share_of_one * per_number["once"],
-            "median": share_of_one * passes * per_number["pass"],
-            "picks": share_of_one * rounds * per_number["round"],
+            **{name: seconds / workers for name, seconds in parts.items()},
             "calls": 2 * (passes + rounds) * result["start"]["seconds_per_call"] * workers / result["workers"],
         },
         "bytes_per_machine": rows * features * 2 / machines,
@@ -186,27 +206,31 @@ def _measured(result: Mapping[str, Any]) -> str:
 
 
 def _constants(result: Mapping[str, Any]) -> str:
-    per_number = constants(result["cases"][0]["local"], result["rows"], result["features"])
-    start, robust = result["start"], robust_constants(result["robust"])
+    per = of_result(result)
+    start, robust = result["start"], robust_constants(result["robust"]["runs"])
     rows = [
-        ["a: a pass of the median", f"{1e9 * per_number['pass']:.2f} ns per number, on one core"],
-        ["b: a round of picks", f"{1e9 * per_number['round']:.2f} ns per number, on one core"],
-        ["once: reading, checking, distances, batches", f"{1e9 * per_number['once']:.2f} ns per number, on one core"],
+        ["a: a pass of the median", _each(per["pass"])],
+        ["b: a round of picks", _each(per["round"])],
+        ["once: reading, checking, distances, batches", _each(per["once"])],
         ["c: a call of all workers through Ray", f"{1e3 * start['seconds_per_call']:.1f} ms"],
-        ["`robust` before the picks: a row", f"{1e6 * robust['row']:.1f} µs, on one core"],
-        ["`robust` before the picks: a number", f"{1e9 * robust['number']:.1f} ns, on one core"],
-        ["`robust`, a round of picks", f"{1e9 * robust['round']:.2f} ns per feature of a kept row, on one core"],
+        ["`robust` before the picks", _each((robust["row"], robust["number"]))],
+        ["`robust`, a round of picks", f"{1e9 * robust['round']:.2f} ns per feature of a kept row"],
         ["start: Ray's nodes on this machine", f"{start['seconds_to_start_nodes']:.1f} s"],
         ["start: the workers", f"{start['seconds_to_place']:.1f} s"],
     ]  # fmt: skip
     return (
-        "The constants, from the unlabelled run of the local engine, and for `robust` from three runs of different "
-        "sizes:\n\n" + _table(["constant", "measured"], rows)
+        "The constants, in time on one core, from the unlabelled run of the local engine and one of longer rows, and "
+        "for `robust` from three runs of different sizes:\n\n" + _table(["constant", "measured"], rows)
     )
 
 
+def _each(constant: tuple[float, float]) -> str:
+    row, number = constant
+    return f"{1e9 * row:,.0f} ns per row and {1e9 * number:.2f} ns per number"
+
+
 def _checked(result: Mapping[str, Any]) -> str:
-    checked = predictions(result) + robust_predictions(result["robust"])
+    checked = predictions(result) + robust_predictions(result["robust"]["runs"])
     rows = [
         [
             f"{one['run']}", f"{one['rows']:,} × {one['features']}", f"{one['predicted']:.1f}",
@@ -219,7 +243,7 @@ def _checked(result: Mapping[str, Any]) -> str:
     return (
         "What the model says about runs that its constants do not come from, "
         f"{min(ratios):.2f} to {max(ratios):.2f} of what they took (it knows nothing of Ray's own processes, nor "
-        "what classes or longer rows change):\n\n" + _table(head, rows)
+        "what classes change):\n\n" + _table(head, rows)
     )
 
 
@@ -240,8 +264,12 @@ def _extrapolation(result: Mapping[str, Any]) -> str:
 
 
 def _extrapolated_robust(result: Mapping[str, Any]) -> str:
-    per, rows, machines = robust_constants(result["robust"]), int(LARGE["rows"]), int(LARGE["machines"])
-    first, workers = result["robust"][0], int(LARGE["machines"] * LARGE["cores"])
+    per, rows, machines = (
+        robust_constants(result["robust"]["runs"]),
+        int(LARGE["rows"]),
+        int(LARGE["machines"]),
+    )
+    first, workers = result["robust"]["runs"][0], int(LARGE["machines"] * LARGE["cores"])
     kept, components = rows * first["run"]["kept"] / first["rows"], first["run"]["components"]
     far = extrapolated(result, **{**LARGE, "features": components})
     parts = robust_seconds(per, rows, int(LARGE["features"]), kept, components, far["rounds"])

@@ -67,7 +67,7 @@ def test_a_corrected_row_counts_for_its_class_and_is_exported_with_both_labels(
     _, truth, given = blobs
     picks, out = tmp_path / "picks.parquet", tmp_path / "out.parquet"
     before = table.read_bytes()
-    text = succeeds("select", table, "-k", 240, "-o", picks, "--relabel", "--method", method)
+    text = succeeds("select", table, "-k", 290, "-o", picks, "--relabel", "--method", method)
     selection = gm.Selection.load(picks)
     record = selection.provenance["relabeled"]
     assert len(record["rows"]) > 10 and f"Labels corrected: {record['n_rows']} rows" in text
@@ -150,3 +150,13 @@ def test_what_cannot_be_corrected_is_refused(refused, succeeds, table, tmp_path)
     succeeds("select", table, "-k", 5, "-o", out)
     line = refused("export", out, table, "-o", tmp_path / "out.parquet", "--labels", "corrected")
     assert "suggest no labels" in line and not (tmp_path / "out.parquet").exists()
+
+
+def test_robust_picks_corrected_rows_only_where_a_class_needs_them(blobs):
+    X, truth, given = blobs
+    plain = gm.screen(X, given).kept.sum()
+    few, many = (gm.select(X, y=given, k=k, method="robust", relabel=0.95) for k in (100, 290))
+    assert few.provenance["relabeled"]["rows"] == [] and few.screening.kept.sum() == plain
+    assert len(many.provenance["relabeled"]["rows"]) > 10
+    assert few.screening.counts["label corrected"] == few.provenance["relabeled"]["n_rows"]
+    assert np.mean(many.labels == np.array(truth)[many.indices]) >= 0.98

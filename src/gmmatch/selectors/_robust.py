@@ -29,6 +29,8 @@ from gmmatch.types import Indices, Vector
 _EXACT_ROWS = 5_000
 _FEATURES = 1_024
 _BANDWIDTH_ROWS = 1_000
+# What a screening says of rows that ``relabel=`` has corrected: a class that needs more rows takes these gladly.
+CORRECTED = "label corrected"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -148,11 +150,13 @@ class Robust(KernelHerding):
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
         groups, short, open_rows = [], [], screening.kept | request.inside
+        reasons = np.array(screening.reasons)
         for group, share in zip(request.groups, request.shares, strict=True):
             added = self._added(request, group, int(share), screening)
             open_rows[added] = True
             groups.append(replace(group, rows=group.rows[open_rows[group.rows]]))
-            short += [(group, int(share), len(added))] if len(added) else []
+            doubtful = int((reasons[screening.reason[added]] != CORRECTED).sum())
+            short += [(group, int(share), doubtful)] if doubtful else []
         _warn_of_shortage(short)
         # A class of which nothing is trusted is matched as it is.
         weights = request.weights * np.maximum(trust, 1e-6)

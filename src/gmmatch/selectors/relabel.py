@@ -17,7 +17,7 @@ from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE
 from gmmatch.selection.labels import group_rows
 from gmmatch.selection.selection import Selection
-from gmmatch.selectors._robust import Robust
+from gmmatch.selectors._robust import CORRECTED, Robust
 from gmmatch.selectors.base import Selector
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.types import Mask, on_host
@@ -28,8 +28,8 @@ def select_relabeled(
 ) -> Selection:
     """Select by labels of which those that are confidently known to be wrong are corrected.
 
-    Rows and labels are screened once. A method that screens picks relabeled rows where a class has too few others whose
-    label is more likely right than wrong, without a second look at labels that the screening itself has made.
+    Rows and labels are screened once. A method that screens picks relabeled rows where a class has too few others
+    whose label is more likely right than wrong, without a second look at labels that the screening itself made.
 
     Examples
     --------
@@ -59,9 +59,14 @@ def select_relabeled(
         if screens:
             # Rows that can be corrected are the easiest of their class, and a model learns little from them. So they
             # are the reserve: no part of the target, and picked before any row whose label is likely wrong.
-            reserve = np.where(changed, 0.5, screening.probability)
+            reserve = replace(
+                screening,
+                probability=np.where(changed, 0.5, screening.probability),
+                reason=np.where(changed, len(screening.reasons), screening.reason).astype(np.int8),
+                reasons=(*screening.reasons, CORRECTED),
+            )
             selector = copy(selector)
-            selector.known = replace(screening, probability=reserve), np.where(changed, 0.0, trust)
+            selector.known = reserve, np.where(changed, 0.0, trust)
         found = selector.select(rows, labels, **arguments)
     found.provenance["relabeled"] = _record(found, given, changed, screening, min_confidence)
     return found

@@ -39,13 +39,20 @@ def test_the_rows_are_sorted_by_kind_and_complete(cluster, tmp_path):
 def test_the_model_is_exact_where_its_constants_come_from_and_linear_elsewhere(cluster):
     from benchmarks import cluster_model as model
 
-    run = {
-        "core_seconds": 100.0, "passes": 4, "rounds": 10, "core_seconds_per_pass": 2.0, "core_seconds_per_round": 9.0,
-    }  # fmt: skip
-    per_number = model.constants(run, 1000, 8)
-    assert per_number == pytest.approx({"pass": 2 / 8000, "round": 9 / 8000, "once": 2 / 8000})
-    assert model.core_seconds(per_number, 1000, 8, 4, 10) == pytest.approx(100.0)
-    assert model.core_seconds(per_number, 500, 32, 4, 20) == pytest.approx(2 * (2 + 8 + 180))
+    def run(rows, features):
+        once, each_pass, each_round = (
+            rows * (row + features * n) for row, n in ((5, 1.0), (1, 0.25), (2, 0.5))
+        )
+        return {
+            "core_seconds": once + 4 * each_pass + 10 * each_round, "passes": 4, "rounds": 10,
+            "core_seconds_per_pass": each_pass, "core_seconds_per_round": each_round,
+        }  # fmt: skip
+
+    per = model.constants([(run(1000, 8), 1000, 8), (run(100, 64), 100, 64)])
+    assert per["pass"] == pytest.approx((1, 0.25)) and per["round"] == pytest.approx((2, 0.5))
+    assert per["once"] == pytest.approx((5, 1.0))
+    said = model.core_seconds(per, 500, 32, 4, 10)
+    assert sum(said.values()) == pytest.approx(run(500, 32)["core_seconds"])
 
 
 @pytest.mark.slow
