@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from benchmarks import machine
 
@@ -25,7 +26,7 @@ def constants(runs: Sequence[tuple[Mapping[str, Any], int, int]]) -> dict[str, t
     terms = np.array([[rows, rows * features] for _, rows, features in runs], dtype=np.float64)
     found = {}
     for kind in ("pass", "round", "once"):
-        row, number = np.linalg.solve(terms, [_spent(run)[kind] for run, _, _ in runs]).tolist()
+        row, number = nnls(terms, [_spent(run)[kind] for run, _, _ in runs])[0].tolist()
         found[kind] = (row, number)
     return found
 
@@ -115,7 +116,7 @@ def robust_constants(runs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     base = runs[:3]
     terms = [[1.0, one["rows"], one["rows"] * one["features"]] for one in base]
     once = [one["run"]["core_seconds"] - _rounds(one["run"]) for one in base]
-    fixed, per_row, per_number = np.linalg.solve(np.array(terms), np.array(once)).tolist()
+    fixed, per_row, per_number = nnls(np.array(terms), np.array(once))[0].tolist()
     first = base[0]["run"]
     per_round = first["core_seconds_per_round"] / (first["kept"] * first["components"])
     return {"fixed": fixed, "row": per_row, "number": per_number, "round": per_round}
