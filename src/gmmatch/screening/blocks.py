@@ -24,8 +24,8 @@ Array = Any
 
 # Rows that everything is searched for in: ten for each of a thousand columns.
 SAMPLE = 10_000
-# Rows that describe a class: two in every fold. Smaller ones are believed.
-FEWEST = 8
+# Rows that describe a class: five in every fold. Smaller ones are believed.
+FEWEST = 20
 # Wider rows are seen along their widest directions: eigenvectors of wider scatters cost more than all else.
 _WIDTH = 1024
 # Different values that a column of categories, grades or counts has at the most.

@@ -18,7 +18,7 @@ import numpy as np
 from gmmatch.screening.blocks import SAMPLE, Array, beside, class_sums, fixed_random, single
 from gmmatch.types import namespace
 
-Form = Literal["none", "one", "full", "mapped"]
+Form = Literal["none", "one", "full"]
 
 # Clear rows: their class is nine times as likely as all others. A channel is identified by them. Where fewer than a
 # fifth are clear, classes that overlap look the same as wrong labels, and labels are believed: noisy features of
@@ -26,8 +26,8 @@ Form = Literal["none", "one", "full", "mapped"]
 _CLEAR, _CLEAR_SHARE = 0.9, 0.2
 # Noise must explain held-out labels better than none by so many standard errors.
 _ERRORS = 2.0
-# A full channel has a number for every pair of classes: so many rows of each class tell them.
-_ROWS_PER_CLASS = 40
+# Most labels are no guess: else classes that overlap would be told apart by force.
+_MOST_GUESSES = 0.5
 # Of EM; a comparison of settings needs a third of them.
 STEPS = 30
 _TINY = 1e-12
@@ -35,7 +35,7 @@ _TINY = 1e-12
 
 @dataclass(frozen=True)
 class Channel:
-    """A fitted channel. ``mapping`` is a linear map of the scores to re-estimated classes, if there is one."""
+    """A fitted channel. ``mapping`` is a linear map of the scores to re-estimated classes, if it is full."""
 
     form: Form
     beta: float
@@ -119,9 +119,7 @@ def best_channel(scores: Array, labels: Array, tolerance: float) -> Channel:
     # Rows that tell nothing about their label are no reason to doubt it.
     shares = class_sums(xp.ones_like(scores[:, :1]), labels, n_classes)[:, 0] / n
     plain = xp.log(single(shares) + _TINY)[tested]
-    forms: list[Form] = ["none", "one"]
-    if n // 2 >= _ROWS_PER_CLASS * n_classes:
-        forms += ["full", "mapped"]
+    forms: tuple[Form, ...] = ("none", "one", "full")
     best, chosen = -np.inf, forms[0]
     for form in forms:
         parts, clear = [], 0.0
@@ -175,7 +173,7 @@ def fit_channel(
             posterior = posterior - guessing * ratio * classes
             gain = (ratio - 1.0) / (1.0 - guessing)
             guessing += float(gain.mean()) / max(float((gain**2).mean()), _TINY)
-            guessing = min(max(guessing, _TINY), 0.9)
+            guessing = min(max(guessing, _TINY), _MOST_GUESSES)
         slope = float((change * scores).sum(1).mean())
         curvature = float(((weighted * scores).sum(1) - weighted.sum(1) ** 2).mean())
         # Steps are bounded, so that a poor start cannot overshoot.
@@ -189,7 +187,7 @@ def fit_channel(
 
 def begun(form: Form, scores: Array, labels: Array) -> Channel:
     """Return where the search for a channel begins."""
-    if form == "mapped":
+    if form == "full":
         return _remapped(scores, labels)
     n_classes = scores.shape[1]
     eye = beside(scores, np.eye(n_classes, dtype=np.float32))
@@ -237,4 +235,4 @@ def _remapped(scores: Array, labels: Array) -> Channel:
         matrix = _shaped(counts, "full")
         channel = Channel("full", 1.0, offsets, matrix * (counts.sum(1) / n)[:, None])
         posterior = channel.posterior(points @ slopes, labels)
-    return Channel("mapped", 1.0, 0.0 * offsets, matrix, mapping=(slopes - slopes.mean(0), offsets))
+    return Channel("full", 1.0, 0.0 * offsets, matrix, mapping=(slopes - slopes.mean(0), offsets))

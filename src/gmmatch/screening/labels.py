@@ -130,15 +130,16 @@ class _Evidence:
         sample = judged[spread(len(judged), max(2 * _FEW, min(2 * SAMPLE, 2000 * _FEW // n_classes)))]
         self.points, self.labels = blocks.take(sample), beside(sums, given[sample])
         self.sample_fold = beside(sums, fold[sample])
-        self.quick = beside(sums, fixed_random("quick").permutation(len(sample))[:_FEW])
-        self.shrinkage, self.tail = _SHRINKAGES[-1], _Tail(self.axes, self.points.mean(0))
+        self.shrinkage = _SHRINKAGES[0]
+        self.tail = _Tail(self.axes, self.points.mean(0))
 
     def fitted_channel(self, tolerance: float) -> Channel:
-        """Return the channel, after all that the likelihood of the sample's labels chooses."""
-        scores = self._held_out()
-        self.tail = self._chosen_tail(scores)
-        scores = self.tail.scaled(scores, self.points)
-        return best_channel(scores, self.labels, tolerance)
+        """Return the channel, after a shrinkage and a tail by which a few labels are predicted best."""
+        few = beside(self.sums, fixed_random("quick").permutation(len(self.points))[:_FEW])
+        self.shrinkage = max(_SHRINKAGES, key=lambda shrinkage: self._value(few, shrinkage, self.tail))
+        self.tail = max(self._tails(few), key=lambda tail: self._value(few, self.shrinkage, tail))
+        every = beside(self.sums, np.arange(len(self.points)))
+        return best_channel(self._scores(every, self.shrinkage, self.tail), self.labels, tolerance)
 
     def _models(self, shrinkage: float) -> tuple[Array, Array]:
         """Return slopes and offsets of each fold's discriminant, from the rows of the other folds.
@@ -168,33 +169,27 @@ class _Evidence:
         floor = 1e-6 * total / count + 1e-20
         return (1.0 - shrinkage) * self.widths + (shrinkage * sphere)[..., None] + floor
 
-    def _held_out(self) -> Array:
-        """Return the sample's scores by models of the other folds, with the shrinkage that explains labels best."""
-        best, found = -np.inf, None
-        for shrinkage in _SHRINKAGES:
-            slopes, offsets = self._models(shrinkage)
-            scores = self.blocks.put(np.empty((len(self.points), self.n_classes), dtype=np.float32))
-            for fold in range(_FOLDS):
-                mine = self.sample_fold == fold
-                scores[mine] = self.points[mine] @ slopes[fold] + offsets[fold]
-            value = self._value(scores)
-            if value > best:
-                best, self.shrinkage, found = value, shrinkage, scores
-        return found
+    def _scores(self, some: Array, shrinkage: float, tail: _Tail) -> Array:
+        """Return scores of some rows of the sample, by models of the other folds."""
+        slopes, offsets = self._models(shrinkage)
+        points, fold = self.points[some], self.sample_fold[some]
+        scores = self.blocks.put(np.empty((len(points), self.n_classes), dtype=np.float32))
+        for number in range(_FOLDS):
+            mine = fold == number
+            scores[mine] = tail.scaled(points[mine] @ slopes[number] + offsets[number], points[mine])
+        return scores
 
-    def _value(self, scores: Array) -> float:
-        """Return how well scores explain the labels of a few rows, in a few steps."""
-        labels = self.labels[self.quick]
-        return fit_channel(scores[self.quick], labels, begun("one", scores, labels), quick=True).value
+    def _value(self, some: Array, shrinkage: float, tail: _Tail) -> float:
+        """Return how well the labels of some rows are explained, in a few steps."""
+        scores, labels = self._scores(some, shrinkage, tail), self.labels[some]
+        return fit_channel(scores, labels, begun("one", scores, labels), quick=True).value
 
-    def _chosen_tail(self, scores: Array) -> _Tail:
-        """Return by how much the scores of rows far out and far in are to be multiplied."""
+    def _tails(self, some: Array) -> list[_Tail]:
         random = beside(self.axes, fixed_random("sketch").standard_normal((len(self.widths), _SKETCH)))
         whitened = random / self._shrunk(self.shrinkage, 0.0 * self.widths.sum())[:, None] ** 0.5
-        plain = _Tail(self.blocks.put(self.axes @ whitened), self.points.mean(0))
-        usual = float(np.median(host(plain.radius(self.points)))) or 1.0
-        tails = [_Tail(plain.sketch, plain.middle, usual, power) for power in _TAILS]
-        return max(tails, key=lambda tail: self._value(tail.scaled(scores, self.points)))
+        plain = _Tail(self.blocks.put(self.axes @ whitened), self.tail.middle)
+        usual = float(np.median(host(plain.radius(self.points[some])))) or 1.0
+        return [_Tail(plain.sketch, plain.middle, usual, power) for power in _TAILS]
 
     def posteriors(self, channel: Channel) -> Array:
         """Return trust, likely class and its probability of every row: one pass."""
