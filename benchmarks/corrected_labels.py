@@ -69,6 +69,26 @@ def measure(
     return {**found, "seconds": time.perf_counter() - began}, subsets
 
 
+def keep(path: Path, runs: list[dict[str, Any]], trainings: Sequence[dict[str, Any]] = ()) -> None:
+    """Write runs to a file, beside those of other sizes, noise and seeds, and what trainings on them gave."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
+    found = {_key(run): run for run in [*before["runs"], *runs]}
+    for training in trainings:
+        for one in training["runs"]:
+            noise, name, seed = one["subset"].rsplit("/", 2)
+            for run in found.values():
+                picks = run[f"picks_{name}"]
+                if (run["noise"], run["seed"], picks["picks"]) == (noise, int(seed), one["rows"]):
+                    picks |= {"from_scratch": one["test_accuracy"], "trained_on": training["device"]}
+    content = {"command": COMMAND, "probe_strength": STRENGTH}
+    content["machine"] = machine.describe() if runs else before["machine"]
+    path.write_text(json.dumps({**content, "runs": [*found.values()]}, indent=1) + "\n", encoding="utf-8")
+
+
+def _key(run: dict[str, Any]) -> tuple[Any, ...]:
+    return run["data"], run["rows"], run["picks_given"]["picks"], run["noise"], run["seed"]
+
+
 def figure(runs: list[dict[str, Any]], path: Path) -> None:
     """Draw how often suggested labels are right against how probable they are said to be."""
     import matplotlib.pyplot as plt
@@ -96,12 +116,18 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path, help="file for the calibration plot")
     parser.add_argument("--picks", type=Path, help=".npz file to write for benchmarks.subset_training")
+    parser.add_argument(
+        "--trained", type=Path, nargs="*", help="its results, to add to FILE; nothing is measured"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print as it goes, and write the files that were asked for."""
     options = asked(arguments)
+    if options.trained:
+        keep(options.json, [], [json.loads(path.read_text(encoding="utf-8")) for path in options.trained])
+        return
     warnings.simplefilter("ignore", gm.errors.GMMatchWarning)
     data, runs, subsets = load(options.data, options.rows), [], {}
     for noise in options.noise:
@@ -117,9 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name, (rows, labels) in chosen.items():
                 subsets |= {f"rows/{noise}/{name}/{seed}": rows, f"labels/{noise}/{name}/{seed}": labels}
             if options.json is not None:
-                content = {"command": COMMAND, "probe_strength": STRENGTH, "machine": machine.describe()}
-                text = json.dumps({**content, "runs": runs}, indent=1)
-                options.json.write_text(text + "\n", encoding="utf-8")
+                keep(options.json, runs)
             if options.picks is not None:
                 np.savez_compressed(options.picks, **subsets)
     if options.figure is not None:
