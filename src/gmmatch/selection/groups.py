@@ -190,22 +190,32 @@ class MergedPicks:
     places: Indices
 
 
-def merge(groups: SelectedGroups, included: Indices | None = None) -> MergedPicks:
+def merge(
+    groups: SelectedGroups, included: Indices | None = None, known: tuple[Indices, Indices] | None = None
+) -> MergedPicks:
     """Merge the groups' picks as :func:`interleave` does, after those that were there before.
 
     ``included`` is how many of the first picks of each group were; they come first, in the order of their rows.
+    ``known`` is what :func:`interleaving` returned for the sizes of the groups.
     """
-    sizes = groups.sizes
+    by_place, owners = known or interleaving(groups.sizes, included, groups.order)
+    return MergedPicks(groups.order[by_place], owners, by_place)
+
+
+def interleaving(
+    sizes: Indices, included: Indices | None = None, order: Indices | None = None
+) -> tuple[Indices, Indices]:
+    """Return where the picks of groups stand that :func:`merge` puts one after another, and their groups."""
     before = np.zeros_like(sizes) if included is None else included
-    owners = np.repeat(np.arange(len(groups)), sizes)
-    within = np.arange(len(owners)) - (groups.offsets[:-1] + before)[owners]
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    within = np.arange(len(owners)) - (offsets_of(sizes)[:-1] + before)[owners]
     places = (within + 0.5) / np.maximum(sizes - before, 1)[owners]
-    if included is not None:
+    if included is not None and order is not None:
         # Whole numbers below 2^53 are exact: included rows are placed before all others, by their number.
-        places = np.where(within < 0, groups.order - 2.0**53, places)
+        places = np.where(within < 0, order - 2.0**53, places)
     # The sort is stable and the groups are in order, so that ties fall to the first group.
     by_place = np.argsort(places, kind="stable")
-    return MergedPicks(groups.order[by_place], owners[by_place], by_place)
+    return by_place, owners[by_place]
 
 
 def interleave(groups: Sequence[SelectedGroup]) -> Indices:

@@ -20,7 +20,7 @@ from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
-from gmmatch.selection.groups import merge
+from gmmatch.selection.groups import interleaving, merge
 from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.arguments import (
@@ -87,8 +87,8 @@ class Request:
         return self.weights.strides != (0,) and bool(np.any(self.weights != 1.0))
 
     def fingerprints(self) -> dict[str, str]:
-        """Return a hash of every argument beside X that plays a part."""
-        found = {}
+        """Return a hash of some rows, and of every other argument that plays a part."""
+        found = {"fingerprint": fingerprint(self.rows)}
         if any(group.label is not None for group in self.groups):
             found["labels"] = label_fingerprint(self.groups)
         if self.weighted:
@@ -216,16 +216,24 @@ class Selector(EstimatorConventions, BaseEstimator):
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts, maps
         )  # fmt: skip
-        # Hashes leave the interpreter to others: there is time for them while the picks are made.
+        # Hashes and sorting leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
             fingerprints = aside.submit(request.fingerprints)
+            if hasattr(rows.source, "cluster"):  # which is asked one thing at a time
+                fingerprints.result()
             with blas_threads_for(len(seen) * seen.n_features):
                 prepared = self._prepare(request)
             tasks = self._tasks(prepared.request, prepared.facts)
+            order = aside.submit(interleaving, tasks.quotas)
             with blas_threads_for(int(np.diff(tasks.offsets).max(initial=0)) * seen.n_features):
                 results = self._run(tasks)
         _warn_of(results.warnings)
-        return self._selection(request, prepared, tasks, results, fingerprints.result())
+        known = (
+            None
+            if tasks.included.any() or np.any(np.diff(results.offsets) != tasks.quotas)
+            else order.result()
+        )
+        return self._selection(request, prepared, tasks, results, fingerprints.result(), known)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
@@ -345,9 +353,10 @@ class Selector(EstimatorConventions, BaseEstimator):
         tasks: Tasks,
         results: Results,
         fingerprints: dict[str, str],
+        known: tuple[Indices, Indices] | None,
     ) -> Selection:
         rows, groups = request.rows, results.selected(tasks)
-        merged = merge(groups, tasks.n_included if tasks.included.any() else None)
+        merged = merge(groups, tasks.n_included if tasks.included.any() else None, known)
         provenance = {
             "method": self.method,
             "parameters": recorded_parameters(self),
@@ -357,7 +366,6 @@ class Selector(EstimatorConventions, BaseEstimator):
                 "n_rows": len(rows),
                 "n_features": rows.n_features,
                 "dtype": "bfloat16" if rows.bfloat16 else str(rows.source.dtype),
-                "fingerprint": fingerprint(rows),
                 **fingerprints,
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],

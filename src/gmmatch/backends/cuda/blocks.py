@@ -102,8 +102,10 @@ def tensor_beside(tensor: Any, array: NDArray[Any], dtype: Any = None) -> Any:
     import torch
 
     # torch shares the memory of what it is given, and wants to be able to write to it.
-    shared = np.require(array, requirements=["C", "W"])
-    return torch.from_numpy(shared).to(tensor.device, dtype)
+    found = torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    if tensor.is_cuda:  # from memory that the device reads by itself, without waiting for what it is doing
+        found = found.pin_memory()
+    return found.to(tensor.device, dtype, non_blocking=True)
 
 
 class TensorRows:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.backends.cuda.blocks import tensor_beside
 from gmmatch.types import Indices
 
 Options = ParamSpec("Options")
@@ -71,9 +72,7 @@ class DeviceGroups:
 
     def to_device(self, array: NDArray[Any]) -> Any:
         """Return a host array as a tensor beside the data."""
-        import torch
-
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.data.device)
+        return tensor_beside(self.data, array)
 
     def tiles(self, rows_per_tile: int) -> Tiles:
         """Cut every group into tiles of at most ``rows_per_tile`` rows."""

@@ -15,7 +15,7 @@ from gmmatch.backends.cuda.medians import ROWS_PER_TILE, column_block, tile_shap
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching import loops
 from gmmatch.matching.walk import Walk, greedy
-from gmmatch.types import Indices
+from gmmatch.types import Indices, on_host
 
 # A program holds the scores of its whole group in registers.
 MOST_ROWS_PER_PROGRAM = 8192
@@ -112,8 +112,7 @@ def grouped_picks(
         rest &= ~picked
     for group in np.flatnonzero(rest):
         job.pick_directly(int(group), fused)
-    # One copy for both, and the only one that waits for the device.
-    return GroupedPicks(order.cpu().numpy(), offsets, residuals.cpu().numpy(), int(rescored))
+    return GroupedPicks(on_host(order), offsets, on_host(residuals), int(rescored))
 
 
 @dataclass

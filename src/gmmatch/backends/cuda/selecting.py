@@ -89,7 +89,8 @@ def match_on_device(
     if own and own[0].reference is not None:
         points, details = _aimed(selector, own, points, details)
         distances = grouped_distances(groups, points)
-    spreads = grouped_spreads(groups, distances, groups.to_device(tasks.available))
+    available = groups.to_device(tasks.available)
+    spreads = grouped_spreads(groups, distances, available)
     at_once = selector.carry and selector.batches in (None, 1) and not selector.finishes
     if at_once and not tasks.included.any():
         if selector.unit_target:
@@ -97,7 +98,7 @@ def match_on_device(
             points = points / lengths.where(lengths > 0.0, 1.0)
         picks = grouped_picks(
             groups, points, tasks.quotas, start=selector.start, replacement=selector.replacement,
-            available=groups.to_device(tasks.available), memory_limit=selector.memory_limit,
+            available=available, memory_limit=selector.memory_limit,
         )  # fmt: skip
         return Results(
             picks.order, picks.offsets, picks.residuals, picks.offsets, details,
