@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.selectors.base import GroupTask, Results, Selector, Tasks
+from gmmatch.selectors.base import Results, Selector, Tasks
 from gmmatch.selectors.places import place_of
+from gmmatch.selectors.tasks import Stream
 from gmmatch.types import Indices, offsets_of
 
 
@@ -41,19 +42,21 @@ class Random(Selector):
         if not len(wanted):
             return super()._run(tasks)
         place = place_of(wanted)
-        orders = [self._draw(task) for task in wanted]  # threads would wait for the interpreter
+        orders = [self._draw(wanted, number) for number in range(len(wanted))]  # threads would wait for Python
         found = place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
         return found.spread(tasks.quotas > 0)
 
-    def _draw(self, task: GroupTask) -> Indices:
-        """Draw from the rows that may be picked."""
-        positions = np.flatnonzero(task.available)
-        weights = task.weights[positions]
-        drawable = int((weights > 0.0).sum())
-        if drawable == 0 or (drawable < task.k and not self.replacement):
+    def _draw(self, tasks: Tasks, number: int) -> Indices:
+        """Draw from the rows of a group that may be picked."""
+        span = slice(int(tasks.offsets[number]), int(tasks.offsets[number + 1]))
+        positions, k = np.flatnonzero(tasks.available[span]), int(tasks.quotas[number])
+        weights = tasks.weights[span][positions]
+        drawable = int((weights > 0.0).sum()) if tasks.weighted else len(positions)
+        if drawable == 0 or (drawable < k and not self.replacement):
             raise InvalidInputError(
-                f"k={task.k} rows were asked for, but only {drawable} that may be picked have a positive "
+                f"k={k} rows were asked for, but only {drawable} that may be picked have a positive "
                 "sample_weight."
             )
         shares = weights / weights.sum()
-        return task.random.choice(positions, size=task.k, replace=self.replacement, p=shares)
+        random = Stream(tasks.seed, int(tasks.numbers[number])).random
+        return random.choice(positions, size=k, replace=self.replacement, p=shares)
