@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.scripts import choosing, costs, duplicates, labels, picks, screening, support
+from docs.scripts import choosing, costs, duplicates, labels, picks, scaling, screening, support
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -24,6 +24,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "results-labels.md": {"labels": labels.labels},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "results-picks.md": {"picks": picks.picks},
+    "results-speed.md": {"scaling": scaling.scaling},
     "methods/index.md": {"methods": costs.methods},
     "guides/gpu.md": {"gpu": costs.gpu},
     "guides/larger-than-memory.md": {"store": costs.store, "within": support.within},

@@ -109,8 +109,10 @@ class Evaluation:
         return touching or self.pull_norm <= 3.0 * self.nearest_weight
 
 
-def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: int) -> Evaluation:
-    """Read every row once and return what there is to know about ``point``."""
+def evaluate(
+    rows: Rows, weights: Vector, point: Vector, delta: float, threads: int, total_weight: float | None = None
+) -> Evaluation:
+    """Read every row once and return what there is to know about ``point``; the sum of the weights may be known."""
     n_chunks = rows.n_chunks
     pulls = np.zeros((n_chunks, rows.n_features))
     sums = np.zeros((n_chunks, loops.N_SUMS))
@@ -138,7 +140,7 @@ def evaluate(rows: Rows, weights: Vector, point: Vector, delta: float, threads: 
     best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
     nearest = float(sums[best, loops.NEAREST_DISTANCE])
     row, weight = _nearest(rows, sums, best)
-    total_weight = float(weights.sum())
+    total_weight = float(weights.sum()) if total_weight is None else total_weight
     inverse = float(totals[loops.INVERSE_DISTANCES])
     rounding = rounding_of_pull(len(rows), rows.n_features)
     if near_origin:
@@ -165,9 +167,10 @@ def rounding_of_pull(n: int, s: int) -> float:
 
 def _is_near_origin(rows: Rows, point: Vector) -> bool:
     """Return whether ‖z‖ is at most a thousand typical distances, judged by a few rows."""
-    few = rows.gather(np.linspace(0, len(rows) - 1, min(len(rows), 16)).astype(np.int64))
-    typical = float(np.median(np.linalg.norm(few - point, axis=1)))
-    return float(np.linalg.norm(point)) < 1e3 * typical
+    few = rows.gather(np.arange(0, len(rows), max(1, len(rows) // 16)))
+    apart = few - point
+    typical = np.sort(np.einsum("ij,ij->i", apart, apart))[len(few) // 2]
+    return bool(point @ point < 1e6 * typical)
 
 
 def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, float]:

@@ -136,9 +136,10 @@ def solve(
         rows, weights = rows.subset(np.flatnonzero(keep)), weights[keep]
     options = {"eps": eps, "max_iter": max_iter, "delta": delta, "stop": stop, "accelerate": accelerate}
     start = _start(rows, weights, init, threads, options)
+    total = float(weights.sum())
     found = run_search(
         search_median(start, eps=eps, max_iter=max_iter, stop=stop, accelerate=accelerate),
-        lambda point: evaluate(rows, weights, point, delta, threads),
+        lambda point: evaluate(rows, weights, point, delta, threads, total),
         rows.row,
     )
     return MedianResult(

@@ -26,6 +26,9 @@ _libraries: dict[str, Any] = {}
 # Up to this many numbers, a second thread of BLAS costs more than it brings.
 _SMALL_PRODUCT = 1 << 20
 
+# Runs of work per thread: a future for each piece would cost more than a small piece.
+_PARTS_PER_THREAD = 16
+
 # A forked child inherits the pools but not their threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)
@@ -76,11 +79,13 @@ def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> lis
         pool = _pools[threads] = ThreadPoolExecutor(
             threads, thread_name_prefix="gmmatch", initializer=_mark_thread
         )
-    futures: list[Future[Result]] = []
+    parts = min(count, _PARTS_PER_THREAD * threads)
+    futures: list[Future[list[Result]]] = []
     try:
-        for number in range(count):
-            futures.append(pool.submit(work, number))
-        return [future.result() for future in futures]
+        for part in range(parts):
+            own = range(part * count // parts, (part + 1) * count // parts)
+            futures.append(pool.submit(lambda own: [work(number) for number in own], own))
+        return [result for future in futures for result in future.result()]
     except BaseException:
         wait([future for future in futures if not future.cancel()])
         raise

@@ -42,7 +42,9 @@ class Random(Selector):
         if not len(wanted):
             return super()._run(tasks)
         place = place_of(wanted)
-        orders = [self._draw(wanted, number) for number in range(len(wanted))]  # threads would wait for Python
+        orders = [
+            self._draw(wanted, number) for number in range(len(wanted))
+        ]  # threads would wait for Python
         found = place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
         return found.spread(tasks.quotas > 0)
 
