@@ -1,4 +1,4 @@
-"""What stands around the picks: weights, a reference. ``python -m benchmarks.around_picks``.
+"""What stands around the picks: weights, a reference, a budget curve, updates. ``python -m benchmarks.around_picks``.
 
 Each part writes ``benchmarks/results/picks-PART.json``: ``python -m benchmarks.around_picks weights --json``.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import gmmatch as gm
 from benchmarks import machine
 from gmmatch.kernels.kernels import RBF
-from gmmatch.metrics import mmd
+from gmmatch.metrics import Yardsticks, mmd
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS = 10
@@ -110,7 +110,7 @@ def _distances_to_nearest(rows: Any, others: Any) -> Any:
 
 
 def curve(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Accuracy predicted from held-out rows and measured on test rows at five sizes, and what the curve costs."""
+    """Accuracy predicted from rows of the data and measured on test rows at five sizes, and what the curve costs."""
     runs = []
     for path in options.data:
         with np.load(path) as data:
@@ -143,10 +143,75 @@ def _cpu(call: Callable[[], Any]) -> float:
     return time.process_time() - begin
 
 
+def update(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Ten updates of a tenth each, beside a selection from all rows; and the time that a million rows take."""
+    runs = []
+    for path in options.data:
+        with np.load(path) as data:
+            X, truth = data["rows"], data["labels"]
+            human = data["human"] if "human" in data.files else None
+        order = np.random.default_rng(0).permutation(len(X))
+        X, truth = X[order], truth[order]
+        random = np.random.default_rng(1)
+        labels = {"none": truth}
+        flipped = random.random(len(truth)) < 0.4
+        labels["symmetric 40%"] = np.where(flipped, random.integers(0, truth.max() + 1, len(truth)), truth)
+        if human is not None:
+            labels["human"] = human[order]
+        for noise, y in labels.items():
+            for method in ("robust", "gm-matching"):
+                runs.append({"data": path.stem.removesuffix("_data"), "noise": noise, "method": method})
+                runs[-1] |= _ten_updates(X, y, truth, method)
+                print(json.dumps(runs[-1]), flush=True)
+    for method in ("gm-matching", "robust"):
+        runs.append(_many_rows(method, options.rows))
+        print(json.dumps(runs[-1]), flush=True)
+    return runs
+
+
+def _ten_updates(X: Any, y: Any, truth: Any, method: str) -> dict[str, Any]:
+    start, step, k = len(X) // 2, len(X) // 20, len(X) // 20
+    asked: dict[str, Any] = {"k": k, "method": method, "random_state": 0}
+    found = gm.select(X[:start], y=y[:start], updatable=True, **asked)
+    for first in range(start, len(X), step):
+        found = found.update(X[first : first + step], y[first : first + step])
+    scratch = gm.select(X, y=y, **asked)
+    run: dict[str, Any] = {"rows": len(X), "start": start, "step": step, "k": k}
+    # To the rows whose label is right, which is what picks should follow.
+    measure = Yardsticks(
+        X, truth.astype(np.int64), reference=y == truth, sampled_rows=len(X), covered_rows=100
+    )
+    for name, selection in (("updated", found), ("scratch", scratch)):
+        right = selection.indices[(y == truth)[selection.indices]]
+        run[name] = {
+            "mmd": measure.measure(right).mmd,
+            "wrong": float((y != truth)[selection.indices].mean()),
+        }
+    return run
+
+
+def _many_rows(method: str, n: int) -> dict[str, Any]:
+    """Seconds for ``n`` new rows of 512 numbers in ten classes, a tenth of them mislabeled; 10,000 picks."""
+    random = np.random.default_rng(0)
+    centres = 0.35 * random.standard_normal((10, 512), dtype=np.float32)
+    y = random.integers(0, 10, n + 100_000)
+    X = random.standard_normal((n + 100_000, 512), dtype=np.float32)
+    X += centres[y]
+    y = np.where(random.random(len(y)) < 0.1, random.integers(0, 10, len(y)), y)
+    selection = gm.select(X[:100_000], y=y[:100_000], k=10_000, method=method, updatable=True, random_state=0)
+    begin, began = time.perf_counter(), time.process_time()
+    selection.update(X[100_000:], y[100_000:])
+    return {
+        "method": method, "new_rows": n, "columns": 512, "picks": 10_000,
+        "seconds": time.perf_counter() - begin, "cpu_s": time.process_time() - began,
+    }  # fmt: skip
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
     "weights": weights,
     "reference": reference,
     "curve": curve,
+    "update": update,
 }
 
 
@@ -155,6 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.around_picks", description=__doc__)
     parser.add_argument("part", choices=sorted(PARTS))
     parser.add_argument("--data", type=Path, nargs="*", default=[], help=".npz files with rows and labels")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the timed update")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     runs = PARTS[options.part](options)

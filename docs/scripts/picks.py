@@ -14,6 +14,7 @@ def picks() -> str:
         "weights": weights,
         "reference": reference,
         "curve": curve,
+        "update": update,
     }
     written = []
     for name, write in parts.items():
@@ -87,7 +88,35 @@ def curve(found: dict[str, Any]) -> str:
     sizes = [f"{size:,}" for size in found["runs"][0]["sizes"]]
     columns = ["data", "method", *sizes, "largest difference, points"]
     return (
-        "## The budget curve\n\nAccuracy of a linear probe, predicted from held-out rows / measured on test rows:\n\n"
+        "## The budget curve\n\nAccuracy of a linear probe, predicted from the data / measured on test rows:\n\n"
         f"{table(columns, lines, numbers_from=2)}\n\nCPU time of a curve without its probes, in times of its largest "
         f"selection: {'; '.join(costs)}."
     )
+
+
+def update(found: dict[str, Any]) -> str:
+    """Return what ten updates lose, and how long one of many rows takes."""
+    runs = [run for run in found["runs"] if "updated" in run]
+    lines = [
+        [
+            run["data"],
+            run["noise"],
+            run["method"],
+            f"{run['updated']['mmd']:.4f} / {run['scratch']['mmd']:.4f}",
+            f"{run['updated']['mmd'] / run['scratch']['mmd']:.2f}",
+            f"{percent(run['updated']['wrong'])} / {percent(run['scratch']['wrong'])}",
+        ]
+        for run in runs
+    ]
+    columns = ["data", "label noise", "method", "MMD, updated / from scratch", "ratio", "mislabeled picks"]
+    times = [
+        f"{run['method']} {run['seconds']:.0f} s ({run['cpu_s']:.0f} s of CPU time)"
+        for run in found["runs"]
+        if "new_rows" in run
+    ]
+    timed = next((run for run in found["runs"] if "new_rows" in run), None)
+    size = f"{runs[0]['k']:,} picks of {runs[0]['start']:,} rows, then ten updates of {runs[0]['step']:,} rows each"
+    said = f"## Updates\n\n{size}, beside picks from all rows at once:\n\n{table(columns, lines, numbers_from=3)}"
+    if timed is not None:
+        said += f"\n\nAn update with {timed['new_rows']:,} rows of {timed['columns']} numbers: {', '.join(times)}."
+    return said

@@ -471,13 +471,15 @@ def _class_sums(
     rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int
 ) -> tuple[NDArray[np.float64], Vector]:
     """Return the sum and the number of these rows in each class."""
+    from scipy.sparse import csr_matrix
+
     positions = positions[class_of_row[positions] >= 0]
     sums = np.zeros((n_classes, rows.n_features))
     for part in _parts(positions, max(1, _BLOCK_ELEMENTS // rows.n_features)):
-        classes = class_of_row[part]
-        order = np.argsort(classes, kind="stable")
-        present, starts = np.unique(classes[order], return_index=True)
-        sums[present] += np.add.reduceat(rows.gather(part[order]), starts, axis=0)
+        members = csr_matrix(
+            (np.ones(len(part)), (class_of_row[part], np.arange(len(part)))), (n_classes, len(part))
+        )
+        sums += members @ rows.gather(part)  # several times as fast as np.add.reduceat
     return sums, np.bincount(class_of_row[positions], minlength=n_classes).astype(np.float64)
 
 

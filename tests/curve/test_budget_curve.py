@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.curve import curve as module
-from gmmatch.curve.probe import FOLDS
+from gmmatch.curve import probe
 from gmmatch.metrics import Yardsticks
+from gmmatch.selectors import registry
 
 RNG = np.random.default_rng(0)
 CENTRES = 1.4 * RNG.standard_normal((4, 10))
@@ -48,7 +48,7 @@ def test_held_out_rows_predict_the_accuracy_on_test_rows(curve):
 
 def test_figures_are_those_of_the_prefixes(curve):
     codes = np.searchsorted(["a", "b", "c", "d"], Y)
-    picks = gm.select(X, y=Y, k=446, random_state=0)  # 400 and a ninth more, for the rows that are held out
+    picks = gm.select(X, y=Y, k=400, random_state=0)
     for point in curve.of("gm-matching"):
         figures = Yardsticks(X, codes).measure(picks.prefix(point.k).order)
         assert point.moment_error == pytest.approx(figures.moment_error, rel=1e-6)
@@ -56,22 +56,30 @@ def test_figures_are_those_of_the_prefixes(curve):
         assert point.coverage_mean == pytest.approx(figures.coverage_mean, rel=0.05)
 
 
-def test_one_selection_is_made_for_each_method_and_no_held_out_row_is_trained_on(monkeypatch):
-    asked, trained = [], []
-    from gmmatch.selectors import registry
+def nearest_rows(inputs):
+    """The rows of X that a probe was trained on, as bytes."""
+    places = np.argmin(((inputs[:, None, :] - X[None]) ** 2).sum(axis=2), axis=1)
+    return {row.tobytes() for row in X[places]}
 
-    real, fit = registry.select, module.accuracies
+
+def test_one_selection_is_made_and_no_row_is_judged_by_a_probe_that_has_seen_it(monkeypatch):
+    asked, judged = [], []
+    real, right = registry.select, probe._Probe.right
+
+    def spied(self, rows, codes):
+        scale = self.problem.scale
+        inputs = (self.problem.rows[:, :-1] / scale.inverse + scale.center).astype(np.float32)
+        judged.append((nearest_rows(inputs), rows.gather(np.arange(len(rows)))))
+        return right(self, rows, codes)
+
     monkeypatch.setattr(registry, "select", lambda *a, **o: asked.append(o["k"]) or real(*a, **o))
-    from gmmatch.curve import probe
-
-    along = probe._along
-    monkeypatch.setattr(probe, "_along", lambda *a: trained.append((a[2], a[4].index)) or along(*a))
+    monkeypatch.setattr(probe._Probe, "right", spied)
     gm.budget_curve(X, Y, sizes=[50, 180], repeats=3)
-    assert asked == [-(-180 * FOLDS // (FOLDS - 1)) + 1] and len(trained) == 3
-    for order, judged in trained:
-        assert not set(order.tolist()) & set(judged.tolist()) and len(judged) == 200
-        assert len(order) >= 0.97 * 180
-    assert fit is module.accuracies
+    assert asked == [180]
+    assert sum(len(rows) for _, rows in judged) == 2 * 3 * 200  # all of each tenth, at each size
+    for seen, rows in judged:
+        assert len(seen) > 30
+        assert not {row.tobytes() for row in rows.astype(np.float32)} & seen
 
 
 def test_a_method_that_screens_expects_as_many_mislabeled_picks_as_it_says():

@@ -93,6 +93,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "test.emb": write_test_store,
     "web.emb": write_store,
     "task.emb": write_test_store,
+    "new.emb": write_test_store,
     "photos.parquet": write_photo_table,
 }
 
@@ -139,6 +140,13 @@ def rows_and_test_rows(patch: MonkeyPatch) -> Names:
     names = rows_and_labels(patch)
     X, y = names["X"], names["y"]
     return {"X": X[:1200], "y": y[:1200], "X_test": X[1200:], "y_test": y[1200:]}
+
+
+def rows_and_new_rows(patch: MonkeyPatch) -> Names:
+    """Digits of today and of tomorrow."""
+    names = rows_and_labels(patch)
+    X, y = names["X"], names["y"]
+    return {"X": X[:1200], "y": y[:1200], "X_new": X[1200:], "y_new": y[1200:]}
 
 
 def a_torch_dataset(patch: MonkeyPatch) -> Names:
@@ -338,6 +346,7 @@ PAGES = {
     "docs/methods/grand.md": StandIn(needs=("torch",)),
     "docs/guides/budget.md": StandIn(names=rows_and_test_rows),
     "docs/guides/reference.md": StandIn(names=rows_and_reference),
+    "docs/guides/updates.md": StandIn(names=rows_and_new_rows),
     "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
     "docs/studies/index.md": StandIn(slow=True),
     "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),

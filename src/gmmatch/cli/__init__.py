@@ -24,6 +24,7 @@ COMMANDS = (
     "info",
     "methods",
     "select",
+    "update",
 )
 
 

@@ -39,7 +39,7 @@ def curve(
         str | None,
         typer.Option(
             metavar="OTHER",
-            help="Embeddings with labels to measure the accuracy on; by default rows of the input are held out.",
+            help="Embeddings with labels to measure the accuracy on; by default unseen rows of the input.",
         ),
     ] = None,
     test_labels: Annotated[
@@ -47,7 +47,7 @@ def curve(
         typer.Option(metavar="FILE|COLUMN", help="With --test: its labels, as --labels names them."),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, max=10, help="How often a tenth of the rows is held out.")
+        int, typer.Option(min=1, max=10, help="How many random tenths of the rows are judged.")
     ] = 5,
     labels: LabelsOption = None,
     embedding_column: EmbeddingColumnOption = None,

@@ -102,6 +102,9 @@ def select(
             min=0, help="Go over the picks so often at most, and swap each for the row that matches best."
         ),
     ] = 0,
+    updatable: Annotated[
+        bool, typer.Option("--updatable", help="Keep what `gmmatch update` needs with the picks (.parquet).")
+    ] = False,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -147,13 +150,18 @@ def select(
 
     if output.suffix.lower() not in _FORMATS:
         raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
+    if updatable and output.suffix.lower() != ".parquet":
+        raise InvalidInputError(
+            f"--output {output}: --updatable keeps the rows of the picks in a .parquet file."
+        )
     check_output(output, force=force)
     keep_inputs(output, [labels, content, exclude_near, reference], folder=source)
     page = Report(report, map_choice, content, force=force, context=context)
     options = parse_settings(settings)
     if duplicates is not None:
         options["duplicates"] = duplicates.value
-    options |= {name: value for name, value in (("weights", weights), ("refine", refine)) if value}
+    switches = {"weights": weights, "refine": refine, "updatable": updatable}
+    options |= {name: value for name, value in switches.items() if value}
     if reference is None and (reference_weight is not None or reference_labels is not None):
         raise InvalidInputError("--reference-weight and --reference-labels go with --reference OTHER.")
     if reference_weight is not None:

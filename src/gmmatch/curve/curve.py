@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.curve.figures import Along, Measures
-from gmmatch.curve.probe import FOLDS, TestSet, accuracies, picks_needed
+from gmmatch.curve.probe import FOLDS, TestSet, accuracies
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
@@ -154,10 +154,10 @@ def budget_curve(
     methods : str or list of str
         See :func:`~gmmatch.methods`.
     test : pair of an array of shape (m, s) and its labels, optional
-        Rows to measure the accuracy on, by a probe trained on the picks. By default rows of ``X`` are held out: each
-        repeat keeps a tenth of them from the probe, which is trained on as many picks among the others.
+        Rows to measure the accuracy on, by a probe trained on the picks. By default it is measured on rows of ``X``:
+        each repeat judges a random tenth of them, picks among these by a probe that was trained without them.
     repeats : int
-        How often rows are held out, at most 10. The interval is Student's over the repeats; with ``test``, binomial.
+        How many tenths are judged, at most 10. The interval is Student's over the repeats; with ``test``, binomial.
     random_state : int
         Random seed.
     n_jobs : int or None
@@ -183,7 +183,7 @@ def budget_curve(
     check_whole_number(repeats, "repeats")
     if repeats > FOLDS:
         raise InvalidInputError(
-            f"repeats={repeats}: each holds out another tenth of the rows; give at most {FOLDS}."
+            f"repeats={repeats}: each judges another tenth of the rows; give at most {FOLDS}."
         )
     threads = resolve_jobs(n_jobs)
     rows = check_rows(X, threads=threads)
@@ -195,12 +195,10 @@ def budget_curve(
     judged = None if test is None else _test_set(rows, labels, test, threads)
     probed = len(labels) > 1
     measures, points = Measures(rows, np.maximum(codes, 0) if not probed else codes, random_state), []
-    # Enough picks that as many as the largest size are left when rows are held out.
-    wanted = (
-        picks_needed(int(counts[-1]), int((codes >= 0).sum())) if probed and test is None else int(counts[-1])
-    )
     for name in names:
-        found = select(rows, y=y, k=wanted, method=name, random_state=random_state, n_jobs=n_jobs, **options)
+        found = select(
+            rows, y=y, k=int(counts[-1]), method=name, random_state=random_state, n_jobs=n_jobs, **options
+        )
         accuracy = None
         if probed:
             accuracy = accuracies(
@@ -277,4 +275,4 @@ def _judged_by(probed: bool, test: TestSet | None, repeats: int) -> str:
         return "nothing: there are no labels of two classes or more"
     if test is not None:
         return f"{len(test.codes):,} test rows"
-    return f"held-out rows, {repeats} repeats"
+    return f"rows of the data that the probe has not seen, {repeats} repeats"

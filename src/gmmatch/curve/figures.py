@@ -56,16 +56,18 @@ class Measures:
             )
 
     def _coverage(self, order: Indices, sizes: Indices) -> tuple[Vector, Vector]:
-        from sklearn.metrics import pairwise_distances_argmin_min
-
         covered = self.rows.gather(self.plain.covered, np.float32)
-        least = np.full(len(covered), np.inf)
+        centre = covered.mean(axis=0)  # seen from here, little cancels
+        covered = covered - centre
+        own, least = np.einsum("ij,ij->i", covered, covered), np.full(len(covered), np.inf)
         mean, largest = np.empty(len(sizes)), np.empty(len(sizes))
         for number, part in enumerate(np.split(order, sizes)[: len(sizes)]):
             for first in range(0, len(part), 4096):
-                picks = self.rows.gather(part[first : first + 4096], np.float32)
-                least = np.minimum(least, pairwise_distances_argmin_min(covered, picks)[1])
-            mean[number], largest[number] = least.mean(), least.max()
+                picks = self.rows.gather(part[first : first + 4096], np.float32) - centre
+                squares = np.einsum("ij,ij->i", picks, picks) - 2.0 * (covered @ picks.T)
+                least = np.minimum(least, np.maximum(own + squares.min(axis=1), 0.0))
+            distances = np.sqrt(least)
+            mean[number], largest[number] = distances.mean(), distances.max()
         return mean, largest
 
 

@@ -115,6 +115,9 @@ def facts(selection: Selection, seconds: float | None, when: datetime) -> list[t
         found.append(("Weights", f"{selection.weights.min():.3g} to {selection.weights.max():.3g}"))
     found.append(("Seed", record.get("seed")))
     found.append(("Rows", _rows(record.get("input"), selection.n_rows)))
+    if record.get("updates"):
+        fresh = sum(one["n_rows"] for one in record["updates"])
+        found.append(("Updates", f"{len(record['updates'])}, of {fresh:,} rows in all"))
     found.append(("Encoder", origin.get("encoder")))
     found.append(("Source", _mapping(origin.get("source")).get("location")))
     if seconds is not None:
@@ -208,6 +211,9 @@ def python_to_run_again(selection: Selection) -> str | None:
     called_with = ["X", "y"] if "labels" in given else ["X"]
     called_with += [f"{name}={name}" for name in ("sample_weight", "include", "exclude") if name in given]
     made = f"gm.{cls.__name__}({_arguments(changed, facts)}).select({', '.join(called_with)})"
+    for number, one in enumerate(facts.get("updates", []), 1):
+        labels = f", y_{number}" if "labels" in one else ""
+        made += f".update(X_{number}{labels})"
     return f"import gmmatch as gm\n\nselection = {made}{prefix}"
 
 

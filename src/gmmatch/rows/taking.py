@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidTypeError
+from gmmatch.errors import InvalidTypeError, MissingDependencyError
 from gmmatch.types import Indices
 
 
@@ -79,3 +79,14 @@ def take_rows(dataset: Any, rows: Indices) -> Any:
     if "scipy" in packages:
         return dataset.tocsr()[rows].asformat(dataset.format)
     return [dataset[row] for row in rows.tolist()]
+
+
+def torch_sampler(weights: Any, count: int, generator: Any = None) -> Any:
+    """Return a sampler of torch that draws rows in proportion to their weights."""
+    try:
+        from torch.utils.data import WeightedRandomSampler
+    except ImportError:
+        raise MissingDependencyError(
+            "sampler() needs torch: pip install 'gmmatch[torch]'. Selection.weights is an array."
+        ) from None
+    return WeightedRandomSampler(weights.tolist(), count, generator=generator)

@@ -22,6 +22,7 @@ from gmmatch.files import as_path, is_remote, replacing
 from gmmatch.screening.result import screening_from_json, screening_to_json
 from gmmatch.selection.groups import SelectedGroup
 from gmmatch.selection.labels import Label
+from gmmatch.selection.past import Past
 from gmmatch.types import Indices
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
     """Write a selection in the format that the path's suffix names, and all of it or nothing."""
     path = as_path(path)
     suffix = _suffix(path)
+    if selection.past is not None and suffix != ".parquet":
+        raise InvalidInputError(
+            f"path={str(path)!r}: a selection that can be updated holds the rows of its picks; save it as .parquet."
+        )
     if not is_remote(path) and not path.parent.is_dir():
         raise DataFileNotFoundError(
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
@@ -129,6 +134,8 @@ def _header(selection: Selection) -> dict[str, Any]:
     }
     if selection.screening is not None:
         header["screening"] = screening_to_json(selection.screening)
+    if selection.past is not None:
+        header["past"] = selection.past.as_json()
     return header
 
 
@@ -267,6 +274,9 @@ def _parquet(selection: Selection) -> bytes:
     columns["residual"] = pa.array(residual, pa.float64(), mask=unknown)
     if selection.order_weights is not None:
         columns["weight"] = pa.array(selection.order_weights, pa.float64())
+    if selection.past is not None:
+        rows = selection.past.rows
+        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
     table = pa.table(columns).replace_schema_metadata({_METADATA_KEY: _json(_header(selection))})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, write_page_checksum=True)
@@ -290,7 +300,12 @@ def _from_parquet(contents: bytes, path: Path) -> dict[str, Any]:
     residuals = [values[places[known[places]]] for places in _by_group(group_of_pick, len(keys))]
     ids = table["id"].to_pylist() if "id" in table.column_names else None
     weights = table["weight"].to_numpy() if "weight" in table.column_names else None
-    return _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids, weights)
+    found = _arguments(header, _integers(table["row"].to_numpy()), group_of_pick, residuals, ids, weights)
+    if "past" in header:
+        vectors = table["vector"].combine_chunks()
+        rows = vectors.values.to_numpy().reshape(len(table), -1)
+        found["past"] = Past.from_json(header["past"], rows)
+    return found
 
 
 def _group_keys(labels: list[Label]) -> tuple[list[Any], str]:

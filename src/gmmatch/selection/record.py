@@ -1,14 +1,17 @@
-"""What a selection records of itself, as JSON can hold it."""
+"""What a selection says and records of itself."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmmatch.errors import InvalidTypeError
+
+if TYPE_CHECKING:
+    from gmmatch.selection.selection import Selection
 
 # Most values, of which there are several for each of many classes.
 _PLAIN = (str, int, bool, type(None))
@@ -35,3 +38,33 @@ def json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
     raise InvalidTypeError(
         f"provenance{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
     )
+
+
+def summary(selection: Selection) -> str:
+    """Return a selection in one line."""
+    distinct = len(np.unique(selection.order))
+    picks = (
+        f"{selection.k:,}" if distinct == selection.k else f"{selection.k:,} picks ({distinct:,} distinct)"
+    )
+    parts = [f"Selection: {picks} of {selection.n_rows:,} rows"]
+    if selection.provenance.get("method"):
+        parts[0] += f" by {selection.provenance['method']}"
+    classes = sum(label is not None for label in selection.groups.labels)
+    if classes:
+        parts.append(f"{classes:,} class" + ("es" if classes > 1 else ""))
+    known = [value for value in selection.residual.values() if not math.isnan(value)]
+    if known:
+        low, high = f"{min(known):.3g}", f"{max(known):.3g}"
+        parts.append(f"residual {low}" + (f" to {high}" if low != high else ""))
+    return ", ".join(parts)
+
+
+def described(selection: Selection) -> str:
+    """Return a selection in plain text, a line for each group and each fact."""
+    lines = [summary(selection)]
+    for group in selection.groups:
+        name = "rows without a label" if group.label is None else f"class {group.label!r}"
+        name = "all rows" if group.label is None and len(selection.groups) == 1 else name
+        known = "" if math.isnan(group.residual) else f", residual {group.residual:.3g}"
+        lines.append(f"  {name}: {len(group.order):,} of {group.n_rows:,}{known}")
+    return "\n".join(lines + [f"  {key}: {value}" for key, value in selection.provenance.items()])

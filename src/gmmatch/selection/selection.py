@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_sample_weight
-from gmmatch.rows.taking import count_rows, take_rows
+from gmmatch.rows.taking import count_rows, take_rows, torch_sampler
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, resolve_count
 from gmmatch.selection.files import read_selection, write_selection
@@ -30,7 +29,8 @@ from gmmatch.selection.groups import (
     row_count,
 )
 from gmmatch.selection.labels import Label
-from gmmatch.selection.record import json_copy
+from gmmatch.selection.past import Past
+from gmmatch.selection.record import described, json_copy, summary
 from gmmatch.types import Indices, Mask, Vector
 
 __all__ = ["SelectedGroup", "Selection", "interleave"]
@@ -59,10 +59,12 @@ class Selection:
         selections are equal whatever their screening.
     weights
         How much each pick counts, *in pick order*, shape (k,).
+    past
+        What :meth:`update` needs, if the selection was made with ``updatable=True``.
 
     Attributes
     ----------
-    order, n_rows, groups, provenance, screening
+    order, n_rows, groups, provenance, screening, past
         As above; arrays are read-only.
     group_of_pick
         The position in ``groups`` of each pick's group, in pick order.
@@ -89,6 +91,7 @@ class Selection:
     provenance: dict[str, Any]
     screening: Screening | None
     order_weights: Vector | None
+    past: Past | None
     group_of_pick: Indices
 
     def __init__(
@@ -100,6 +103,7 @@ class Selection:
         provenance: Mapping[str, Any] | None = None,
         screening: Screening | None = None,
         weights: Any = None,
+        past: Past | None = None,
     ) -> None:
         picks = frozen_row_numbers(order.order if isinstance(order, MergedPicks) else order, "order")
         rows = row_count(n_rows)
@@ -107,6 +111,10 @@ class Selection:
             raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
         if screening is not None and len(screening) != rows:
             raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
+        if past is not None and len(past.rows) != len(picks):
+            raise InvalidInputError(
+                f"past has {len(past.rows)} rows for {len(picks)} picks: give one for each."
+            )
         parts = SelectedGroups.of(groups if len(groups) else (SelectedGroup(None, picks, rows),))
         values = {
             "order": picks,
@@ -115,6 +123,7 @@ class Selection:
             "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
             "provenance": json_copy(provenance or {}),
             "screening": screening,
+            "past": past,
             "order_weights": None
             if weights is None
             else frozen(check_sample_weight(np.array(weights), len(picks), name="weights")),
@@ -202,23 +211,11 @@ class Selection:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        facts = (self.order_ids, self.provenance, self.screening, self.order_weights)
+        facts = (self.order_ids, self.provenance, self.screening, self.order_weights, self.past)
         return Selection, (self.order, self.n_rows, self.groups, *facts)
 
     def __repr__(self) -> str:
-        distinct = len(np.unique(self.order))
-        picks = f"{self.k:,}" if distinct == self.k else f"{self.k:,} picks ({distinct:,} distinct)"
-        parts = [f"Selection: {picks} of {self.n_rows:,} rows"]
-        if self.provenance.get("method"):
-            parts[0] += f" by {self.provenance['method']}"
-        classes = sum(label is not None for label in self.groups.labels)
-        if classes:
-            parts.append(f"{classes:,} class" + ("es" if classes > 1 else ""))
-        known = [value for value in self.residual.values() if not math.isnan(value)]
-        if known:
-            low, high = f"{min(known):.3g}", f"{max(known):.3g}"
-            parts.append(f"residual {low}" + (f" to {high}" if low != high else ""))
-        return ", ".join(parts)
+        return summary(self)
 
     def describe(self) -> str:
         """Summarise the selection in plain text, a line for each group and each fact of its provenance.
@@ -231,13 +228,7 @@ class Selection:
           method: herding
           seed: 0
         """
-        lines = [repr(self)]
-        for group in self.groups:
-            name = "rows without a label" if group.label is None else f"class {group.label!r}"
-            name = "all rows" if group.label is None and len(self.groups) == 1 else name
-            known = "" if math.isnan(group.residual) else f", residual {group.residual:.3g}"
-            lines.append(f"  {name}: {len(group.order):,} of {group.n_rows:,}{known}")
-        return "\n".join(lines + [f"  {key}: {value}" for key, value in self.provenance.items()])
+        return described(self)
 
     def prefix(self, k: Budget) -> Selection:
         """The first k picks as a smaller selection.
@@ -250,8 +241,8 @@ class Selection:
         Returns
         -------
         Selection
-            With the groups and their residuals cut to match, and ``prefix`` in the provenance. Without weights,
-            which are those of all picks together.
+            With the groups and their residuals cut to match, and ``prefix`` in the provenance. Without weights
+            and what an update needs, which are those of all picks together.
 
         Examples
         --------
@@ -277,9 +268,9 @@ class Selection:
         Parameters
         ----------
         dataset
-            What the selection was made from, or anything with a row for each of its rows: a list, a NumPy
-            array, a pandas or polars DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a
-            pyarrow Table, a SciPy sparse matrix, or any other sequence.
+            What the selection was made from, or anything with a row for each of its rows: a list, an array, a pandas
+            or polars DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a pyarrow Table, a SciPy
+            sparse matrix, or any other sequence.
         order
             Take the rows in pick order instead of the dataset's order.
 
@@ -306,10 +297,8 @@ class Selection:
 
         Parameters
         ----------
-        num_samples
-            How many rows an epoch draws; as many as there are picks by default.
-        generator
-            torch's random numbers.
+        num_samples, generator
+            How many rows an epoch draws, as many as there are picks by default; and torch's random numbers.
 
         Returns
         -------
@@ -324,13 +313,39 @@ class Selection:
         """
         if self.weights is None:
             raise InvalidInputError("The selection has no weights: select with weights=True.")
-        try:
-            from torch.utils.data import WeightedRandomSampler
-        except ImportError:
-            raise MissingDependencyError(
-                "sampler() needs torch: pip install 'gmmatch[torch]'. Selection.weights is an array."
-            ) from None
-        return WeightedRandomSampler(self.weights.tolist(), num_samples or self.k, generator=generator)
+        return torch_sampler(self.weights, num_samples or self.k, generator)
+
+    def update(self, X: Any, y: Any = None, *, ids: Any = None) -> Selection:
+        """Take new rows into account: as many picks as before, from these and from the new rows.
+
+        The earlier rows are not read again. The target is that of all rows so far, by sums that the selection keeps;
+        a method that screens judges the new rows beside the picks.
+
+        Parameters
+        ----------
+        X : array of shape (m, s)
+            The new rows, made by the same encoder.
+        y : array of shape (m,), optional
+            Their labels, if the picks are per class.
+        ids : array of shape (m,) or callable, optional
+            Their ids, if the picks have ids.
+
+        Returns
+        -------
+        Selection
+            From all rows, the new ones numbered after the old; with ``updates`` in the provenance.
+
+        Examples
+        --------
+        >>> from gmmatch import Herding
+        >>> X = np.random.default_rng(0).standard_normal((60, 2))
+        >>> selection = Herding(k=6, updatable=True).select(X[:50]).update(X[50:])
+        >>> selection.k, selection.n_rows, selection.provenance["updates"][0]["n_rows"]
+        (6, 60, 10)
+        """
+        from gmmatch.updating.update import update_selection
+
+        return update_selection(self, X, y, ids)
 
     def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
         """Write a page about the selection: a map, how good it is, what was left out and why.

@@ -23,6 +23,7 @@ from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Re
 from gmmatch.selectors.kernel_groups import in_features, rows_to_hold
 from gmmatch.selectors.references import with_references
 from gmmatch.selectors.screened import screen_readable
+from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Vector
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
@@ -125,7 +126,10 @@ class Robust(KernelHerding):
     def _features(self, request: Request, groups: list[Group]) -> FourierFeatures | None:
         """Return the features that stand in for the kernel, if there are many rows."""
         exact = resolve_kernel(self.kernel)
-        if self.approximation != "auto" or sum(len(group.rows) for group in groups) <= _EXACT_ROWS:
+        if self.earlier is not None:
+            return self.earlier.features()
+        few = sum(len(group.rows) for group in groups) <= _EXACT_ROWS
+        if self.approximation != "auto" or (few and not self.updatable):
             return None
         if not isinstance(exact, RBF):
             return None
@@ -137,7 +141,8 @@ class Robust(KernelHerding):
         # What tells classes apart is not to be matched: distances are those within a class.
         matched = [rows.subset(sample) for sample in samples]
         if request.references is not None and self.reference_weight == 1.0:
-            matched = list({id(one): one.rows for one in request.references if one is not None}.values())
+            found = {id(one): one.rows for one in request.references if isinstance(one, Reference)}
+            matched = list(found.values())
         scale = np.median([exact.fit(some.gather(spread(len(some), share))).scale for some in matched])
         features = FourierFeatures(
             RBF(float(scale)), self.n_components or _FEATURES, random_state=request.seed

@@ -140,6 +140,8 @@ def check_tasks(tasks: Tasks) -> None:
     # Not by differences of running sums, which round: a group counts if any of its weights does.
     counted = np.diff(offsets_of(tasks.weights > 0.0)[tasks.offsets]) > 0
     empty = ~counted & (tasks.quotas > tasks.n_included)
+    if tasks.references is not None:  # which say what to match
+        empty &= np.array([one is None for one in tasks.references])
     if empty.any():
         raise InvalidInputError(
             f"sample_weight is 0 for every row of {_name(tasks.labels[int(np.argmax(empty))])}; leave these rows out "

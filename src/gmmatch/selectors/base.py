@@ -22,7 +22,9 @@ from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
 from gmmatch.selection.groups import interleaving, merge
 from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
+from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
+from gmmatch.selectors import provenance as record
 from gmmatch.selectors.arguments import (
     check_ids,
     check_included,
@@ -34,14 +36,8 @@ from gmmatch.selectors.arguments import (
 )
 from gmmatch.selectors.duplicate_rows import DuplicatesChoice, without_duplicates
 from gmmatch.selectors.estimator import EstimatorConventions
-from gmmatch.selectors.provenance import (
-    array_fingerprint,
-    fingerprint,
-    label_fingerprint,
-    recorded_parameters,
-)
 from gmmatch.selectors.tasks import GroupResult, GroupTask, Results, Tasks
-from gmmatch.targets.reference import Reference
+from gmmatch.targets.reference import PastMoment, Reference
 from gmmatch.types import Indices, Mask, RandomState, Vector
 
 __all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Selector", "Tasks"]
@@ -61,8 +57,8 @@ DEFAULT_SHARE = 0.1
 class Request:
     """What the caller of ``select`` asked for, after every check.
 
-    ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the
-    rows after the steps, which are done once; ``maps`` do the same to other rows. ``facts`` goes into the provenance.
+    ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the rows
+    after the steps, which are done once; ``maps`` do the same to other rows. ``facts`` goes into the provenance;
     ``references`` are what each group is to follow, if not its own rows.
     """
 
@@ -79,7 +75,7 @@ class Request:
     y: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
     maps: list[RowMap] = field(default_factory=list)
-    references: list[Reference | None] | None = None
+    references: list[Reference | PastMoment | None] | None = None
 
     @cached_property
     def weighted(self) -> bool:
@@ -88,14 +84,14 @@ class Request:
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of some rows, and of every other argument that plays a part."""
-        found = {"fingerprint": fingerprint(self.rows)}
+        found = {"fingerprint": record.fingerprint(self.rows)}
         if any(group.label is not None for group in self.groups):
-            found["labels"] = label_fingerprint(self.groups)
+            found["labels"] = record.label_fingerprint(self.groups)
         if self.weighted:
-            found["sample_weight"] = array_fingerprint(self.weights)
+            found["sample_weight"] = record.array_fingerprint(self.weights)
         for name, mask in (("include", self.inside), ("exclude", self.outside)):
             if mask.any():
-                found[name] = array_fingerprint(mask)
+                found[name] = record.array_fingerprint(mask)
         return found
 
 
@@ -243,6 +239,9 @@ class Selector(EstimatorConventions, BaseEstimator):
         """Learn from all rows what a group alone cannot tell: scores of a model, rows to rule out."""
         return Prepared(request)
 
+    def _past(self, request: Request, tasks: Tasks, results: Results, order: Indices) -> Past | None:
+        """Return what an update of the selection will need, if one is to be possible."""
+
     def _own_steps(self) -> list[tuple[str, int]]:
         """Preprocessing that the method itself asks for."""
         return []
@@ -359,9 +358,9 @@ class Selector(EstimatorConventions, BaseEstimator):
         merged = merge(groups, tasks.n_included if tasks.included.any() else None, known)
         provenance = {
             "method": self.method,
-            "parameters": recorded_parameters(self),
+            "parameters": record.recorded_parameters(self),
             "seed": request.seed,
-            "version": _version(),
+            "version": record.version(),
             "input": {
                 "n_rows": len(rows),
                 "n_features": rows.n_features,
@@ -386,6 +385,7 @@ class Selector(EstimatorConventions, BaseEstimator):
             provenance=provenance,
             screening=prepared.screening,
             weights=None if weights is None else weights[merged.places],
+            past=self._past(request, tasks, results, merged.order),
         )
 
 
@@ -397,9 +397,3 @@ def _warn_of(warnings: list[Warning]) -> None:
     for kind, (first, *others) in by_kind.items():
         also = f" The same holds for {len(others):,} more of the classes." if others else ""
         warn_caller(kind(f"{first}{also}"))
-
-
-def _version() -> str:
-    from gmmatch import __version__
-
-    return __version__

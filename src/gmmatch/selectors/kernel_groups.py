@@ -20,6 +20,7 @@ from gmmatch.rows.rows import Rows
 from gmmatch.selectors.base import GroupResult, GroupTask
 from gmmatch.selectors.finishing import finished_in_kernel
 from gmmatch.targets.moments import sample_positions
+from gmmatch.targets.reference import Reference
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _EXACT_MEAN_ROWS = 50_000
 def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     """Match one group in the space of a non-linear kernel."""
     # The kernel is to tell apart what is matched.
-    alone = task.reference.rows if task.reference is not None and task.reference.alone else None
+    alone = task.reference.rows if isinstance(task.reference, Reference) and task.reference.alone else None
     kernel = resolve_kernel(selector.kernel).fit(task.rows if alone is None else alone)
     how, forced = _approximation(selector, len(task.rows))
     if how is not None:
@@ -191,7 +192,8 @@ def _target_scores(
     selector: MomentMatching, task: GroupTask, kernel: Kernel
 ) -> tuple[Vector, float, KernelRows, dict[str, Any]]:
     """Return ⟨μ, φ(xᵢ)⟩, ‖μ‖², where kernel rows come from, and what to record."""
-    reference, own = task.reference, None
+    reference = task.reference if isinstance(task.reference, Reference) else None
+    own = None
     if reference is None or not reference.alone:
         own = _kernel_moment(selector, task, kernel, task.rows, task.weights, selector.median_fraction)
     if own is not None and own.gram is not None:

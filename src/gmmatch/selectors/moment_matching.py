@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.checks import check_whole_number
+from gmmatch.selection.budget import PerClass
+from gmmatch.selection.labels import Groups
+from gmmatch.selection.past import Past
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.finishing import finished
 from gmmatch.selectors.kernel_groups import (
@@ -26,10 +29,12 @@ from gmmatch.selectors.kernel_groups import (
 )
 from gmmatch.selectors.references import check_reference, with_references
 from gmmatch.targets import Moment, Target, resolve_target
-from gmmatch.types import Start
+from gmmatch.targets.reference import PastMoment
+from gmmatch.types import Indices, Mask, Start
+from gmmatch.updating.earlier import Earlier, check_updatable, past_of
 
 # Parameters that say how one process works.
-_WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit", "refine")
+_WITHOUT_ENGINE = ("median_fraction", "strategy", "memory_limit", "refine", "updatable")
 
 # The least that a matching can work in.
 _LEAST_WORKING = 16_000_000
@@ -104,6 +109,9 @@ class MomentMatching(Selector):
         each class follows the reference rows of its label; without, every class follows all of them.
     reference_weight : float
         How much the reference's target counts beside the data's own, above 0 and up to 1.
+    updatable : bool
+        Whether the selection keeps what :meth:`Selection.update <gmmatch.Selection.update>` needs: the rows of the
+        picks, and sums over all rows.
 
     Examples
     --------
@@ -131,7 +139,9 @@ class MomentMatching(Selector):
     refine: int = 0
     reference: Any = None
     reference_weight: float = 1.0
+    updatable: bool = False
 
+    earlier: ClassVar[Earlier | None] = None  # a selection that is being updated
     method = "moment-matching"
     allows_replacement = True
 
@@ -144,16 +154,30 @@ class MomentMatching(Selector):
 
     def moment_of(self, task: GroupTask) -> Moment:
         """Return the moment that a group is to match."""
-        if task.reference is not None and task.reference.alone:
+        past = isinstance(task.reference, PastMoment) and not task.weights.any()
+        if past or (task.reference is not None and task.reference.alone):
             return self.aim(task, None)
         return self.aim(task, self.moment_target().of(task.rows, task.weights, task.random, task.threads))
 
     def aim(self, task: GroupTask, own: Moment | None) -> Moment:
-        """Return a group's own moment, drawn to its reference if there is one."""
+        """Return a group's own moment, drawn to its reference or to earlier rows if there are any."""
+        if isinstance(task.reference, PastMoment):
+            mass = 0.0 if own is None or not task.weights.any() else self.mass_of(task, own)
+            return task.reference.joined(own if mass else None, mass)
         if task.reference is not None:
             return task.reference.aim(own, self.moment_target(), task.random, task.threads)
         assert own is not None
         return own
+
+    def mass_of(self, task: GroupTask, moment: Moment) -> float:
+        """Return how much weighs behind a group's own moment: its rows, near ones more where that is a median.
+
+        Two medians are joined like two means, to first order, if each counts by Σ w/d, its objective's curvature.
+        """
+        if self.target != "geometric-median":
+            return float(task.weights.sum())
+        distances = moment.distances_of(task.rows, task.threads)
+        return float((task.weights / np.maximum(distances, 1e-9 * max(float(distances.max()), 1e-300))).sum())
 
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
@@ -206,13 +230,16 @@ class MomentMatching(Selector):
             details = dict(moment.details) if self.carry else {"batches": pool.batches, **moment.details}
             warnings = self.moment_warnings([task], [moment.details], [spread])
             result = GroupResult(picks, details, tuple(warnings))
+            if self.updatable:
+                mass = self.mass_of(task, moment) if moment.mass is None else moment.mass
+                result = replace(result, moment=(moment.point, mass))
             results.append(finished(self, task, result, pool.walk.target))
         return results
 
     @property
     def finishes(self) -> bool:
         """Whether there is more to do once the picks are made."""
-        return self.weights or self.refine > 0
+        return self.weights or self.refine > 0 or self.updatable
 
     def moment_warnings(
         self, tasks: Sequence[GroupTask], details: Sequence[dict[str, Any]], spreads: Sequence[Spread]
@@ -257,6 +284,14 @@ class MomentMatching(Selector):
     def _prepare(self, request: Request) -> Prepared:
         narrowed, details = with_references(self, request)
         return Prepared(narrowed, details=details)
+
+    def _shares(self, groups: Groups, per_class: PerClass, outside: Mask, absent: Mask | None) -> Indices:
+        if self.earlier is not None:
+            return self.earlier.shares(groups, per_class)
+        return super()._shares(groups, per_class, outside, absent)
+
+    def _past(self, request: Request, tasks: Tasks, results: Results, order: Indices) -> Past | None:
+        return past_of(self, request, tasks, results, order) if self.updatable else None
 
     def check_engine(self, sample_weight: Any = None) -> None:
         """Raise for what an engine cannot do."""
@@ -311,6 +346,7 @@ class MomentMatching(Selector):
             check_whole_number(self.batches, "batches")
         check_whole_number(self.refine, "refine", 0)
         check_reference(self)
+        check_updatable(self)
         check_kernel_options(self)
 
 

@@ -31,6 +31,8 @@ def check_reference(selector: MomentMatching) -> None:
 
 def with_references(selector: MomentMatching, request: Request) -> tuple[Request, dict[str, Any]]:
     """Return the request with the rows that each group is to follow, and what to record."""
+    if selector.earlier is not None:
+        return replace(request, references=selector.earlier.moments(request.groups)), {}
     if selector.reference is None:
         return request, {}
     rows, labels = _opened(selector.reference, resolve_jobs(selector.n_jobs))
@@ -47,7 +49,7 @@ def with_references(selector: MomentMatching, request: Request) -> tuple[Request
         record["labels"] = label_fingerprint(by_label)
     for row_map in request.maps:
         rows = rows.mapped(row_map)
-    found = _by_group(request, by_label, rows.made(), selector.reference_weight)
+    found: list[Any] = _by_group(request, by_label, rows.made(), selector.reference_weight)
     return replace(request, references=found), {"reference": record}
 
 

@@ -13,7 +13,7 @@ from gmmatch.matching.walk import Picks
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.groups import SelectedGroups
 from gmmatch.selection.labels import Label
-from gmmatch.targets.reference import Reference
+from gmmatch.targets.reference import PastMoment, Reference
 from gmmatch.types import Indices, Mask, Vector, offsets_of
 
 
@@ -62,7 +62,7 @@ class GroupTask:
     side_by_side: int
     facts: Any = None
     n_total: int = 0
-    reference: Reference | None = None
+    reference: Reference | PastMoment | None = None
 
     @property
     def random(self) -> np.random.Generator:
@@ -79,13 +79,15 @@ class GroupTask:
 class GroupResult:
     """The picks of a group, with what should be recorded and warned about.
 
-    ``weights`` are shares of the rows that were there before and of the picks, in this order; None if not asked for.
+    ``weights`` are shares of the rows that were there before and of the picks, in this order; ``moment`` is the
+    target and what weighs behind it. None if not asked for.
     """
 
     picks: Picks
     details: dict[str, Any]
     warnings: tuple[Warning, ...] = ()
     weights: Vector | None = None
+    moment: tuple[Vector, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +127,7 @@ class Tasks(Sequence[GroupTask]):
     threads: int
     side_by_side: int
     facts: Any = None
-    references: list[Reference | None] | None = None
+    references: list[Reference | PastMoment | None] | None = None
     beside: Any = None
 
     @classmethod
@@ -239,6 +241,7 @@ class Results:
     details: list[dict[str, Any]]
     warnings: list[Warning]
     weights: list[Vector | None] | None = None
+    moments: list[tuple[Vector, float] | None] | None = None
 
     @classmethod
     def join(cls, results: Sequence[GroupResult]) -> Results:
@@ -251,6 +254,7 @@ class Results:
             [result.details for result in results],
             [warning for result in results for warning in result.warnings],
             [result.weights for result in results],
+            [result.moment for result in results],
         )
 
     def spread(self, chosen: Mask) -> Results:
@@ -259,13 +263,14 @@ class Results:
             return self
         offsets, residual_offsets = np.zeros((2, len(chosen)), dtype=np.int64)
         offsets[chosen], residual_offsets[chosen] = np.diff(self.offsets), np.diff(self.residual_offsets)
-        details, weights = iter(self.details), iter(self.weights or [])
+        details, weights, moments = iter(self.details), iter(self.weights or []), iter(self.moments or [])
         return replace(
             self,
             offsets=offsets_of(offsets),
             residual_offsets=offsets_of(residual_offsets),
             details=[next(details) if one else {} for one in chosen.tolist()],
             weights=[next(weights, None) if one else None for one in chosen.tolist()],
+            moments=[next(moments, None) if one else None for one in chosen.tolist()],
         )
 
     def pick_weights(self, groups: SelectedGroups) -> Vector | None:

@@ -26,12 +26,13 @@ class Moment:
     """A target and how it came about.
 
     ``details`` goes into the provenance; ``distances`` are those of all rows to the point, where the
-    computation gave them for free.
+    computation gave them for free; ``mass`` is how much weighs behind it, where that is known.
     """
 
     point: Vector
     details: dict[str, Any] = field(default_factory=dict)
     distances: Vector | None = None
+    mass: float | None = None
 
     @classmethod
     def of_median(cls, found: FoundMedian) -> Moment:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.targets.moments import GeometricMedianTarget, Moment, Target
+from gmmatch.types import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +49,30 @@ class Reference:
             details["median_converged"] &= own.details["median_converged"]
         point = (1.0 - self.weight) * own.point + self.weight * theirs.point
         return Moment(point, {**own.details, **details})
+
+
+@dataclass(frozen=True, eq=False)
+class PastMoment:
+    """The moment of rows that are no longer at hand, in the space it was matched in, and how much they weigh.
+
+    Examples
+    --------
+    >>> PastMoment(np.array([1.0]), mass=3.0).joined(Moment(np.array([5.0])), mass=1.0).point
+    array([2.])
+    """
+
+    point: Vector
+    mass: float
+    alone: bool = False
+
+    def mapped(self, row_map: RowMap) -> PastMoment:
+        """Return itself: it is in that space already."""
+        return self
+
+    def joined(self, own: Moment | None, mass: float) -> Moment:
+        """Return the moment of the earlier rows and a group's own, of which ``mass`` weighs."""
+        total = self.mass + mass
+        if own is None:
+            return Moment(self.point, mass=self.mass)
+        point = (self.mass * self.point + mass * own.point) / total
+        return Moment(point, own.details, mass=total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +87,10 @@ def match_on_device(
     if (selector.median_fraction < 1.0 or tasks.references is not None) and not own:
         own = list(tasks)  # once, because each has its random numbers
     points, distances, details = _moments(selector, own, groups, weights)
-    if own and own[0].reference is not None:
-        points, details = _aimed(selector, own, points, details)
+    aimed = None
+    if own and any(task.reference is not None for task in own):
+        aimed = _aimed(selector, own, points, details)
+        points, details = _together(points, aimed), [moment.details for moment in aimed]
         distances = grouped_distances(groups, points)
     available = groups.to_device(tasks.available)
     spreads = grouped_spreads(groups, distances, available)
@@ -104,7 +107,9 @@ def match_on_device(
             picks.order, picks.offsets, picks.residuals, picks.offsets, details,
             selector.moment_warnings(own or tasks, details, spreads),
         )  # fmt: skip
-    moments = [Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)]
+    moments = aimed or [
+        Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)
+    ]
     found = selector.match_moments(
         own or list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
     )
@@ -133,7 +138,9 @@ def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResul
     heavy = groups.to_device(tasks.weights) if tasks.weighted else None
     found = match_on_device(selector, tasks, groups, heavy, [task])
     weights = None if found.weights is None else found.weights[0]
-    return GroupResult(Picks(found.order, found.residuals), found.details[0], tuple(found.warnings), weights)
+    moment = None if found.moments is None else found.moments[0]
+    picks = Picks(found.order, found.residuals)
+    return GroupResult(picks, found.details[0], tuple(found.warnings), weights, moment)
 
 
 def groups_on_device(tasks: Tasks) -> DeviceGroups:
@@ -173,14 +180,16 @@ def _moments(
 
 def _aimed(
     selector: MomentMatching, tasks: Sequence[GroupTask], points: Any, details: list[dict[str, Any]]
-) -> tuple[Any, list[dict[str, Any]]]:
+) -> list[Moment]:
     """Return the targets drawn to what each group is to follow."""
     own = [Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)]
     found = [selector.aim(task, moment) for task, moment in zip(tasks, own, strict=True)]
     device = {"device": details[0]["device"]}
-    return tensor_beside(points, np.stack([one.point for one in found])), [
-        {**device, **one.details} for one in found
-    ]
+    return [replace(moment, details={**device, **moment.details}) for moment in found]
+
+
+def _together(points: Any, moments: Sequence[Moment]) -> Any:
+    return tensor_beside(points, np.stack([moment.point for moment in moments]))
 
 
 def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:

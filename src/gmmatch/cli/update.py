@@ -1,0 +1,93 @@
+"""``gmmatch update``: take new rows into account, without reading the old ones again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gmmatch.cli.io.arguments import (
+    EmbeddingColumnOption,
+    EmbeddingsArgument,
+    IdColumnOption,
+    JsonOption,
+    LabelsOption,
+)
+from gmmatch.cli.io.files import check_output, explained, keep_inputs
+from gmmatch.cli.io.output import note, print_json
+from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
+
+
+def update(
+    picks: Annotated[
+        Path,
+        typer.Argument(
+            parser=as_path, metavar="PICKS", help="What `gmmatch select --updatable` wrote (.parquet)."
+        ),
+    ],
+    source: EmbeddingsArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            parser=as_path,
+            metavar="PATH",
+            help="Where the new picks go; in place of the old by default.",
+        ),
+    ] = None,
+    labels: LabelsOption = None,
+    embedding_column: EmbeddingColumnOption = None,
+    id_column: IdColumnOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace --output if it exists.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take new rows into account.
+
+    As many picks as before, from the old picks and the rows of INPUT. The earlier rows are not read again: PICKS
+    keeps sums over them. Rows of INPUT are numbered after all earlier ones.
+
+    \b
+    Examples:
+      gmmatch select photos.emb -k 10% -o picks.parquet --method robust --updatable
+      gmmatch update picks.parquet new.emb
+    """
+    from gmmatch.cli.io.inputs import open_embeddings
+    from gmmatch.cli.io.selecting import same_encoder
+    from gmmatch.cli.select import describe_selection, print_selection
+    from gmmatch.selection.selection import Selection
+
+    target = picks if output is None else output
+    if target.suffix.lower() != ".parquet":
+        raise InvalidInputError(f"{target}: picks that can be updated are kept in a .parquet file.")
+    if output is not None:
+        check_output(output, force=force)
+        keep_inputs(output, [labels], folder=source)
+    selection = Selection.load(picks)
+    embeddings = open_embeddings(
+        source, labels=labels, embedding_column=embedding_column, id_column=id_column
+    )
+    same_encoder(selection.provenance.get("embeddings", {}), embeddings.origin, source, str(picks))
+    began = time.perf_counter()
+    with_labels = any(label is not None for label in selection.groups.labels)
+    if with_labels and embeddings.labels is None:
+        raise InvalidInputError(
+            f"{source} has no labels, and the picks are per class: give some by --labels."
+        )
+    ids = None if selection.order_ids is None else embeddings.ids_of
+    if ids is not None and embeddings.store is None and embeddings.source_ids is None:
+        raise InvalidInputError(f"{source} has no ids, and the picks have: name a column by --id-column.")
+    found = selection.update(embeddings.rows, embeddings.labels if with_labels else None, ids=ids)
+    seconds = time.perf_counter() - began
+    found.provenance["updates"][-1]["embeddings"] = embeddings.origin
+    with explained(target):
+        found.save(target)
+    if as_json:
+        print_json(describe_selection(found, target, seconds))
+        return
+    print_selection(found)
+    replaced = found.provenance["updates"][-1]["picks_replaced"]
+    note(f"Wrote {target}: {replaced:,} picks were replaced by new rows ({seconds:.1f} s).")

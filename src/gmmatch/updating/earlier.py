@@ -1,0 +1,124 @@
+"""What a matching knows of earlier rows when it updates a selection, and what it keeps for the next update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.kernels.kernels import RBF, resolve_kernel
+from gmmatch.rows.preprocessing import parse_steps
+from gmmatch.selection.budget import PerClass, quotas
+from gmmatch.selection.labels import Group
+from gmmatch.selection.past import Past
+from gmmatch.selection.selection import Selection
+from gmmatch.selectors.tasks import Results, Tasks
+from gmmatch.targets.reference import PastMoment
+from gmmatch.types import Indices
+
+if TYPE_CHECKING:
+    from gmmatch.selectors.base import Request
+    from gmmatch.selectors.moment_matching import MomentMatching
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A selection that is updated; its picks are the first rows of those to pick from now."""
+
+    selection: Selection
+    past: Past
+
+    def _place(self, label: Any) -> int | None:
+        labels = [(type(one), one) for one in self.selection.groups.labels]
+        return labels.index((type(label), label)) if (type(label), label) in labels else None
+
+    def moments(self, groups: Sequence[Group]) -> list[Any]:
+        """Return the earlier moment of each group, None for one that is new."""
+        found: list[Any] = []
+        for group in groups:
+            at = self._place(group.label)
+            known = at is not None and self.past.masses[at] > 0.0
+            found.append(PastMoment(self.past.points[at], float(self.past.masses[at])) if known else None)
+        return found
+
+    def totals(self, groups: Sequence[Group]) -> Indices:
+        """Return how many rows each group has had by now."""
+        fresh = [int((group.rows >= self.selection.k).sum()) for group in groups]
+        places = [self._place(group.label) for group in groups]
+        return np.array(
+            [
+                new + (0 if at is None else int(self.past.counts[at]))
+                for new, at in zip(fresh, places, strict=True)
+            ]
+        )
+
+    def shares(self, groups: Sequence[Group], per_class: PerClass) -> Indices:
+        """Share as many picks as before among the classes, by all rows that they have had."""
+        totals, sizes = self.totals(groups), np.array([len(group.rows) for group in groups])
+        wanted = quotas(self.selection.k, [group.label for group in groups], totals, per_class)
+        shares = np.minimum(wanted, sizes)
+        for _ in range(int(wanted.sum() - shares.sum())):  # what a class cannot give, the others do
+            shares[np.argmax((sizes - shares) / np.maximum(sizes, 1))] += 1
+        return np.asarray(shares)
+
+    def features(self) -> FourierFeatures | None:
+        """Return the features that the earlier sums are of."""
+        known = self.past.features
+        if known is None:
+            return None
+        made = FourierFeatures(RBF(known["scale"]), known["n_components"], random_state=known["seed"])
+        return made.fit(np.array([known["centre"]]))  # of a single row, the typical one is that row
+
+
+def past_of(
+    selector: MomentMatching, request: Request, tasks: Tasks, results: Results, order: Indices
+) -> Past:
+    """Return what the next update needs."""
+    stored = request.rows.source.dtype
+    dtype = np.float64 if stored.itemsize > 4 and not request.rows.bfloat16 else np.float32
+    counts = np.array([len(group.rows) for group in request.groups])
+    if selector.earlier is not None:
+        counts = selector.earlier.totals(request.groups)
+    features: FourierFeatures | None = tasks.facts
+    moments = results.moments or []
+    width = max((len(one[0]) for one in moments if one is not None), default=1)
+    points, masses = np.zeros((len(tasks), width)), np.zeros(len(tasks))
+    for number, (one, task) in enumerate(zip(moments, tasks, strict=True)):
+        if one is not None:
+            points[number], masses[number] = one
+        elif isinstance(task.reference, PastMoment):  # nothing was picked of this group
+            points[number], masses[number] = task.reference.point, task.reference.mass
+    made = None
+    if features is not None:
+        kernel: Any = resolve_kernel(features.kernel)
+        made = {
+            "scale": kernel.scale, "n_components": features.n_components, "seed": features.random_state,
+            "centre": features.centre_.tolist(),
+        }  # fmt: skip
+    return Past(request.rows.gather(order, dtype), counts, points, masses, made)
+
+
+def check_updatable(selector: MomentMatching) -> None:
+    """Raise for what cannot be updated later."""
+    if not selector.updatable:
+        return
+    why = None
+    kernel = resolve_kernel(selector.kernel)
+    if selector.method != "robust" and not kernel.is_linear:
+        why = f"a kernel of {selector.method} has no sums: use robust, with screen='none' for kernel herding alone"
+    elif selector.method == "robust" and (not isinstance(kernel, RBF) or selector.approximation != "auto"):
+        why = 'robust keeps sums of Fourier features of the "rbf" kernel: leave out kernel and approximation'
+    elif selector.target == "coordinate-median":
+        why = 'the coordinate-wise median has no sums: use target="geometric-median"'
+    elif selector.replacement:
+        why = "rows are picked once: leave out replacement"
+    elif selector.reference is not None:
+        why = "a reference is not kept with the picks: leave it out"
+    elif any(name != "unit" for name, _ in parse_steps(selector.preprocess)):
+        why = 'steps but "unit" would have to be fitted to all rows again: preprocess the rows yourself'
+    if why is not None:
+        raise InvalidInputError(f"updatable=True: {why}.")
