@@ -55,7 +55,7 @@ def recall(runs: list[dict[str, Any]]) -> str:
 
 def scale(runs: list[dict[str, Any]]) -> str:
     """Return time and memory for many rows."""
-    columns = ["rows", "threshold", "near-duplicates", "time", "core seconds", "memory, of the input's size"]
+    columns = ["rows", "threshold", "near-duplicates", "time", "core seconds", "rows take", "memory"]
     lines = [
         [
             f"{run['rows']:,} × {run['columns']}" + (", on disk" if run["on_disk"] else ""),
@@ -63,11 +63,16 @@ def scale(runs: list[dict[str, Any]]) -> str:
             f"{run['duplicates']:,}",
             f"{run['seconds']:.0f} s",
             f"{run['cpu_seconds']:.0f} s",
-            f"{run['peak_of_input']:.2f}",
+            f"{run['input_bytes'] / 1e9:.2f} GB",
+            f"{run['peak_bytes'] / 1e9:.2f} GB",
         ]
         for run in runs
     ]
-    text = "On two cores. The memory is the most that the process held, rows in memory included."
+    text = (
+        "On two cores that others used as well, so core seconds say more than the time. The memory is the most that the "
+        "process held: rows in memory, or pages of the file, included. Rows of more than 96 columns take 520 bytes each "
+        "beside that, others 8 for each column."
+    )
     return f"## Many rows\n\n{text}\n\n{table(columns, lines)}"
 
 
