@@ -28,7 +28,7 @@ from gmmatch.types import Indices, Vector
 
 # Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
 _EXACT_ROWS = 5_000
-_FEATURES = 1_024
+_FEATURES = 512
 _BANDWIDTH_ROWS = 1_000
 # What a screening says of rows that ``relabel=`` has corrected: a class that needs more rows takes these gladly.
 CORRECTED = "label corrected"
