@@ -158,7 +158,7 @@ class _State:
         self.trust = np.where(self.reason == 0, noise.trust, 0.0)
         self._drop(judged & (noise.trust < 0.5), MISLABELED, 1.0 - noise.trust)
         if noise.rate > tolerance and judged.any():
-            least = _least_trust(noise.trust[judged], tolerance)
+            least = least_trust(noise.trust[judged], tolerance)
             doubted = judged & (self.reason == 0) & (noise.trust < least)
             self._drop(doubted, IN_DOUBT, 1.0 - noise.trust)
         quiet = self.reason == 0
@@ -179,7 +179,7 @@ class _State:
         self.probability[which] = probability[which]
 
 
-def _least_trust(trust: Vector, tolerance: float) -> float:
+def least_trust(trust: Vector, tolerance: float) -> float:
     """Return the least trust at which the expected share of wrong labels among the kept rows is the tolerance."""
     ranked = np.sort(trust)[::-1]
     wrong = np.cumsum(1.0 - ranked) / np.arange(1, len(ranked) + 1)

@@ -154,6 +154,8 @@ class Robust(KernelHerding):
         screening, trust = self.known or screen_readable(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
+        if self.earlier is not None:
+            screening, trust = self.earlier.judged(screening, trust, self.tolerance)
         groups, short, open_rows = [], [], screening.kept | request.inside
         reasons = np.array(screening.reasons)
         for group, share in zip(request.groups, request.shares, strict=True):

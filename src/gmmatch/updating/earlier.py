@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF, resolve_kernel
 from gmmatch.rows.preprocessing import parse_steps
+from gmmatch.screening.result import IN_DOUBT, KEPT, MISLABELED, Screening
+from gmmatch.screening.screen import least_trust
 from gmmatch.selection.budget import PerClass, quotas
 from gmmatch.selection.labels import Group
 from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.tasks import Results, Tasks
 from gmmatch.targets.reference import PastMoment
-from gmmatch.types import Indices
+from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
     from gmmatch.selectors.base import Request
     from gmmatch.selectors.moment_matching import MomentMatching
+
+# Shares of wrong labels that are thought possible among new rows, and rounds in which theirs settles.
+_RATES = (1e-3, 0.95)
+_ROUNDS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +71,36 @@ class Earlier:
         for _ in range(int(wanted.sum() - shares.sum())):  # what a class cannot give, the others do
             shares[np.argmax((sizes - shares) / np.maximum(sizes, 1))] += 1
         return np.asarray(shares)
+
+    def judged(self, screening: Screening, trust: Vector, tolerance: float) -> tuple[Screening, Vector]:
+        """Return a screening of old picks and new rows as if the new rows had been screened among their like.
+
+        The old picks are nearly all labeled right, so among them a wrong label seems rarer than it is among new rows.
+        The share of wrong labels among these is the one that agrees with their probabilities once they are corrected
+        for it (Saerens, Latinne and Decaestecker, 2002).
+        """
+        if screening.noise_rate is None:
+            return screening, trust
+        reasons = np.array([one in (KEPT, MISLABELED, IN_DOUBT) for one in screening.reasons])
+        new = np.flatnonzero((np.arange(len(screening)) >= self.selection.k) & reasons[screening.reason])
+        assumed = float(np.clip(screening.noise_rate, *_RATES))
+        odds = logit(np.clip(screening.probability[new], 1e-9, 1.0 - 1e-9)) - logit(assumed)
+        rate, wrong = assumed, screening.probability[new]
+        for _ in range(_ROUNDS):
+            wrong = expit(odds + logit(rate))
+            rate = float(np.clip(wrong.mean() if len(new) else rate, *_RATES))
+        kept, probability = np.array(screening.kept), np.array(screening.probability)
+        reason = np.array(screening.reason)
+        probability[new] = wrong
+        least = 0.5
+        if rate > tolerance and len(new):
+            old = np.flatnonzero(kept[: self.selection.k])
+            least = max(least, least_trust(1.0 - probability[np.concatenate([old, new])], tolerance))
+        dropped = new[kept[new] & (1.0 - wrong < least)]
+        kept[dropped], reason[dropped] = False, screening.reasons.index(IN_DOUBT)
+        trust = np.where(kept, trust, 0.0)
+        trust[new] = np.where(kept[new], 1.0 - wrong, 0.0)
+        return replace(screening, kept=kept, probability=probability, reason=reason), trust
 
     def features(self) -> FourierFeatures | None:
         """Return the features that the earlier sums are of."""
