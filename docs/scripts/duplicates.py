@@ -70,8 +70,8 @@ def scale(runs: list[dict[str, Any]]) -> str:
     ]
     text = (
         "On two cores that others used as well, so core seconds say more than the time. The memory is the most that "
-        "the process held: rows in memory, or pages of the file, included. Rows of more than 96 columns take 520 bytes "
-        "each beside that, others 8 for each column."
+        "the process held: rows in memory, or pages of the file, included. Rows of more than 96 columns take 520 "
+        "bytes each beside that, others 8 for each column."
     )
     return f"## Many rows\n\n{text}\n\n{table(columns, lines)}"
 
