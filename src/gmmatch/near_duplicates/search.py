@@ -152,21 +152,17 @@ class _Search:
         return i[good], j[good], cosines[good]
 
 
-def _cosines(rows: Rows, i: Indices, others: Rows, j: Indices) -> Vector:
-    if on_device(rows):
-        from gmmatch.backends.cuda.near_pairs import cosines
-
-        return cosines(rows, i, others, j)
-    found: Vector = pair_cosines(*_lookup(rows, i), *_lookup(others, j))
-    return found
-
-
 def _checked(rows: Rows, i: Indices, others: Rows, j: Indices, threshold: float) -> tuple[Mask, Vector]:
     """Return which pairs are near-duplicates, and the cosines of all."""
     cosines = np.empty(len(i))
     for first in range(0, len(i), _PAIRS):
         some = slice(first, first + _PAIRS)
-        cosines[some] = _cosines(rows, i[some], others, j[some])
+        if on_device(rows):
+            from gmmatch.backends.cuda.near_pairs import cosines as on_the_device
+
+            cosines[some] = on_the_device(rows, i[some], others, j[some])
+        else:
+            cosines[some] = pair_cosines(*_lookup(rows, i[some]), *_lookup(others, j[some]))
     return cosines >= threshold - _TOLERANCE, cosines
 
 

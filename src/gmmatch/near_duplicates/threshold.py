@@ -39,7 +39,7 @@ def natural_threshold(rows: Rows) -> float:
     random = np.random.default_rng([*b"neighbours"])
     among = np.sort(random.permutation(n)[:_AMONG])
     asked = np.sort(random.permutation(len(among))[:_ASKED])
-    points = _unit_rows(rows, among)
+    points = unit(rows.subset(among).copied()).astype(np.float32, copy=False)
     count = 2 * _NEIGHBOURS
     similar = points[asked] @ points.T
     similar[np.arange(len(asked)), asked] = -2.0
@@ -54,8 +54,3 @@ def natural_threshold(rows: Rows) -> float:
     part = (2.0 * _EXPECTED / (n * neighbours)) ** (1.0 / dimension)
     distance = float(np.quantile(tenth[apart], 0.1)) * part
     return float(np.clip(1.0 - distance**2 / 2.0, _LEAST, _COPIES))
-
-
-def _unit_rows(rows: Rows, positions: np.ndarray) -> np.ndarray:
-    some = rows.subset(positions)
-    return np.concatenate([unit(some.block(number)).astype(np.float32) for number in range(some.n_chunks)])
