@@ -64,10 +64,11 @@ def test_ids_of_a_source_stand_beside_the_rows(succeeds, train, tmp_path):
     assert table["id"] == [names[row] for row in table["row"]] and len(table["row"]) == 40
 
 
-def test_select_takes_one_of_each_group_and_leaves_leaks_out(succeeds, train, test_set, tmp_path):
+@pytest.mark.parametrize("engine", [(), ("--engine", "local")], ids=["here", "on an engine"])
+def test_select_takes_one_of_each_group_and_leaves_leaks_out(succeeds, train, test_set, tmp_path, engine):
     out = tmp_path / "picks.parquet"
     text = succeeds(
-        "select", train, "-k", "100", "-o", out, "--duplicates", "one", "--exclude-near", test_set
+        "select", train, "-k", "100", "-o", out, "--duplicates", "one", "--exclude-near", test_set, *engine
     )
     selection = gm.Selection.load(out)
     found = gm.duplicates(np.load(train))
@@ -92,6 +93,3 @@ def test_bad_input_is_refused(refused, train, tmp_path):
     assert "is itself what is read" in refused("duplicates", train, "-o", other, "--against", other)
     np.save(tmp_path / "narrow.npy", np.eye(3))
     assert "against has 3" in refused("duplicates", train, "--against", tmp_path / "narrow.npy")
-    out = tmp_path / "picks.parquet"
-    line = refused("select", train, "-k", 10, "-o", out, "--engine", "local", "--exclude-near", train)
-    assert "does not run on an engine" in line and not out.exists()

@@ -171,14 +171,14 @@ def select(
     on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if on_engine.wanted(memory=memory, report=report, source=source):
-        for option, given in (("--exclude-near", exclude_near), ("--reference", reference)):
-            if given is not None:
-                raise InvalidInputError(f"{option} does not run on an engine: leave out --engine.")
+        if reference is not None:
+            raise InvalidInputError("--reference does not run on an engine: leave out --engine.")
         selector = on_engine.selector(**asked)
         embeddings, shards = on_engine.open(source, labels)
         refuse_columns(source, embedding_column, id_column)
         page.find_contents(embeddings)
-        selection, seconds = on_engine.select(selector, shards, embeddings.labels, confidence)
+        near = None if exclude_near is None else open_embeddings(exclude_near, labels="none")
+        selection, seconds = on_engine.select(selector, shards, embeddings.labels, confidence, near)
     else:
         from gmmatch.cli.io.selecting import run_selection
 

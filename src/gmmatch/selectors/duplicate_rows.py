@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gmmatch.near_duplicates.result import Duplicates
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import Groups
 from gmmatch.types import Mask
@@ -28,18 +29,36 @@ def without_duplicates(
     >>> groups[0].rows, facts["left_out"]
     (array([0, 1]), 1)
     """
-    from gmmatch.near_duplicates.search import duplicates
-
-    readable = rows.readable
-    found = duplicates(rows if readable is None else rows.subset(readable), n_jobs=threads)
-    present = np.arange(len(rows)) if readable is None else readable
-    out = np.zeros(len(rows), dtype=np.bool_)
-    out[present] = found.mask
+    found, out = _duplicates(rows, None, threads)
+    present = np.arange(len(rows)) if rows.readable is None else rows.readable
     alike = found.groups
     largest = [
         {"n_rows": len(one), "rows": present[one[:_ROWS_SHOWN]].tolist()} for one in alike[:_GROUPS_SHOWN]
     ]
-    left_out = int(found.mask.sum())
+    left_out = int(out.sum())
     return groups.without(out & ~inside), {
         "threshold": found.threshold, "left_out": left_out, "n_groups": len(alike), "largest": largest
     }  # fmt: skip
+
+
+def rows_near(rows: Rows, others: Any, threads: int = -1) -> tuple[Mask, dict[str, Any]]:
+    """Return which rows have a near-duplicate among others, and what to record.
+
+    Examples
+    --------
+    >>> rows_near(Rows(np.array([[1.0, 0.0], [0.0, 1.0]])), [[0.0, 2.0]])[0]
+    array([False,  True])
+    """
+    found, out = _duplicates(rows, others, threads)
+    return out, {"threshold": found.threshold, "rows": int(out.sum())}
+
+
+def _duplicates(rows: Rows, against: Any, threads: int) -> tuple[Duplicates, Mask]:
+    """Return the duplicates among the rows that can be read, and which of all rows they are."""
+    from gmmatch.near_duplicates.search import duplicates
+
+    readable, out = rows.readable, np.zeros(len(rows), dtype=np.bool_)
+    some = rows if readable is None else rows.subset(readable)
+    found = duplicates(some, against=against, n_jobs=threads)
+    out[slice(None) if readable is None else readable] = found.mask
+    return found, out

@@ -161,21 +161,28 @@ class EngineRequest:
         return selector
 
     def select(
-        self, selector: Selector, shards: Shards, labels: Any, relabel: float | None
+        self,
+        selector: Selector,
+        shards: Shards,
+        labels: Any,
+        relabel: float | None,
+        near: Embeddings | None,
     ) -> tuple[Selection, float]:
         """Select on the engine, and say what it took."""
+        from gmmatch.selectors.duplicate_rows import rows_near
         from gmmatch.selectors.relabel import select_relabeled
 
-        began = time.perf_counter()
-        with self.running() as engine:
-            asked: dict[str, Any] = {
-                "ids": None if shards.manifest is None else shards.ids_of,
-                "engine": engine,
-            }
+        began, facts = time.perf_counter(), {}
+        asked: dict[str, Any] = {"ids": None if shards.manifest is None else shards.ids_of}
+        with self.running() as engine, selector.opened(shards, engine) as rows:
+            if near is not None:
+                asked["exclude"], leaks = rows_near(rows, near.rows)
+                facts["excluded_near"] = {"path": near.path, **leaks}
             if relabel is None:
-                found = selector.select(shards, labels, **asked)
+                found = selector.select(rows, labels, **asked)
             else:
-                found = select_relabeled(selector, shards, labels, relabel, asked)
+                found = select_relabeled(selector, rows, labels, relabel, asked)
+        found.provenance.update(facts)
         seconds = time.perf_counter() - began
         _summarise(found.provenance["engine"])
         return found, seconds

@@ -52,6 +52,7 @@ def run_selection(
     Picks follow the rows of ``reference``. Rows that have a near-duplicate among those of ``near`` are not picked.
     With ``relabel``, labels are corrected where others are suggested with at least this probability.
     """
+    from gmmatch.rows.checks import check_rows
     from gmmatch.selectors.registry import select
 
     options = dict(options or {})
@@ -69,12 +70,10 @@ def run_selection(
             )
         options["relabel"] = relabel
     if near is not None:
-        from gmmatch.near_duplicates.search import duplicates
+        from gmmatch.selectors.duplicate_rows import rows_near
 
-        leaks = duplicates(embeddings.rows, against=near.rows)
-        options["exclude"] = leaks.mask
-        excluded = {"path": near.path, "threshold": leaks.threshold, "rows": len(leaks.rows)}
-        facts["excluded_near"] = excluded
+        options["exclude"], leaks = rows_near(check_rows(embeddings.rows), near.rows)
+        facts["excluded_near"] = {"path": near.path, **leaks}
     found = select(
         embeddings.rows,
         y=embeddings.labels,
