@@ -3,9 +3,10 @@
 python -m benchmarks.encoding MODEL SOURCE --json benchmarks/results/encoding.json
 
 MODEL is a folder with a vision model (or its name on the hub), SOURCE anything that ``gmmatch embed``
-takes: an image folder, a Parquet file. Both sides encode the same rows in the same batches; "bare" is
-the model alone, in the layout and precision that gmmatch uses, on batches that were decoded, preprocessed
-and put on the device beforehand. The sides take turns.
+takes: an image folder, a Parquet file. Without them, a CLIP ViT-B/32 with random weights encodes JPEG files of
+500 × 375 pixels that are made for it, where nothing can be downloaded. Both sides encode the same rows in the same
+batches; "bare" is the model alone, in the layout and precision that gmmatch uses, on batches that were decoded,
+preprocessed and put on the device beforehand. The sides take turns.
 """
 
 from __future__ import annotations
@@ -77,6 +78,27 @@ def bare(encoder: TransformersEncoder, batches: list[Any]) -> np.ndarray[Any, An
         return np.concatenate([encoder.pooler(batch)[0].cpu().numpy() for batch in batches])
 
 
+def make_inputs(folder: Path, n_images: int) -> tuple[str, str]:
+    """Write a vision model with random weights and some JPEG files; return both folders."""
+    from PIL import Image
+    from transformers import CLIPImageProcessor, CLIPVisionConfig, CLIPVisionModelWithProjection
+
+    model, images = folder / "clip-vit-base-patch32-random", folder / "images"
+    config = CLIPVisionConfig(
+        hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, patch_size=32,
+        image_size=224, projection_dim=512,
+    )  # fmt: skip
+    CLIPVisionModelWithProjection(config).save_pretrained(model)
+    CLIPImageProcessor().save_pretrained(model)
+    images.mkdir()
+    random = np.random.default_rng(0)
+    for number in range(n_images):  # coarse colours with fine noise: files of some 60 KB, as photographs are
+        coarse = Image.fromarray(random.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375), 3)
+        noisy = np.asarray(coarse, dtype=np.int16) + random.integers(-12, 13, (375, 500, 3), dtype=np.int16)
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(images / f"{number:06}.jpg", quality=85)
+    return str(model), str(images)
+
+
 def run(options: argparse.Namespace) -> Report:
     encoder = TransformersEncoder(options.model, device=options.device, image_size=options.image_size)
     whole = open_source(options.source)
@@ -134,8 +156,8 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", help="folder or name of a vision model")
-    parser.add_argument("source", help="pictures: a folder, a Parquet file ...")
+    parser.add_argument("model", nargs="?", help="folder or name of a vision model")
+    parser.add_argument("source", nargs="?", help="pictures: a folder, a Parquet file ...")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--image-size", type=int, help="pixels, instead of what the model's processor says")
@@ -147,7 +169,10 @@ def main() -> None:
     surroundings = machine.describe()
     for package in ("torch", "transformers", "pillow"):
         surroundings["libraries"][package] = machine.installed_version(package)
-    report = run(options)
+    with tempfile.TemporaryDirectory() as folder:
+        if options.source is None:
+            options.model, options.source = make_inputs(Path(folder), options.rows)
+        report = run(options)
     print(f"{report.as_text()}\n\n{machine.as_text(surroundings)}")
     if options.json is not None:
         text = json.dumps({**report.as_json(), "machine": surroundings}, indent=2, ensure_ascii=False)
