@@ -13,7 +13,6 @@ from gmmatch.rows.rows import Rows
 
 KINDS = {
     "cloud": lambda X: X,
-    "float32": lambda X: X.astype(np.float32),
     "lattice, with copies": np.round,
     "far from the origin": lambda X: 1e-2 * X + 1e3,
     "one far row": lambda X: np.concatenate([X, 1e12 * X[:1]]),
@@ -25,7 +24,7 @@ KINDS = {
 def test_a_small_median_is_the_one_of_the_search(kind, weighted):
     random = np.random.default_rng(len(kind))
     for n, s in ((1, 3), (2, 2), (3, 1), (7, 16), (12, 4), (30, 2)):
-        rows = Rows(KINDS[kind](random.standard_normal((n, s))))
+        rows = Rows(KINDS[kind](random.standard_normal((n, s))).astype(np.float32))
         weights = random.integers(1, 4, len(rows)).astype(float) if weighted else np.ones(len(rows))
         expected = solve(rows, weights)
         point, gap, passes = weighted_mean(rows, weights), np.empty(1), np.empty(1, dtype=np.int64)
@@ -42,7 +41,7 @@ def test_small_and_large_groups_give_what_each_gives_alone(name, options):
     """Classes of 5 to 60 rows beside one that is too large for the loops; alone, a class does not go through them."""
     random = np.random.default_rng(0)
     y = random.permutation(np.repeat(np.arange(70), [9000, *random.integers(5, 60, 69)]))
-    X = random.standard_normal((len(y), 4)) + 3.0 * (y[:, None] % 5)
+    X = (random.standard_normal((len(y), 4)) + 3.0 * (y[:, None] % 5)).astype(np.float32)
     weights = random.uniform(0.5, 2.0, len(y))
     given = {**options, "sample_weight": weights} if "sample_weight" in options else options
     together = gm.select(X, y=y, per_class=dict.fromkeys(range(70), 4), method=name, **given)
