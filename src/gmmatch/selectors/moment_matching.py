@@ -181,7 +181,9 @@ class MomentMatching(Selector):
 
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
-        limit = working_memory(self.memory_limit, task.input_bytes, on_disk=task.rows.on_disk)
+        # Features of a kernel that are held may be larger than the input; codes of them are a quarter of that.
+        held = task.side_by_side * task.rows.nbytes if task.rows.in_place else 0
+        limit = working_memory(self.memory_limit, max(task.input_bytes, held), on_disk=task.rows.on_disk)
         limit //= task.side_by_side
 
         def picker(pools: list[Pool]) -> Picker:
