@@ -170,7 +170,7 @@ def fit_channel(
         if guess:
             ratio = guessed / likelihood[:, None]
             change = change + 0.5 * guessing * ratio * (given - _guesses(classes))
-            posterior = posterior - guessing * ratio * classes
+            posterior = (posterior - guessing * ratio * classes).clip(0.0)
             gain = (ratio - 1.0) / (1.0 - guessing)
             guessing += float(gain.mean()) / max(float((gain**2).mean()), _TINY)
             guessing = min(max(guessing, _TINY), _MOST_GUESSES)
