@@ -176,6 +176,7 @@ CALLS = (
     ("random", {"random_state": 0}),
     ("kernel-herding", {}),
     ("self-supervised", {"random_state": 0}),
+    ("robust", {"random_state": 0}),
 )
 
 FIRST_CALL = """
@@ -200,7 +201,7 @@ def calls():
     found = []
     for method, options in CALLS:
         # K-means takes its time on the first call as on any other.
-        repeats, warmups = (1, 0) if method == "self-supervised" else (5, 1)
+        repeats, warmups = {"self-supervised": (1, 0), "robust": (2, 1)}.get(method, (5, 1))
         one = {"method": method, "options": options}
         for name, y in (("seconds", labels), ("seconds_shuffled", mixed)):
 
