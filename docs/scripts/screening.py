@@ -117,7 +117,8 @@ def trained(found: dict[str, Any]) -> str:
             rows.append([method, *(percent(fmean(cell)) if cell else "" for cell in cells)])
         parts.append(f"{data}:\n\n{table(['picked by', *noises], rows)}")
     return (
-        "## Trained from scratch\n\nAccuracy of a ResNet-18 trained on the picks alone; of `robust` three trainings, of the others one.\n\n"
+        "## Trained from scratch\n\n"
+        "Accuracy of a ResNet-18 trained on the picks alone; of `robust` three trainings, of the others one.\n\n"
         + "\n\n".join(parts)
         + f"\n\n`{found['command']}`, kept in {cite(TRAININGS)}."
     )
