@@ -78,9 +78,8 @@ def on_host(values: Any) -> NDArray[Any]:
     """
     if not is_tensor(values):
         return np.asarray(values)
-    if (
-        values.is_cuda
-    ):  # memory that the device writes to by itself: ten times as fast, and kept for the next time
+    if values.device.type == "cuda":
+        # Memory that the device writes to by itself: ten times as fast, and kept for the next time.
         values = namespace(values).empty(values.shape, dtype=values.dtype, pin_memory=True).copy_(values)
     return np.asarray(values)
 

@@ -103,7 +103,8 @@ def tensor_beside(tensor: Any, array: NDArray[Any], dtype: Any = None) -> Any:
 
     # torch shares the memory of what it is given, and wants to be able to write to it.
     found = torch.from_numpy(np.require(array, requirements=["C", "W"]))
-    if tensor.is_cuda:  # from memory that the device reads by itself, without waiting for what it is doing
+    if tensor.device.type == "cuda":
+        # From memory that the device reads by itself, without waiting for what it is doing.
         found = found.pin_memory()
     return found.to(tensor.device, dtype, non_blocking=True)
 
