@@ -1,4 +1,4 @@
-"""Making data bad on purpose, and remembering what was done to which row.
+"""Synthetic corruption, which remembers what was done to which row.
 
 Every corruption is a small frozen object with a seed; its ``apply`` returns a :class:`Corrupted`: a copy of
 the data, the mask of the rows that were touched, and what touched each. The attacks on a model
