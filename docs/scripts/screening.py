@@ -42,34 +42,34 @@ def sections(found: dict[str, Any]) -> str:
 
 
 def label_noise(runs: list[dict[str, Any]]) -> str:
-    """Return mislabeled picks and the probe's accuracy; and how well mislabeled rows are found."""
-    noises = list(dict.fromkeys(run["noise"] for run in runs))
-    methods = list(dict.fromkeys(run["method"] for run in runs))
+    """Return mislabeled picks, the probe's accuracy, and how well mislabeled rows are found: narrow tables."""
+    noises = sorted({run["noise"] for run in runs}, key=lambda noise: (noise == "human", noise))
+    methods = sorted({run["method"] for run in runs}, key=lambda method: (method != "robust", method))
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
         found.setdefault((run["method"], run["noise"]), []).append(run)
 
-    def mean(method: str, noise: str, field: str) -> str:
-        values = [run[field] for run in found.get((method, noise), []) if field in run]
-        return percent(fmean(values)) if values else ""
+    def rows(field: str, field_if_clean: str) -> list[list[str]]:
+        lines = []
+        for method in methods:
+            cells = []
+            for noise in noises:
+                wanted = field_if_clean if noise == "none" else field
+                values = [run[wanted] for run in found.get((method, noise), []) if wanted in run]
+                cells.append(percent(fmean(values)) if values else "")
+            if any(cells):
+                lines.append([method.removesuffix(" + random"), *cells])
+        return lines
 
-    picks, screens = [], []
-    for name in methods:
-        cells = [(mean(name, noise, "wrong_picks"), mean(name, noise, "probe")) for noise in noises]
-        picks.append([name, *(" / ".join(cell) if all(cell) else "" for cell in cells)])
-        # Where no label is wrong there is nothing to find, and every dropped row is one too many.
-        cells = [mean(name, noise, "dropped" if noise == "none" else "f1") for noise in noises]
-        if any(cells) and name != "correct labels + random":
-            screens.append([name, *cells])
-    parts = [
-        f"Mislabeled rows among the picks / accuracy of a linear probe trained on them, {runs[0]['rows']:,} rows:",
-        table(["picked by", *noises], picks),
-    ]
+    parts = [f"Mislabeled rows among the picks, of {runs[0]['rows']:,} rows:"]
+    parts.append(table(["picked by", *noises], rows("wrong_picks", "wrong_picks")))
+    parts.append("Accuracy of a linear probe trained on the picks:")
+    parts.append(table(["picked by", *noises], rows("probe", "probe")))
+    # Where no label is wrong there is nothing to find, and every dropped row is one too many.
+    screens = [line for line in rows("f1", "dropped") if line[0] != "correct labels"]
     if screens:
-        parts += [
-            "F1 of finding mislabeled rows; under *none*, the share of rows dropped:",
-            table(["screened by", *noises], screens),
-        ]
+        parts.append("F1 of finding mislabeled rows; under *none*, the share of rows dropped:")
+        parts.append(table(["screened by", *noises], screens))
     return "\n\n".join(parts)
 
 
@@ -114,7 +114,8 @@ def trained(found: dict[str, Any]) -> str:
         rows = []
         for method in dict.fromkeys(method for method, _ in accuracies):
             cells = [accuracies.get((method, noise)) for noise in noises]
-            rows.append([method, *(percent(fmean(cell)) if cell else "" for cell in cells)])
+            name = method.removesuffix(" + random")
+            rows.append([name, *(percent(fmean(cell)) if cell else "" for cell in cells)])
         parts.append(f"{data}:\n\n{table(['picked by', *noises], rows)}")
     return (
         "## Trained from scratch\n\n"
