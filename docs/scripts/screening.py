@@ -61,15 +61,16 @@ def label_noise(runs: list[dict[str, Any]]) -> str:
                 lines.append([method.removesuffix(" + random"), *cells])
         return lines
 
+    heads = [noise.replace("symmetric", "random") for noise in noises]
     parts = [f"Mislabeled rows among the picks, of {runs[0]['rows']:,} rows:"]
-    parts.append(table(["picked by", *noises], rows("wrong_picks", "wrong_picks")))
+    parts.append(table(["picked by", *heads], rows("wrong_picks", "wrong_picks")))
     parts.append("Accuracy of a linear probe trained on the picks:")
-    parts.append(table(["picked by", *noises], rows("probe", "probe")))
+    parts.append(table(["picked by", *heads], rows("probe", "probe")))
     # Where no label is wrong there is nothing to find, and every dropped row is one too many.
     screens = [line for line in rows("f1", "dropped") if line[0] != "correct labels"]
     if screens:
         parts.append("F1 of finding mislabeled rows; under *none*, the share of rows dropped:")
-        parts.append(table(["screened by", *noises], screens))
+        parts.append(table(["screened by", *heads], screens))
     return "\n\n".join(parts)
 
 
