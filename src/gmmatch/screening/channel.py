@@ -49,12 +49,15 @@ class Channel:
         """Return the scores of the re-estimated classes."""
         return scores if self.mapping is None else scores @ self.mapping[0] + self.mapping[1]
 
+    def classes(self, scores: Array) -> Array:
+        """Return p(z | x), before the label is looked at."""
+        return _softmax(self.beta * self.mapped(scores) + self.offsets)
+
     def joint(self, scores: Array, labels: Array) -> tuple[Array, Array, Array]:
         """Return p(z | x), p(z, y | x) for the given labels y, and q(y | x)."""
-        classes = _softmax(self.beta * self.mapped(scores) + self.offsets)
+        classes = self.classes(scores)
         guessed = _at(_guesses(classes), labels)[:, None]
-        likelihood = (1.0 - self.guess) * (self.matrix.T + _TINY)[labels] + self.guess * guessed
-        return classes, classes * likelihood, guessed
+        return classes, classes * self._likelihood(labels, guessed, self.guess), guessed
 
     def posterior(self, scores: Array, labels: Array) -> Array:
         """Return p(z | x, y).
@@ -62,11 +65,14 @@ class Channel:
         Labels alone cannot tell whether a guess is the label or the class, which the scores then do not know well
         enough: each is half of the guesses.
         """
-        half = 0.5 * self.guess
-        classes, _, guessed = self.joint(scores, labels)
-        classes = (1.0 - half) * classes + half * _guesses(classes)
-        joint = classes * ((1.0 - half) * (self.matrix.T + _TINY)[labels] + half * guessed)
+        half, classes = 0.5 * self.guess, self.classes(scores)
+        guesses = _guesses(classes)
+        joint = (1.0 - half) * classes + half * guesses
+        joint = joint * self._likelihood(labels, _at(guesses, labels)[:, None], half)
         return joint / joint.sum(1)[:, None]
+
+    def _likelihood(self, labels: Array, guessed: Array, guess: float) -> Array:
+        return (1.0 - guess) * (self.matrix.T + _TINY)[labels] + guess * guessed
 
     def rate(self, scores: Array, labels: Array) -> float:
         """Return the expected share of wrong labels."""

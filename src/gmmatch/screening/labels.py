@@ -2,8 +2,7 @@
 
 The evidence is a Gaussian discriminant with one shared, shrunk scatter: of the linear models it is the one that noise
 harms least. A row's scores come from class means of the three folds that it is not in. A noise channel
-(:mod:`gmmatch.screening.channel`) turns scores and labels into posteriors. Where the channel says which classes are
-mixed up, the class means are unmixed by it: the mean of the rows labeled y is Σ_z p(z | y) μ_z.
+(:mod:`gmmatch.screening.channel`) turns scores and labels into posteriors.
 
 Two passes over the rows: class sums, and the posteriors.
 """
@@ -130,16 +129,18 @@ class _Evidence:
         sample = judged[spread(len(judged), max(2 * _FEW, min(2 * SAMPLE, 2000 * _FEW // n_classes)))]
         self.points, self.labels = blocks.take(sample), beside(sums, given[sample])
         self.sample_fold = beside(sums, fold[sample])
-        self.shrinkage = _SHRINKAGES[0]
-        self.tail = _Tail(self.axes, self.points.mean(0))
+        self.shrinkage, self.tail = 0.0, _Tail(self.axes, self.points.mean(0))
 
     def fitted_channel(self, tolerance: float) -> Channel:
         """Return the channel, after a shrinkage and a tail by which a few labels are predicted best."""
         few = beside(self.sums, fixed_random("quick").permutation(len(self.points))[:_FEW])
-        self.shrinkage = max(_SHRINKAGES, key=lambda shrinkage: self._value(few, shrinkage, self.tail))
-        self.tail = max(self._tails(few), key=lambda tail: self._value(few, self.shrinkage, tail))
+        tried = {shrinkage: self._scores(few, shrinkage) for shrinkage in _SHRINKAGES}
+        self.shrinkage = max(tried, key=lambda shrinkage: self._value(few, tried[shrinkage]))
+        scores, points = tried[self.shrinkage], self.points[few]
+        self.tail = max(self._tails(points), key=lambda tail: self._value(few, tail.scaled(scores, points)))
         every = beside(self.sums, np.arange(len(self.points)))
-        return best_channel(self._scores(every, self.shrinkage, self.tail), self.labels, tolerance)
+        scores = self.tail.scaled(self._scores(every, self.shrinkage), self.points)
+        return best_channel(scores, self.labels, tolerance)
 
     def _models(self, shrinkage: float) -> tuple[Array, Array]:
         """Return slopes and offsets of each fold's discriminant, from the rows of the other folds.
@@ -169,26 +170,27 @@ class _Evidence:
         floor = 1e-6 * total / count + 1e-20
         return (1.0 - shrinkage) * self.widths + (shrinkage * sphere)[..., None] + floor
 
-    def _scores(self, some: Array, shrinkage: float, tail: _Tail) -> Array:
+    def _scores(self, some: Array, shrinkage: float) -> Array:
         """Return scores of some rows of the sample, by models of the other folds."""
         slopes, offsets = self._models(shrinkage)
         points, fold = self.points[some], self.sample_fold[some]
         scores = self.blocks.put(np.empty((len(points), self.n_classes), dtype=np.float32))
         for number in range(_FOLDS):
             mine = fold == number
-            scores[mine] = tail.scaled(points[mine] @ slopes[number] + offsets[number], points[mine])
+            scores[mine] = points[mine] @ slopes[number] + offsets[number]
         return scores
 
-    def _value(self, some: Array, shrinkage: float, tail: _Tail) -> float:
-        """Return how well the labels of some rows are explained, in a few steps."""
-        scores, labels = self._scores(some, shrinkage, tail), self.labels[some]
+    def _value(self, some: Array, scores: Array) -> float:
+        """Return how well scores explain the labels of some rows, in a few steps."""
+        labels = self.labels[some]
         return fit_channel(scores, labels, begun("one", scores, labels), quick=True).value
 
-    def _tails(self, some: Array) -> list[_Tail]:
+    def _tails(self, points: Array) -> list[_Tail]:
+        """Return tails to choose from, with the radius that is usual among some rows."""
         random = beside(self.axes, fixed_random("sketch").standard_normal((len(self.widths), _SKETCH)))
         whitened = random / self._shrunk(self.shrinkage, 0.0 * self.widths.sum())[:, None] ** 0.5
         plain = _Tail(self.blocks.put(self.axes @ whitened), self.tail.middle)
-        usual = float(np.median(host(plain.radius(self.points[some])))) or 1.0
+        usual = float(np.median(host(plain.radius(points)))) or 1.0
         return [_Tail(plain.sketch, plain.middle, usual, power) for power in _TAILS]
 
     def posteriors(self, channel: Channel) -> Array:
