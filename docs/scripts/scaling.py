@@ -45,7 +45,7 @@ def draw() -> None:
     from matplotlib import pyplot as plt
 
     runs: list[dict[str, Any]] = load(RESULTS)["runs"]
-    figure, panels = plt.subplots(1, len(AXES), figsize=(12, 4), sharey=True, layout="constrained")
+    figure, panels = plt.subplots(1, len(AXES), figsize=(12, 4.6), sharey=True, layout="constrained")
     for panel, (axis, title) in zip(panels, AXES.items(), strict=True):
         for number, name in enumerate(dict.fromkeys(run["method"] for run in runs)):
             own = [run for run in runs if (run["axis"], run["method"]) == (axis, name)]
@@ -56,7 +56,7 @@ def draw() -> None:
         panel.set(xscale="log", yscale="log", xlabel=title)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("seconds of the processor")
-    panels[0].legend(fontsize=8)
+    figure.legend(*panels[0].get_legend_handles_labels(), fontsize=9, loc="outside lower center", ncols=4)
     figure.savefig(DOCS / PLOT, metadata={"Date": None})
 
 
