@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, UnreadableShardError, open_shards
+from gmmatch.backends.cluster.sources import read_rows
 from gmmatch.embeddings import StoreWriter, open_store
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
@@ -74,6 +77,22 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
         assert len(found.provenance["engine"]["unreadable"]) == 1
     finally:
         memory.rm("/bucket", recursive=True)
+
+
+def test_threads_read_one_remote_file_at_a_time(clouds, rows_file):
+    fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]")
+    memory = fsspec.filesystem("memory")  # which gives everybody who opens a file the same position in it
+    memory.put(str(rows_file), "/shared/rows.npy")
+    (file,) = open_shards("memory://shared/rows.npy").files
+    expected = np.load(rows_file)
+    starts = [17 * i % 2900 for i in range(400)]
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda at: read_rows(file, at, at + 100, 6, str(expected.dtype)), starts))
+    finally:
+        memory.rm("/shared", recursive=True)
+    for at, rows in zip(starts, found, strict=True):
+        np.testing.assert_array_equal(rows, expected[at : at + 100])
 
 
 def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from gmmatch.rows.rows import as_rows
 if TYPE_CHECKING:
     from gmmatch.embeddings.manifest import Manifest
     from gmmatch.types import Indices
+
+_HEADER = 1 << 16  # bytes; the most that the header of a .npy file of format 1.0 takes
 
 
 class UnreadableShardError(InvalidInputError):
@@ -219,10 +222,9 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
             raise unreadable(file.location, error) from None
     size = n_features * found.itemsize
     try:
-        with _opened(file.location) as stream:
-            whole = stream.seek(0, os.SEEK_END) >= offset + shape[0] * size
-            stream.seek(offset + part.start * size)
-            data = stream.read((part.stop - part.start) * size) if whole else b""
+        path = as_path(file.location)
+        whole = path.stat().st_size >= offset + shape[0] * size
+        data = _between(path, offset + part.start * size, offset + part.stop * size) if whole else b""
     except (OSError, ValueError) as error:
         raise unreadable(file.location, error) from None
     if not whole or len(data) != (part.stop - part.start) * size:
@@ -244,7 +246,14 @@ def unreadable(location: str, error: BaseException) -> UnreadableShardError:
 
 
 def _opened(location: str) -> Any:
-    return as_path(location).open("rb")
+    path = as_path(location)
+    return io.BytesIO(_between(path, 0, _HEADER)) if is_remote(location) else path.open("rb")
+
+
+def _between(path: Any, start: int, stop: int) -> bytes:
+    """Read some bytes of a file at an address by one request of its own: workers may read one file at a time."""
+    found: bytes = path.fs.cat_file(path.path, start, stop)
+    return found
 
 
 def _manifest(location: str) -> Manifest:
