@@ -2,7 +2,7 @@
 No labels, and rows that do not belong
 ======================================
 
-Two fifths of the rows lie in a cluster of their own, far from the others. The mean of all rows is dragged along, the
+Three in ten rows lie in a cluster of their own, far from the others. The mean of all rows is dragged along, the
 geometric median much less. Yet a matching to the median may still *pick* corrupted rows and balance them with others.
 ``robust`` decides first which rows belong together.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import gmmatch as gm
 
 random = np.random.default_rng(0)
-corrupted = random.permutation(1000) < 400
+corrupted = random.permutation(1000) < 300
 X = random.normal(size=(1000, 2))
 X[corrupted] = [10.0, 0.0] + 0.2 * X[corrupted]
 clean = X[~corrupted]

@@ -319,23 +319,11 @@ def test_pandas():
 
 
 def test_polars():
-    class DataFrame:
-        """As much of a polars DataFrame as is needed to take rows: brackets with a list of row numbers."""
-
-        def __init__(self, rows):
-            self.rows = rows
-
-        def __len__(self):
-            return len(self.rows)
-
-        def __getitem__(self, rows):
-            assert isinstance(rows, list) and all(type(row) is int for row in rows)
-            return DataFrame([self.rows[row] for row in rows])
-
-    DataFrame.__module__ = "polars.dataframe.frame"
-    frame = DataFrame(["a", "b", "c", "d"])
-    assert Selection([3, 0], n_rows=4).apply(frame).rows == ["a", "d"]
-    assert Selection([3, 0], n_rows=4).apply(frame, order=True).rows == ["d", "a"]
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"x": ROWS})
+    assert isinstance(PICKS.apply(frame), pl.DataFrame) and isinstance(PICKS.apply(frame["x"]), pl.Series)
+    assert in_both_orders(PICKS, frame, lambda rows: rows["x"].to_list()) == BOTH_ORDERS
+    assert in_both_orders(PICKS, frame["x"], lambda rows: rows.to_list()) == BOTH_ORDERS
 
 
 def test_pyarrow():

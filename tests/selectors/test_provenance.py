@@ -9,6 +9,7 @@ import pytest
 from method_kinds import NEEDS_LABELS, RUNNABLE
 
 import gmmatch as gm
+from gmmatch.errors import InvalidInputError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5))
@@ -16,10 +17,9 @@ Y = np.arange(120) % 3
 
 
 def again(selection, X, y=None, **arguments):
-    """Run a selection again from nothing but its provenance and the data."""
+    """Run a selection again from nothing but its provenance, as a file holds it, and the data."""
     record = json.loads(json.dumps(selection.provenance))
-    selector = gm.method_class(record["method"])(**record["parameters"], random_state=record["seed"])
-    return selector.select(X, y, **arguments)
+    return gm.Selection([], selection.n_rows, provenance=record).rerun(X, y, **arguments)
 
 
 @pytest.mark.grid
@@ -73,6 +73,48 @@ def test_it_survives_saving(tmp_path):
     first.save(tmp_path / "picks.parquet")
     loaded = gm.Selection.load(tmp_path / "picks.parquet")
     assert np.array_equal(again(loaded, X, Y).order, first.order)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("herding", {"sample_weight": np.arange(120.0), "include": [3], "exclude": [5, 6]}),
+        ("herding", {"reference": X[:20]}),
+        ("el2n", {"scores": np.arange(120.0)}),
+        ("optimization", {"vectors": X}),
+    ],
+)
+def test_what_a_selection_does_not_hold_is_asked_for_and_passed_again(method, arguments):
+    first = gm.select(X, Y, k=12, method=method, **arguments)
+    with pytest.raises(InvalidInputError, match=f"{next(iter(arguments))}=.*pass it again"):
+        first.rerun(X, Y)
+    assert first.rerun(X, Y, **arguments) == first
+
+
+def test_a_path_is_recorded_as_one(tmp_path):
+    np.save(tmp_path / "scores.npy", np.arange(120.0))
+    first = gm.EL2N(k=12, scores=tmp_path / "scores.npy").select(X, Y)
+    assert again(first, X, Y) == first
+
+
+def test_corrected_labels_engines_and_prefixes_are_rerun_too():
+    rows = X + 6.0 * np.eye(3, 5)[Y]
+    wrong = np.where(np.arange(120) % 10 == 0, (Y + 1) % 3, Y)
+    first = gm.select(rows, wrong, k=30, method="robust", relabel=0.9)
+    assert first.provenance["relabeled"]["n_rows"] and again(first, rows, wrong) == first
+    first = gm.select(X, Y, k=30, method="gm-matching", batches=3, engine="local")
+    assert again(first, X, Y).order.tolist() == first.order.tolist()
+    first = gm.Herding(k=20).select(X, ids=range(120)).prefix(8)
+    assert first.rerun(X, ids=range(120)) == first
+    assert first.rerun(X, k=30).k == 30
+
+
+def test_what_cannot_be_rerun_says_why():
+    with pytest.raises(InvalidInputError, match="not recorded"):
+        gm.Selection([0], n_rows=120).rerun(X)
+    updated = gm.Herding(k=5, updatable=True).select(X[:100]).update(X[100:])
+    with pytest.raises(InvalidInputError, match="update it again"):
+        updated.rerun(X)
 
 
 def test_what_is_recorded_beside_the_parameters():

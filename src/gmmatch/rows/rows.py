@@ -274,7 +274,7 @@ def as_rows(X: Any, *, name: str = "X") -> Rows:
     """Return any two-dimensional numeric input as :class:`Rows`, without checking its values.
 
     NumPy arrays, memory maps, lists, DataFrames and CPU torch tensors are read in place where
-    their type allows it.
+    their type allows it. A column of vectors, of pandas, polars or Arrow, is stacked.
     """
     if isinstance(X, Rows):
         return X
@@ -327,6 +327,8 @@ def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
             f"Sparse data was passed as {name}, but dense data is required. "
             f"Use {name}.toarray() if it fits in memory, or reduce it first (TruncatedSVD)."
         )
+    if type(X).__name__ == "LazyFrame":
+        raise InvalidTypeError(f"{name} is a LazyFrame, which has no rows yet: pass {name}.collect().")
     if is_tensor(X):
         return _from_torch(X.detach().cpu(), name)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
@@ -348,6 +350,8 @@ def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
         raise InvalidInputError(
             f"Complex data not supported: {name} has dtype {array.dtype}. Pass real numbers."
         )
+    if array.dtype.kind == "O" and array.size and array.size == len(array) and np.ndim(array.flat[0]):
+        return _stacked(array.ravel(), name)
     if array.dtype.kind == "O":
         try:
             return array.astype(np.float64)
@@ -361,6 +365,16 @@ def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
     if array.dtype == np.longdouble and array.dtype.itemsize > 8:
         return array.astype(np.float64)
     return array
+
+
+def _stacked(column: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return a column of vectors, as a table holds them, as a matrix."""
+    vectors = [np.asarray(vector) for vector in column]
+    odd = next((i for i, vector in enumerate(vectors) if vector.shape != vectors[0].shape), None)
+    if odd is not None:
+        shapes = f"shape {vectors[odd].shape} in row {odd}, {vectors[0].shape} in row 0"
+        raise InvalidInputError(f"{name} is a column of vectors of different lengths: {shapes}.")
+    return _numeric(np.stack(vectors), name)
 
 
 def _from_torch(X: Any, name: str) -> tuple[NDArray[Any], bool]:

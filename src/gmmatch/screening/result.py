@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.types import Mask, Vector
+from gmmatch.frames import Package, arrow_column, as_frame, html_table
+from gmmatch.types import Mask, Vector, on_host
 
 KEPT = ""
 MISLABELED = "likely mislabeled"
@@ -86,6 +87,52 @@ class Screening:
         counts = ", ".join(f"{count:,} {words}" for words, count in self.counts.items())
         kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
         return f"{kept}, {counts}" if counts else kept
+
+    def _repr_html_(self) -> str:
+        lines = [(words, f"{count:,}") for words, count in self.counts.items()]
+        kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
+        return html_table(kept, ["dropped as", "rows"], lines)
+
+    def to_frame(self, y: Any = None, *, ids: Any = None, package: Package = "pandas") -> Any:
+        """Return what is known of each row as a table, one line per row.
+
+        Its columns are ``row``, ``id``, ``label``, ``suggested_label`` and ``suggested_probability`` (where known),
+        ``kept``, ``reason`` and ``probability``.
+
+        Parameters
+        ----------
+        y, ids : arrays of shape (n,), optional
+            Labels and ids of the rows, for columns ``label`` and ``id``.
+        package
+            Whose table: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+
+        Examples
+        --------
+        >>> screening = Screening(np.array([True, False]), np.array([0.0, 0.9]), np.array([0, 4], np.int8))
+        >>> screening.to_frame(["cat", "dog"])[["row", "label", "kept", "reason"]]
+           row label   kept   reason
+        0    0   cat   True
+        1    1   dog  False  far out
+        """
+        import pyarrow as pa
+
+        for name, values in (("y", y), ("ids", ids)):
+            if values is not None and len(values) != len(self):
+                raise InvalidInputError(
+                    f"{name} has {len(values):,} entries for {len(self):,} rows: give one for each."
+                )
+        columns = {
+            "row": np.arange(len(self)),
+            "id": ids,
+            "label": None if y is None else on_host(y),
+            "suggested_label": self.suggested_labels,
+            "suggested_probability": self.suggested_probability,
+            "kept": self.kept,
+            "reason": np.array(self.reasons, dtype=object)[self.reason],
+            "probability": self.probability,
+        }
+        known = {name: arrow_column(values) for name, values in columns.items() if values is not None}
+        return as_frame(pa.table(known), package)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -250,9 +250,9 @@ def _from_npy(contents: bytes, path: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- Parquet
 
 
-def _parquet(selection: Selection) -> bytes:
+def pick_table(selection: Selection) -> Any:
+    """Return the picks as a pyarrow Table, one line per pick, in pick order."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     residual = np.full(selection.k, np.nan)
     unknown = np.ones(selection.k, dtype=bool)
@@ -274,10 +274,19 @@ def _parquet(selection: Selection) -> bytes:
     columns["residual"] = pa.array(residual, pa.float64(), mask=unknown)
     if selection.order_weights is not None:
         columns["weight"] = pa.array(selection.order_weights, pa.float64())
+    return pa.table(columns)
+
+
+def _parquet(selection: Selection) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pick_table(selection)
     if selection.past is not None:
         rows = selection.past.rows
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
-    table = pa.table(columns).replace_schema_metadata({_METADATA_KEY: _json(_header(selection))})
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+        table = table.append_column("vector", vectors)
+    table = table.replace_schema_metadata({_METADATA_KEY: _json(_header(selection))})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, write_page_checksum=True)
     return buffer.getvalue()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.errors import InvalidTypeError
+from gmmatch.frames import SHOWN, html_table
 
 if TYPE_CHECKING:
+    from gmmatch.selection.groups import SelectedGroup
     from gmmatch.selection.selection import Selection
 
 # Most values, of which there are several for each of many classes.
@@ -63,8 +65,30 @@ def described(selection: Selection) -> str:
     """Return a selection in plain text, a line for each group and each fact."""
     lines = [summary(selection)]
     for group in selection.groups:
-        name = "rows without a label" if group.label is None else f"class {group.label!r}"
-        name = "all rows" if group.label is None and len(selection.groups) == 1 else name
+        name = _name(selection, group)
         known = "" if math.isnan(group.residual) else f", residual {group.residual:.3g}"
         lines.append(f"  {name}: {len(group.order):,} of {group.n_rows:,}{known}")
     return "\n".join(lines + [f"  {key}: {value}" for key, value in selection.provenance.items()])
+
+
+def as_html(selection: Selection) -> str:
+    """Return a selection as a notebook shows it: a line, the screening, and a table of its classes."""
+    title = summary(selection)
+    if selection.screening is not None:
+        title += f". {selection.screening}"
+    lines = [
+        (
+            _name(selection, group),
+            f"{len(group.order):,}",
+            f"{group.n_rows:,}",
+            "" if math.isnan(group.residual) else f"{group.residual:.3g}",
+        )
+        for group in selection.groups[:SHOWN]
+    ]
+    return html_table(title, ["", "picks", "rows", "residual"], lines, len(selection.groups))
+
+
+def _name(selection: Selection, group: SelectedGroup) -> str:
+    if group.label is not None:
+        return f"class {group.label!r}"
+    return "all rows" if len(selection.groups) == 1 else "rows without a label"

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.frames import Package, as_frame
 from gmmatch.rows.checks import check_sample_weight
 from gmmatch.rows.taking import count_rows, take_rows, torch_sampler
-from gmmatch.screening.result import Screening
+from gmmatch.screening.result import Screening, labels_at
 from gmmatch.selection.budget import Budget, resolve_count
-from gmmatch.selection.files import read_selection, write_selection
+from gmmatch.selection.files import pick_table, read_selection, write_selection
 from gmmatch.selection.groups import (
     MergedPicks,
     SelectedGroup,
@@ -30,7 +31,7 @@ from gmmatch.selection.groups import (
 )
 from gmmatch.selection.labels import Label
 from gmmatch.selection.past import Past
-from gmmatch.selection.record import described, json_copy, summary
+from gmmatch.selection.record import as_html, described, json_copy, summary
 from gmmatch.types import Indices, Mask, Vector
 
 __all__ = ["SelectedGroup", "Selection", "interleave"]
@@ -164,12 +165,7 @@ class Selection:
     @property
     def labels(self) -> NDArray[Any]:
         """The label of each pick's group, in the order of :attr:`indices`."""
-        of_groups = self.groups.labels
-        array = np.empty(len(of_groups), dtype=object)
-        array[:] = of_groups
-        if {type(label) for label in of_groups} in ({int}, {float}, {bool}):
-            array = np.array(of_groups)
-        return array[self.group_of_pick[self._by_row]]
+        return labels_at(self.groups.labels, self.group_of_pick[self._by_row])
 
     @property
     def mask(self) -> Mask:
@@ -203,8 +199,8 @@ class Selection:
         if not isinstance(other, Selection):
             return NotImplemented
         return (
-            _same(self.order_ids, other.order_ids)
-            and _same(self.order_weights, other.order_weights)
+            np.array_equal(self.order_ids, other.order_ids)  # type: ignore[arg-type]
+            and np.array_equal(self.order_weights, other.order_weights)  # type: ignore[arg-type]
             and (self.n_rows, self.groups) == (other.n_rows, other.groups)
             and np.array_equal(self.order, other.order)
             and self.provenance == other.provenance
@@ -216,6 +212,9 @@ class Selection:
 
     def __repr__(self) -> str:
         return summary(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def describe(self) -> str:
         """Summarise the selection in plain text, a line for each group and each fact of its provenance.
@@ -229,6 +228,25 @@ class Selection:
           seed: 0
         """
         return described(self)
+
+    def to_frame(self, package: Package = "pandas") -> Any:
+        """Return the picks as a table, one line per pick, in pick order.
+
+        Its columns are ``row``, ``group`` (the class), ``residual``, and ``id`` and ``weight`` where there are any.
+
+        Parameters
+        ----------
+        package
+            Whose table: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+
+        Examples
+        --------
+        >>> Selection([3, 0], n_rows=5, ids=["d", "a"]).to_frame()[["row", "id"]]
+           row id
+        0    3  d
+        1    0  a
+        """
+        return as_frame(pick_table(self), package)
 
     def prefix(self, k: Budget) -> Selection:
         """The first k picks as a smaller selection.
@@ -262,6 +280,31 @@ class Selection:
             screening=self.screening,
         )
 
+    def rerun(self, X: Any, y: Any = None, **options: Any) -> Selection:
+        """Select again as this selection was made: the same method, parameters and random seed.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels: the same ones for the same picks, or others.
+        **options
+            What is to differ (``k=200``), and what the selection does not hold: ``ids``, ``sample_weight``,
+            ``include``, ``exclude``, ``reference``, ``scores``.
+
+        Examples
+        --------
+        >>> from gmmatch import Herding
+        >>> X = np.random.default_rng(0).standard_normal((60, 2))
+        >>> selection = Herding(k=6).select(X)
+        >>> selection.rerun(X) == selection, selection.rerun(X, k=12).k
+        (True, 12)
+        """
+        from gmmatch.selectors.provenance import arguments_again
+        from gmmatch.selectors.registry import select
+
+        found = select(X, y, **arguments_again(self, options))
+        return found.prefix(self.k) if "prefix" in self.provenance and "k" not in options else found
+
     def apply(self, dataset: Any, *, order: bool = False) -> Any:
         """Take the picked rows of a dataset.
 
@@ -293,17 +336,12 @@ class Selection:
         return take_rows(dataset, self.order if order else self.indices)
 
     def sampler(self, num_samples: int | None = None, generator: Any = None) -> Any:
-        """A sampler of torch that draws the picked rows as often as their weights say.
+        """Return torch's ``WeightedRandomSampler`` of what :meth:`apply` takes, by the weights of the picks.
 
         Parameters
         ----------
         num_samples, generator
             How many rows an epoch draws, as many as there are picks by default; and torch's random numbers.
-
-        Returns
-        -------
-        torch.utils.data.WeightedRandomSampler
-            For what :meth:`apply` takes of a dataset.
 
         Examples
         --------
@@ -393,7 +431,3 @@ class Selection:
     def load(cls, path: str | os.PathLike[str]) -> Selection:
         """Read a selection that :meth:`save` wrote; see there for an example."""
         return read_selection(cls, path)
-
-
-def _same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)

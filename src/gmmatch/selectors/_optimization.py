@@ -14,7 +14,7 @@ from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.selectors.base import GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.model_scores import Labels, check_some_weight
 from gmmatch.selectors.places import place_of
-from gmmatch.selectors.provenance import array_fingerprint, recorded_parameters
+from gmmatch.selectors.provenance import array_fingerprint
 from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
 from gmmatch.types import offsets_of
 
@@ -88,13 +88,10 @@ class Optimization(Selector):
             vectors, details = self._learn(request)
         else:
             vectors, details = _read_vectors(self.vectors, len(request.rows)), {"vectors": "given"}
-        parameters = recorded_parameters(self)
-        if self.vectors is not None:
-            parameters["vectors"] = "given"
         if vectors is not None:
             details["fingerprint"] = array_fingerprint(vectors)
         facts = _Facts(vectors, request.seed, details)
-        return Prepared(request, facts, {"model": details, "parameters": parameters})
+        return Prepared(request, facts, {"model": details})
 
     def _learn(self, request: Request) -> tuple[NDArray[np.float32] | None, dict[str, Any]]:
         from gmmatch.scores.influence import influence_vectors

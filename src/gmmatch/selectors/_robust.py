@@ -14,7 +14,7 @@ from gmmatch.kernels.kernels import RBF, resolve_kernel
 from gmmatch.rows.checks import warn_caller
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.screening.blocks import SAMPLE, spread
-from gmmatch.screening.result import Screening
+from gmmatch.screening.result import FAR_OUT, NO_CLASS, Screening
 from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_options
 from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
@@ -30,6 +30,8 @@ from gmmatch.types import Indices, Vector
 _EXACT_ROWS = 5_000
 _FEATURES = 512
 _BANDWIDTH_ROWS = 1_000
+# Of rows without labels, a larger part than this is not dropped without a word.
+_MANY_DROPPED = 0.3
 # What a screening says of rows that ``relabel=`` has corrected: a class that needs more rows takes these gladly.
 CORRECTED = "label corrected"
 
@@ -58,10 +60,10 @@ class Robust(KernelHerding):
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 2))
-    >>> X[:80] += 15.0
+    >>> X[:50] += 15.0
     >>> selection = Robust(k=20).select(X)
-    >>> int(selection.mask[:80].sum()), selection.screening
-    (0, Screening: 120 of 200 rows kept, 80 far out)
+    >>> int(selection.mask[:50].sum()), selection.screening
+    (0, Screening: 150 of 200 rows kept, 50 far out)
     """
 
     screen: ScreenMethod = "auto"
@@ -156,6 +158,8 @@ class Robust(KernelHerding):
         )
         if self.earlier is not None:
             screening, trust = self.earlier.judged(screening, trust, self.tolerance)
+        elif all(group.label is None for group in request.groups):
+            _warn_of_many_dropped(screening)
         groups, short, open_rows = [], [], screening.kept | request.inside
         reasons = np.array(screening.reasons)
         for group, share in zip(request.groups, request.shares, strict=True):
@@ -187,6 +191,22 @@ class Robust(KernelHerding):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_screen_options(self.screen, self.tolerance)
+
+
+def _warn_of_many_dropped(screening: Screening) -> None:
+    """Warn where a large part of rows without labels was dropped: it may well be a kind of its own."""
+    counts = {words: screening.counts[words] for words in (FAR_OUT, NO_CLASS) if words in screening.counts}
+    dropped = sum(counts.values())
+    if dropped <= _MANY_DROPPED * len(screening):
+        return
+    why = ", ".join(f"{count:,} {words}" for words, count in counts.items())
+    warn_caller(
+        GMMatchWarning(
+            f"The screening dropped {dropped:,} of {len(screening):,} rows ({why}), and without labels it cannot "
+            "tell outliers from a rare kind of row: pass labels if there are any, or "
+            'screen="none" if these rows should be picked too.'
+        )
+    )
 
 
 def _warn_of_shortage(short: list[tuple[Group, int, int]]) -> None:

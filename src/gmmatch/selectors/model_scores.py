@@ -16,7 +16,7 @@ from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
 from gmmatch.selectors.base import Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.places import place_of
-from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint, recorded_parameters
+from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint
 from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
@@ -88,14 +88,7 @@ class ScoreRanking(Selector):
             scores = read_scores(self.scores, n)
             details = {"scores": "given"}
         details["fingerprint"] = array_fingerprint(scores)
-        return Prepared(request, scores, {"model": details, "parameters": self._recorded()})
-
-    def _recorded(self) -> dict[str, Any]:
-        """Return the parameters, a fingerprint in place of numbers for every row."""
-        parameters = recorded_parameters(self)
-        if self.scores is not None and not isinstance(self.scores, (str, os.PathLike)):
-            parameters["scores"] = "given"
-        return parameters
+        return Prepared(request, scores, {"model": details})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -189,12 +182,6 @@ class ModelRanking(ScoreRanking):
                 f"method={self.method!r} trains a model, which an engine does not: pass scores= or dynamics= of a "
                 "training, or select without an engine."
             )
-
-    def _recorded(self) -> dict[str, Any]:
-        parameters = super()._recorded()
-        if self.dynamics is not None and not isinstance(self.dynamics, (str, os.PathLike)):
-            parameters["dynamics"] = "given"
-        return parameters
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import Kernel
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import Group, Groups
+
+if TYPE_CHECKING:
+    from gmmatch.selection.selection import Selection
+
+
+# Numbers for every row, of which no more is recorded than that they were given.
+_FOR_ROWS = ("scores", "dynamics", "vectors")
+GIVEN = "given"
 
 
 def recorded_parameters(selector: Any) -> dict[str, Any]:
@@ -24,14 +34,52 @@ def recorded_parameters(selector: Any) -> dict[str, Any]:
     >>> recorded_parameters(Easy(k=np.int64(5), per_class={0: 2, 1: 3}))["per_class"]
     [[0, 2], [1, 3]]
     """
+    values = {field.name: getattr(selector, field.name) for field in fields(selector)}
     return {
-        field.name: _plain(getattr(selector, field.name))
-        for field in fields(selector)
-        if field.name not in ("random_state", "reference")
+        name: GIVEN
+        if name in _FOR_ROWS and not isinstance(value, (str, os.PathLike, type(None)))
+        else _plain(value)
+        for name, value in values.items()
+        if name not in ("random_state", "reference")
     }
 
 
+def arguments_again(selection: Selection, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what :func:`gmmatch.select` takes to make a selection again; ``given`` comes first.
+
+    Examples
+    --------
+    >>> from gmmatch import Easy
+    >>> arguments_again(Easy(k=2, random_state=7).select([[0.0], [1.0], [1.2], [3.0]]), {"k": 3})["k"]
+    3
+    """
+    facts = selection.provenance
+    if not {"method", "parameters", "seed"} <= set(facts):
+        raise InvalidInputError(
+            "How this selection was made is not recorded: only what select made can be rerun."
+        )
+    if "updates" in facts:
+        raise InvalidInputError("This selection was updated: rerun the first one, and update it again.")
+    found = {"method": facts["method"], **facts["parameters"], "random_state": facts["seed"]}
+    if "engine" in facts:
+        found["engine"] = facts["engine"]["name"]
+    if "relabeled" in facts:
+        found["relabel"] = facts["relabeled"]["min_confidence"]
+    of_rows = [name for name in ("sample_weight", "include", "exclude") if name in facts["input"]]
+    of_rows += ["reference"] * ("reference" in facts)
+    missing = [name for name, value in found.items() if name in _FOR_ROWS and value == GIVEN] + of_rows
+    missing = [name for name in missing if name not in given]
+    if missing:
+        words = " and ".join(f"{name}=" for name in missing)
+        raise InvalidInputError(
+            f"The selection was made with {words}, which it does not hold: pass it again."
+        )
+    return {**found, **given}
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):

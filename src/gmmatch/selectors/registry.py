@@ -59,7 +59,7 @@ def method_class(name: str) -> type[Selector]:
     return found
 
 
-def select(X: Any, *, y: Any = None, k: Any = None, method: str = "gm-matching", **options: Any) -> Selection:
+def select(X: Any, y: Any = None, *, k: Any = None, method: str = "gm-matching", **options: Any) -> Selection:
     """Pick ``k`` rows of ``X`` by any method, in one call.
 
     Parameters
