@@ -7,12 +7,13 @@ JOBS ?= 2
 
 BIN := .venv/bin
 # Half of pip's time would go to bytecode of modules that nothing here imports; Python writes what it needs.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP := python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+INSTALL := $(BIN)/$(PIP)
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint bench docs clean
+.PHONY: help demo test test-slow test-all lint bench docs wheels clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -41,6 +42,17 @@ bench: .venv/.installed-bench ## Time gmmatch side by side with its peers
 docs: .venv/.installed-docs ## Build the documentation site into docs/_build/html (Python 3.11 or later)
 	$(BIN)/python -m sphinx -q -W --keep-going -j $(JOBS) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# The second wheel brings torch: what needs no more than the first is tried before.
+wheels: .venv/.installed-dev-vision-text-ray ## Build both wheels into dist, and try them in an empty environment
+	rm -rf dist build/empty
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist paper
+	$(BIN)/python -m venv build/empty
+	build/empty/bin/$(PIP) dist/gmmatch-*.whl
+	build/empty/bin/python -I .ci/try_wheel.py library
+	build/empty/bin/$(PIP) --find-links dist dist/gmmatch_paper-*.whl
+	build/empty/bin/python -I .ci/try_wheel.py laboratory
 
 clean: ## Remove whatever the targets above have made
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import gmmatch
 from gmmatch.cli.demo import format_figures
 
 ROOT = Path(__file__).parents[1]
@@ -151,8 +152,14 @@ def test_continuous_integration_calls_the_readme_command():
     assert "\nmake test\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_the_citation_has_the_version_of_the_package():
-    import gmmatch
-
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {gmmatch.__version__}\n" in citation
+def test_the_version_is_the_same_everywhere():
+    version = re.escape(gmmatch.__version__)
+    for path, pattern in (
+        ("CITATION.cff", rf"\nversion: {version}\n"),
+        ("paper/pyproject.toml", rf'\nversion = "{version}"\n'),
+        ("paper/pyproject.toml", rf'"gmmatch\[report\]=={version}"'),
+        ("CHANGELOG.md", rf"\n## \[{version}\]"),
+    ):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(pattern, text), f"{path} has another version than gmmatch"
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "paper" / "LICENSE").read_bytes()
