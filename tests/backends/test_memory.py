@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import gmmatch as gm
+from gmmatch.errors import ConvergenceWarning
 from gmmatch.median.passes import weighted_mean
 from gmmatch.median.small import small_medians
 from gmmatch.median.weiszfeld import solve
@@ -33,6 +36,20 @@ def test_a_small_median_is_the_one_of_the_search(kind, weighted):
         assert gap[0] <= 1e-8 and expected.converged
         distances = np.linalg.norm(rows.gather(np.arange(len(rows))) - point, axis=1)
         assert weights @ distances <= expected.objective * (1.0 + 1.1e-8)
+
+
+def test_groups_that_the_loops_leave_unfinished_are_finished_by_the_search():
+    """Rows that are almost on a line: a memory of one step is too short for a few of them."""
+    random = np.random.default_rng(1)
+    X = random.standard_normal((6_000, 3)) * [1.0, 1e-3, 1e-3]
+    y, rows = np.repeat(np.arange(1000), 6), Rows(X)
+    points, gaps = X.reshape(1000, 6, 3).mean(axis=1), np.empty(1000)
+    bounds, passes = np.arange(1001) * 6, np.empty(1000, dtype=np.int64)
+    small_medians(rows.source, rows.index, bounds, np.ones(6_000), 1e-8, 1000, points, gaps, passes)
+    assert 0 < np.count_nonzero(gaps > 1e-8) < 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        assert gm.select(X, y=y, k=1000, method="gm-matching").k == 1000
 
 
 @pytest.mark.parametrize("name", ["gm-matching", "herding", "easy", "moderate", "hard"])

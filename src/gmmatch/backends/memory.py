@@ -19,7 +19,7 @@ from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.median import loops
 from gmmatch.median.result import FAR, Spread
 from gmmatch.median.small import small_medians
-from gmmatch.median.weiszfeld import SAMPLE_START_FROM
+from gmmatch.median.weiszfeld import SAMPLE_START_FROM, solve
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import read_only
 from gmmatch.selectors.places import Place
@@ -163,6 +163,12 @@ class SmallGroups:
                 passes[own],
             )
         )
+        for group in np.flatnonzero((gaps > eps) & (passes < max_iter)).tolist():
+            part = slice(int(self.tasks.offsets[group]), int(self.tasks.offsets[group + 1]))
+            rows = self.tasks.rows.subset(self.tasks.row_numbers[part])
+            found = solve(rows, self.weights[part], eps=eps, max_iter=max_iter, init=points[group])
+            points[group], gaps[group] = found.point, found.gap
+            passes[group] += found.iterations
         return points, gaps, passes
 
     def distances(self, points: NDArray[np.float64]) -> Vector:

@@ -32,13 +32,21 @@ class AndersonMixer:
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
+        # The share of a prediction that is taken. Without it, one that goes too far is made again and again.
+        self._trust = 1.0
         self._points: list[Vector] = []
         self._steps: list[Vector] = []
 
     def forget(self) -> None:
-        """Drop the history, as after a proposal that failed."""
+        """Drop the history."""
         self._points.clear()
         self._steps.clear()
+
+    def judge(self, better: bool) -> None:
+        """Trust proposals more, or less, after the last one did better than its point, or worse."""
+        self._trust = min(1.0, 2.0 * self._trust) if better else 0.25 * self._trust
+        if not better:
+            self.forget()
 
     def propose(self, point: Vector, successor: Vector) -> Vector:
         """Return the accelerated successor of ``point``, whose plain one is ``successor``."""
@@ -55,7 +63,7 @@ class AndersonMixer:
         scale = np.linalg.norm(step_changes, axis=0)
         scale[scale == 0.0] = 1.0
         mixing, *_ = np.linalg.lstsq(step_changes / scale, step, rcond=1e-10)
-        proposal: Vector = successor - (point_changes + step_changes) @ (mixing / scale)
+        proposal: Vector = successor - self._trust * ((point_changes + step_changes) @ (mixing / scale))
         return proposal if np.all(np.isfinite(proposal)) else successor
 
 
@@ -128,8 +136,11 @@ def search_median(
             continue
         plain = (yield from passes.next_point(best)) if accelerate else best.point + step
         there = yield from passes.at(mixer.propose(best.point, plain) if accelerate else plain)
-        if accelerate and there.objective > best.objective * (1.0 + 1e-14) and passes.count < max_iter:
-            mixer.forget()
+        worse = there.objective > best.objective * (1.0 + 1e-14)
+        mixer.judge(not worse)
+        if accelerate and worse:
+            if passes.count >= max_iter:
+                break
             there = yield from passes.at(plain)
         if stop == "gap" and not np.any(there.point != best.point):
             break  # rounding stopped it: no point in float64 is better

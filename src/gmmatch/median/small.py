@@ -1,8 +1,8 @@
-"""The geometric medians of small groups in memory, compiled whole: a class of ten rows takes microseconds.
+"""The geometric medians of many small groups in memory, compiled: a class of ten rows takes microseconds.
 
-The same search as in :mod:`gmmatch.median.search`, which asks for one evaluation after another and so works wherever
-the rows are, but needs a millisecond of Python for each median. Plain loops throughout: expressions of whole arrays
-would take the compiler five times as long.
+For each evaluation that :mod:`gmmatch.median.search` asks for, Python takes a millisecond. These loops take its steps
+with a memory of one step, as the kernels on a GPU do; the few groups that this leaves unfinished are that search's.
+Plain loops throughout: expressions of whole arrays would take the compiler five times as long.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from gmmatch.median import loops
 from gmmatch.median.passes import ROUNDOFF
-from gmmatch.median.search import DEPTH
 
 _COINCIDENT, _INVERSE, _OBJECTIVE = loops.COINCIDENT, loops.INVERSE_DISTANCES, loops.OBJECTIVE
 _NEAREST, _NEAREST_ROW, _NEAREST_WEIGHT = loops.NEAREST_DISTANCE, loops.NEAREST_ROW, loops.NEAREST_WEIGHT
 # Where else a pass leaves its numbers.
 _NORM, _GAP = loops.N_SUMS, loops.N_SUMS + 1
-_SWEEPS = 30
+# A group that has not ended by now is left as it stands.
+_MOST_PASSES = 100
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, boundscheck=False)
@@ -85,65 +85,26 @@ def _next_point(
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _rotate(one: NDArray[np.float64], other: NDArray[np.float64], tangent: float) -> None:
-    cosine = 1.0 / np.sqrt(1.0 + tangent * tangent)
-    for j in range(one.shape[0]):
-        first, second = one[j], other[j]
-        one[j] = cosine * (first - tangent * second)
-        other[j] = cosine * (tangent * first + second)
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
-def _mix(
-    points: NDArray[np.float64], steps: NDArray[np.float64], count: int, columns: NDArray[np.float64],
-    turned: NDArray[np.float64], out: NDArray[np.float64],
+def _accelerate(
+    point: NDArray[np.float64], plain: NDArray[np.float64], last: NDArray[np.float64],
+    step: NDArray[np.float64], first: bool, out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Accelerate the successor in ``out`` by ``count`` changes, as :meth:`AndersonMixer.propose` does.
+    """Write the accelerated successor of ``point``, as :class:`AndersonMixer` has it for a memory of one step.
 
-    The least squares are solved by one-sided Jacobi rotations, which find singular values however small.
+    ``last`` and ``step`` are the point before and its step; they become this point and its step.
     """
-    s, scales, largest = out.shape[0], np.empty(count), 0.0
-    for k in range(count):
-        for j in range(s):
-            columns[k, j] = steps[k + 1, j] - steps[k, j]
-        scales[k] = np.sqrt(_dot(columns[k], columns[k]))
-        for j in range(s):
-            columns[k, j] /= scales[k] if scales[k] > 0.0 else 1.0
-        for other in range(count):
-            turned[k, other] = 1.0 if k == other else 0.0
-    for _ in range(_SWEEPS):
-        done = True
-        for p in range(count - 1):
-            for q in range(p + 1, count):
-                low, high = _dot(columns[p], columns[p]), _dot(columns[q], columns[q])
-                both = _dot(columns[p], columns[q])
-                if abs(both) <= 1e-15 * np.sqrt(low * high):
-                    continue
-                done = False
-                zeta = (high - low) / (2.0 * both)
-                tangent = (1.0 if zeta >= 0.0 else -1.0) / (abs(zeta) + np.sqrt(1.0 + zeta * zeta))
-                _rotate(columns[p], columns[q], tangent)
-                _rotate(turned[p], turned[q], tangent)
-        if done:
-            break
-    for k in range(count):
-        largest = max(largest, _dot(columns[k], columns[k]))
-    finite = 0.0
-    for k in range(count):
-        size = _dot(columns[k], columns[k])
-        if size <= 1e-20 * largest:
-            continue
-        share = _dot(columns[k], steps[count]) / size
-        for other in range(count):
-            mixing = share * turned[k, other] / (scales[other] if scales[other] > 0.0 else 1.0)
-            for j in range(s):
-                moved = points[other + 1, j] - points[other, j] + steps[other + 1, j] - steps[other, j]
-                out[j] -= mixing * moved
-    for j in range(s):
-        finite += 0.0 * out[j]
-    if finite != 0.0:  # NaN: the plain successor it is
-        for j in range(s):
-            out[j] = points[count, j] + steps[count, j]
+    along, length = 0.0, 0.0
+    for j in range(out.shape[0]):
+        new = plain[j] - point[j]
+        along += new * (new - step[j])
+        length += (new - step[j]) * (new - step[j])
+    mixing = 0.0 if first or length == 0.0 else along / length
+    for j in range(out.shape[0]):
+        new = plain[j] - point[j]
+        out[j] = plain[j]
+        if mixing != 0.0:
+            out[j] -= mixing * (point[j] - last[j] + new - step[j])
+        last[j], step[j] = point[j], new
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -152,26 +113,23 @@ def small_medians(
     eps: float, max_iter: int, medians: NDArray[np.float64], gaps: NDArray[np.float64],
     all_passes: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Move the point of every group from where it is to the median of the group's rows, with gaps and passes."""
+    """Move the point of every group from where it is towards the median of the group's rows, with gaps and passes."""
     s, most = medians.shape[1], 0
     for group in range(medians.shape[0]):
         most = max(most, offsets[group + 1] - offsets[group])
-    points, steps = np.empty((DEPTH + 2, s)), np.empty((DEPTH + 2, s))
-    columns, turned = np.empty((DEPTH, s)), np.empty((DEPTH, DEPTH))
-    pull, new_pull, plain, new = np.empty(s), np.empty(s), np.empty(s), np.empty(s)
+    pull, new_pull, plain, new = np.zeros(s), np.zeros(s), np.zeros(s), np.zeros(s)
+    last, step = np.zeros(s), np.zeros(s)
     sums, new_sums, distances = np.empty(loops.N_SUMS + 2), np.empty(loops.N_SUMS + 2), np.empty(most)
     tried = np.empty(most, dtype=np.bool_)
     for group in range(medians.shape[0]):
-        index, weights = (
-            rows[offsets[group] : offsets[group + 1]],
-            all_weights[offsets[group] : offsets[group + 1]],
-        )
-        point, passes, kept, total = medians[group], 1, 0, 0.0
+        part = slice(offsets[group], offsets[group + 1])
+        index, weights = rows[part], all_weights[part]
+        point, passes, first, total = medians[group], 1, True, 0.0
         for i in range(index.shape[0]):
             tried[i] = False
             total += weights[i]
         _evaluate(block, index, weights, point, distances, pull, sums)
-        while sums[_GAP] > eps and passes < max_iter:
+        while sums[_GAP] > eps and passes < min(max_iter, _MOST_PASSES):
             row = int(sums[_NEAREST_ROW])
             try_row = row >= 0 and not tried[row] and sums[_COINCIDENT] == 0.0
             touching = sums[_NEAREST] * total < 1e-9 * sums[_OBJECTIVE]
@@ -182,26 +140,19 @@ def small_medians(
                 passes += 1
                 if new_sums[_OBJECTIVE] > sums[_OBJECTIVE] and new_sums[_GAP] > eps:
                     continue
-                kept = 0
+                first = True
             else:
                 _next_point(block, index, point, pull, sums, plain)
-                for j in range(s):
-                    points[kept, j], steps[kept, j], new[j] = point[j], plain[j] - point[j], plain[j]
-                if kept > DEPTH:
-                    for k in range(DEPTH + 1):
-                        _copy(points[k + 1], points[k])
-                        _copy(steps[k + 1], steps[k])
-                    kept = DEPTH
-                if kept > 0:
-                    _mix(points, steps, kept, columns, turned, new)
-                kept += 1
+                _accelerate(point, plain, last, step, first, new)
                 _evaluate(block, index, weights, new, distances, new_pull, new_sums)
-                passes += 1
-                if new_sums[_OBJECTIVE] > sums[_OBJECTIVE] * (1.0 + 1e-14) and passes < max_iter:
-                    kept = 0
+                passes, first = passes + 1, False
+                worse = not new_sums[_OBJECTIVE] <= sums[_OBJECTIVE] * (1.0 + 1e-14)
+                if worse and passes == max_iter:
+                    break
+                if worse:
                     _copy(plain, new)
                     _evaluate(block, index, weights, new, distances, new_pull, new_sums)
-                    passes += 1
+                    passes, first = passes + 1, True
                 same = True
                 for j in range(s):
                     same = same and new[j] == point[j]
