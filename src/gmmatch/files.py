@@ -156,6 +156,25 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         shutil.rmtree(old)
 
 
+@contextmanager
+def set_aside(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Take a file away while what it describes is replaced; it comes back if that fails, and else it is deleted.
+
+    Killed in between, nothing is there that describes something else.
+    """
+    target = Path(path).absolute()
+    old = _beside(target)
+    if target.exists():
+        target.rename(old)
+    try:
+        yield
+    except BaseException:
+        if old.exists():
+            old.rename(target)
+        raise
+    old.unlink(missing_ok=True)
+
+
 def is_leftover(name: str) -> bool:
     """Tell whether a file name is one of the temporary names of this module.
 

@@ -35,6 +35,9 @@ def test_an_update_replaces_the_picks_and_keeps_their_number(succeeds, refused, 
     )
     assert np.array_equal(found.order, direct.order)
     assert found.provenance["updates"][0]["embeddings"]["encoder"] == "identity"
+    before = picks.read_bytes()
+    assert succeeds("update", picks, tmp_path / "new.emb", *labels["new"], "--json")["n_rows"] == 300
+    assert picks.read_bytes() == before  # repeated in place, as after a kill
     succeeds("update", picks, tmp_path / "new.emb", *labels["new"], "-o", tmp_path / "more.parquet")
     assert gm.Selection.load(tmp_path / "more.parquet").n_rows == 400
     manifest = tmp_path / "new.emb" / "manifest.json"

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine
 from gmmatch.embeddings import StoreWriter, delete_store, open_store
 from gmmatch.embeddings.row_tables import RowTable, decode_table, encode_table
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError, InvalidTypeError
@@ -298,16 +300,19 @@ class TestOpening:
             (path / name).write_bytes(data)
         open_store(path, verify=True)
 
-    def test_a_changed_byte_is_found_by_verifying(self, path):
+    def test_a_changed_byte_is_found_by_verifying_and_by_reading(self, path):
         for name in ("shard-000000000016-000000000032.npy", "shard-000000000048-000000000050.parquet"):
             data = bytearray((path / name).read_bytes())
             data[-20] ^= 1
             (path / name).write_bytes(data)
             self.fails(path, f"{name} is damaged .its checksum is wrong", verify=True)
             store = open_store(path)
-            if name.endswith("parquet"):
-                with pytest.raises(InvalidInputError, match=name):
-                    store.labels  # noqa: B018 (small tables are checked whenever they are read)
+            with pytest.raises(InvalidInputError, match=f"{name} is damaged .its checksum is wrong"):
+                store.labels if name.endswith("parquet") else store.as_array()[20]
+            if name.endswith("npy"):
+                assert len(store.as_array()[:16]) == 16  # of the shards, each answers for itself
+                with pytest.raises(InvalidInputError, match=f"{name} is damaged .its checksum"):
+                    gm.select(path, engine=LocalEngine(2), k=3)
             data[-20] ^= 1
             (path / name).write_bytes(data)
 

@@ -48,7 +48,8 @@ def update(
     """Take new rows into account.
 
     As many picks as before, from the old picks and the rows of INPUT. The earlier rows are not read again: PICKS
-    keeps sums over them. Rows of INPUT are numbered after all earlier ones.
+    keeps sums over them. Rows of INPUT are numbered after all earlier ones. Repeated for the same INPUT in place, it
+    changes nothing.
 
     \b
     Examples:
@@ -59,6 +60,7 @@ def update(
     from gmmatch.cli.io.selecting import same_encoder
     from gmmatch.cli.select import describe_selection, print_selection
     from gmmatch.selection.selection import Selection
+    from gmmatch.updating.update import is_updated_by
 
     target = picks if output is None else output
     if target.suffix.lower() != ".parquet":
@@ -80,14 +82,20 @@ def update(
     ids = None if selection.order_ids is None else embeddings.ids_of
     if ids is not None and embeddings.store is None and embeddings.source_ids is None:
         raise InvalidInputError(f"{source} has no ids, and the picks have: name a column by --id-column.")
-    found = selection.update(embeddings.rows, embeddings.labels if with_labels else None, ids=ids)
-    seconds = time.perf_counter() - began
-    found.provenance["updates"][-1]["embeddings"] = embeddings.origin
-    with explained(target):
-        found.save(target)
+    new_labels = embeddings.labels if with_labels else None
+    if output is None and is_updated_by(selection, embeddings.rows, new_labels):
+        # In place, the same command may have been killed after its work was done.
+        said, found = f"{picks} has taken these rows into account already, and stays as it is.", selection
+    else:
+        found = selection.update(embeddings.rows, new_labels, ids=ids)
+        found.provenance["updates"][-1]["embeddings"] = embeddings.origin
+        with explained(target):
+            found.save(target)
+        replaced = found.provenance["updates"][-1]["picks_replaced"]
+        said = f"Wrote {target}: {replaced:,} picks were replaced by new rows"
+        said += f" ({time.perf_counter() - began:.1f} s)."
     if as_json:
-        print_json(describe_selection(found, target, seconds))
+        print_json(describe_selection(found, target, time.perf_counter() - began))
         return
     print_selection(found)
-    replaced = found.provenance["updates"][-1]["picks_replaced"]
-    note(f"Wrote {target}: {replaced:,} picks were replaced by new rows ({seconds:.1f} s).")
+    note(said)

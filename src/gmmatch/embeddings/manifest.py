@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import write_file
+from gmmatch.files import sha256_of, write_file
 
 FORMAT_VERSION = 1
 """Raised when an older gmmatch would misread a store."""
@@ -171,6 +171,12 @@ def check_files(folder: Path, manifest: Manifest) -> None:
                 raise DataFileNotFoundError(f"{path} is missing: the store is damaged; make it again.")
             if path.stat().st_size != size:
                 raise damaged_file(path, f"it has {path.stat().st_size:,} bytes instead of {size:,}")
+
+
+def check_sha256(file: Path, expected: str, place: object = None) -> None:
+    """Raise unless a file has the checksum that was written down; its name is that of its place, or its own."""
+    if sha256_of(file) != expected:
+        raise damaged_file(str(place or file), "its checksum is wrong")
 
 
 def damaged_file(path: Path | str, reason: object) -> InvalidInputError:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.embeddings.manifest import check_sha256
 from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.files import fetched
 from gmmatch.rows.checks import check_whole_number
@@ -22,6 +23,7 @@ from gmmatch.types import Indices
 # A memory map keeps a file open, and a process may have 1,024 files open by default.
 _OPEN_SHARDS = 128
 _BLOCK_BYTES = 1 << 25
+_OF_THE_PROCESS = ("_open", "_sound", "_guard", "_checking")
 
 
 class ShardedArray:
@@ -41,6 +43,8 @@ class ShardedArray:
         opened only when its rows are wanted.
     n_features, dtype
         What the shards have in common.
+    checksums
+        The SHA-256 of each file, compared when it is first opened.
 
     Attributes
     ----------
@@ -67,6 +71,7 @@ class ShardedArray:
         lengths: Sequence[int] | None = None,
         n_features: int | None = None,
         dtype: Any = None,
+        checksums: Sequence[str] | None = None,
     ) -> None:
         arrays = [shard for shard in shards if isinstance(shard, np.ndarray)]
         if len(arrays) < len(shards) and (lengths is None or n_features is None or dtype is None):
@@ -82,8 +87,10 @@ class ShardedArray:
         for number, array in enumerate(shards):
             if isinstance(array, np.ndarray):
                 self._check(array, number)
+        self._checksums = None if checksums is None else tuple(checksums)
+        self._sound: set[int] = set()
         self._open: OrderedDict[int, NDArray[Any]] = OrderedDict()
-        self._guard = threading.Lock()
+        self._guard, self._checking = threading.Lock(), threading.Lock()
 
     def _check(self, array: NDArray[Any], number: int) -> None:
         shape = (int(self._ends[number + 1] - self._ends[number]), self.shape[1])
@@ -95,12 +102,12 @@ class ShardedArray:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_open", "_guard")}
+        return {key: value for key, value in self.__dict__.items() if key not in _OF_THE_PROCESS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._open = OrderedDict()
-        self._guard = threading.Lock()
+        self._sound, self._open = set(), OrderedDict()
+        self._guard, self._checking = threading.Lock(), threading.Lock()
 
     @property
     def size(self) -> int:
@@ -155,8 +162,12 @@ class ShardedArray:
                 self._open.move_to_end(number)
                 return self._open[number]
         try:
-            array = mapped(fetched(shard))
+            file = fetched(shard)
+            array = mapped(file)
+            self._verify(number, file)
         except (OSError, ValueError, EOFError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
             raise InvalidInputError(f"{shard} cannot be read: {first_line(error)}.") from None
         self._check(array, number)
         plain: NDArray[Any] = np.asarray(array)  # without the memmap class, whose slices are slow
@@ -165,6 +176,15 @@ class ShardedArray:
             while len(self._open) > _OPEN_SHARDS:
                 self._open.popitem(last=False)  # closed once no view of it is left
         return plain
+
+    def _verify(self, number: int, file: Path) -> None:
+        """Compare a file with its checksum, once in this process: a byte that changed since would change picks."""
+        if self._checksums is None:
+            return
+        with self._checking:
+            if number not in self._sound:
+                check_sha256(file, self._checksums[number], self._shards[number])
+                self._sound.add(number)
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         if not isinstance(key, tuple):

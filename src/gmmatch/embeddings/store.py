@@ -17,14 +17,14 @@ from gmmatch.embeddings.manifest import (
     Manifest,
     ShardEntry,
     check_files,
-    damaged_file,
+    check_sha256,
     is_shard_file,
     load_manifest,
 )
 from gmmatch.embeddings.row_tables import RowTable, as_array, ids_of, labels_of, read_table
 from gmmatch.embeddings.sharded_array import ShardedArray
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import as_path, is_leftover, is_remote, sha256_of
+from gmmatch.files import as_path, is_leftover, is_remote
 from gmmatch.types import Indices
 
 
@@ -115,10 +115,11 @@ class Store:
             lengths=[shard.n_rows for shard in shards],
             n_features=self.n_features,
             dtype=self.dtype,
+            checksums=[shard.array_sha256 for shard in shards],
         )
 
     def as_array(self) -> ShardedArray:
-        """Return all rows as one array, memory-mapped; nothing is read yet."""
+        """Return all rows as one array, memory-mapped; nothing is read yet, and each file is verified when it is."""
         return self._array
 
     def row_blocks(self, n_rows: int | None = None) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -132,8 +133,7 @@ class Store:
                 (shard.array_file, shard.array_sha256),
                 (shard.table_file, shard.table_sha256),
             ):
-                if sha256_of(self.path / name) != expected:
-                    raise damaged_file(self.path / name, "its checksum is wrong")
+                check_sha256(self.path / name, expected)
 
 
 def open_store(
@@ -141,15 +141,15 @@ def open_store(
 ) -> Store:
     """Open a store for reading.
 
-    The manifest is checked, and that all files are there with their right sizes; their contents are
-    compared with their checksums only on request, because that reads everything.
+    The manifest is checked, and that all files are there with their right sizes; a file is compared with its
+    checksum when it is first read, or at once on request, which reads everything.
 
     Parameters
     ----------
     path
         The folder, or its address. Files at an address are copied to this machine when they are first read.
     verify
-        Whether to compare all checksums.
+        Whether to compare all checksums now.
     allow_incomplete
         Whether a store that is still being written, or whose writing was interrupted, will do.
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from gmmatch.data.arrays import tensor_to_numpy
 from gmmatch.embeddings.beginning import StoreWriteError, begin, explained, prepare_folder, writer_lock
-from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, damaged_file, shard_name
+from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, check_sha256, shard_name
 from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.files import as_path, fetched, sha256_of, write_file
+from gmmatch.files import as_path, fetched, write_file
 from gmmatch.rows.checks import check_whole_number
 
 _SHARD_BYTES = 1 << 26
@@ -234,8 +234,7 @@ class StoreWriter:
             self._next_row = table.source_rows[-1] + 1
         if last is not None and partial:  # its rows go back into memory, to fill it up
             array = self.path / last.array_file
-            if sha256_of(array) != last.array_sha256:
-                raise damaged_file(array, "its checksum is wrong")
+            check_sha256(array, last.array_sha256)
             self._buffer = self._new_buffer()
             self._buffer[: last.n_rows] = np.load(fetched(array), allow_pickle=False)
             self._table, self._fill = table, last.n_rows

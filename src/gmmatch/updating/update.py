@@ -136,16 +136,24 @@ def _names(selection: Selection, ids: Any, n: int) -> Callable[[Indices], Any] |
     return named
 
 
+def is_updated_by(selection: Selection, X: Any, y: Any = None) -> bool:
+    """Tell whether the last update of a selection was one by these rows."""
+    updates = selection.provenance.get("updates", [])
+    identity = _identity(check_rows(X), y).items() if updates else ()
+    return bool(updates) and all(updates[-1].get(name) == value for name, value in identity)
+
+
+def _identity(new: Rows, y: Any) -> dict[str, Any]:
+    """Return what tells these new rows from others."""
+    labels = None if y is None else label_fingerprint(group_rows(y, n=len(new), unlabeled="group"))
+    return {"n_rows": len(new), "fingerprint": fingerprint(new), "labels": labels}
+
+
 def _note(new: Rows, y: Any, found: Selection, k: int) -> dict[str, Any]:
     """Return what the provenance says of an update."""
-    note: dict[str, Any] = {
-        "n_rows": len(new),
-        "fingerprint": fingerprint(new),
-        "version": found.provenance["version"],
-    }
-    if y is not None:
-        note["labels"] = label_fingerprint(group_rows(y, n=len(new), unlabeled="group"))
-    return {**note, "picks_replaced": int((found.order >= k).sum())}
+    identity = {name: value for name, value in _identity(new, y).items() if value is not None}
+    replaced = int((found.order >= k).sum())
+    return {**identity, "version": found.provenance["version"], "picks_replaced": replaced}
 
 
 def _renumbered(old: Selection, found: Selection, numbers: Indices, note: dict[str, Any]) -> Selection:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.files import check_output, same_place, written
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import set_aside
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
@@ -85,7 +86,8 @@ class Job:
         began = time.perf_counter()
         writer = self._writer()
         with written(self.mask_path) as temporary:
-            touched: Touched = writer(advance)
+            with set_aside(self.mask_path):
+                touched: Touched = writer(advance)
             facts = self.describe(touched)
             write_mask(temporary, self.mask_path.suffix.lower(), touched, facts)
         return {**facts, "seconds": round(time.perf_counter() - began, 3)}

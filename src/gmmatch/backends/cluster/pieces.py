@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, read_rows
+from gmmatch.backends.cluster.sources import ShardFile, UnreadableShardError, check_contents, read_rows
 from gmmatch.embeddings.sharded_array import ShardedArray
 from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Matrix
@@ -255,6 +255,7 @@ def unreadable_files(spec: WorkerSpec) -> list[tuple[str, str]]:
                 # One row of a remote file will do here: all of them are read when they are opened.
                 high = min(stop, file.stop) if file.mapped else low + 1
                 read_rows(file, low, high, spec.n_features, spec.dtype)
+                check_contents(file)
             except UnreadableShardError as error:
                 found.append((file.location, str(error)))
     return found

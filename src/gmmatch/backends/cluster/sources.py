@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.embeddings.manifest import ShardEntry, load_manifest
+from gmmatch.embeddings.manifest import ShardEntry, check_sha256, load_manifest
 from gmmatch.embeddings.row_tables import RowTable, ids_of, labels_of, read_table
 from gmmatch.embeddings.store import Store
 from gmmatch.errors import (
@@ -48,12 +48,15 @@ class ShardFile:
         Its rows' numbers; ``stop`` is the one after the last.
     array
         The rows themselves, where they come from memory and not from a file.
+    sha256
+        The checksum of a store's file.
     """
 
     location: str
     start: int
     stop: int
     array: NDArray[Any] | None = None
+    sha256: str | None = None
 
     @property
     def mapped(self) -> bool:
@@ -232,6 +235,17 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
     return np.frombuffer(data, dtype=found).reshape(-1, n_features)
 
 
+def check_contents(file: ShardFile) -> None:
+    """Raise unless a mapped file of a store has its checksum; of one at an address a worker reads a part alone."""
+    if file.mapped and file.sha256 is not None:
+        try:
+            check_sha256(Path(file.location), file.sha256)
+        except InvalidInputError as error:
+            raise UnreadableShardError(str(error)) from None
+        except OSError as error:
+            raise unreadable(file.location, error) from None
+
+
 def unreadable(location: str, error: BaseException) -> UnreadableShardError:
     """Make the error for a file that cannot be read.
 
@@ -272,7 +286,9 @@ def _of_store(location: str, manifest: Manifest) -> Shards:
     if not manifest.shards:
         raise InvalidInputError(f"{location} has no rows.")
     files = tuple(
-        ShardFile(f"{location.rstrip('/')}/{shard.array_file}", shard.start, shard.stop)
+        ShardFile(
+            f"{location.rstrip('/')}/{shard.array_file}", shard.start, shard.stop, sha256=shard.array_sha256
+        )
         for shard in manifest.shards
     )
     return Shards(
