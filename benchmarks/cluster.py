@@ -7,7 +7,7 @@ Run by hand, because it writes gigabytes and takes minutes::
 
 The first makes float16 rows in a temporary folder, selects 1% of them without labels and per class, by threads (the
 local engine) and by as many single-CPU nodes on this machine (the Ray engine) in turn, checks the cost model on other
-sizes, and deletes the rows. The second writes the tables of ``docs/guides/cluster.md`` from that file.
+sizes, and deletes the rows. The second writes the tables of ``docs/results-cluster.md`` from that file.
 ``--quick`` sees that everything runs.
 """
 
@@ -32,7 +32,7 @@ from benchmarks.cluster_model import markdown
 
 _ROOT = Path(__file__).resolve().parent.parent
 _RESULT = _ROOT / "benchmarks" / "results" / "cluster.json"
-_GUIDE = _ROOT / "docs" / "guides" / "cluster.md"
+_GUIDE = _ROOT / "docs" / "results-cluster.md"
 _BEGIN, _END = "<!-- cluster: begin -->", "<!-- cluster: end -->"
 _FILES = 8
 

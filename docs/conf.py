@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import tomllib
+
 import gmmatch
 
 HERE = Path(__file__).parent
@@ -24,6 +26,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "extensions.mathml",
 ]
@@ -46,19 +50,32 @@ napoleon_attr_annotations = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 templates_path = ["_templates"]
 
+# A copied block has no prompts and no output in it.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "pydata_sphinx_theme"
+html_logo = html_favicon = "_static/logo.svg"
 html_title = "gmmatch"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+_ICONS = {"Repository": "fa-solid fa-code-branch", "Paper": "fa-solid fa-file-lines"}
+_URLS = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("urls", {})
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "gmmatch"},
     "navbar_align": "left",
+    "navbar_start": ["navbar-logo", "version"],
+    "icon_links": [{"name": name, "url": url, "icon": _ICONS[name]} for name, url in _URLS.items()],
     "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Results and studies have no list of sections: their wide tables take its place.
+    "secondary_sidebar_items": {
+        pages: ["page-toc"]
+        for pages in ("index", "start", "choose", "guides/**", "methods/**", "api/**", "auto_examples/**")
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

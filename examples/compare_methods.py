@@ -1,9 +1,9 @@
 """
-Compare methods, and train on what they pick
-============================================
+Compare methods by training on their picks
+==========================================
 
-No method is best for everything. Here several of them keep 5 to 40% of digits of which a third has a wrong label,
-and a classifier is trained on each subset, wrong labels included. The test set is clean.
+Several methods keep 5 to 40% of the digits, a third of which are mislabeled. A classifier is trained on each subset,
+wrong labels included, and tested on clean labels.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ noisy = np.where(wrong, (y + random.integers(1, 10, len(y))) % 10, y)
 
 
 def accuracy(rows: np.ndarray, labels: np.ndarray) -> float:
-    """Train on some rows, and return the share of test images that are classified right."""
+    """Train on some rows, and return the share of test images that are classified correctly."""
     return LogisticRegression(max_iter=200).fit(rows, labels).score(X_test, y_test)
 
 

@@ -1,10 +1,10 @@
 """
-Make images bad on purpose
-==========================
+Synthetic corruption of images
+==============================
 
-To see what a method withstands, spoil good data and keep the truth about it: a copy of the images, the mask of those
-that were touched, and what touched each. Then count how many of the spoilt images each method picks. (A screen looks
-for many rows that were spoilt alike. With about a hundred of each kind there may be too few for it to see.)
+To test a method, corrupt clean images and keep the ground truth: which images are corrupted, and how. Then count how
+many corrupted images each method picks. (``robust`` looks for many rows that are corrupted alike. About a hundred of
+each kind may be too few.)
 
 Corruptions are part of the package gmmatch-paper: ``pip install . ./paper`` in a clone.
 """
@@ -19,11 +19,11 @@ from gmmatch_paper.corruption import ImageCorruption
 digits = load_digits()
 images = (digits.images / 16).astype(np.float32)
 bad = ImageCorruption(kind="generation-mixture", rate=0.3, severity=4, seed=0).apply(images)
-print("spoilt:", dict(bad.counts))
+print("corrupted:", dict(bad.counts))
 
 # %%
 X = bad.data.reshape(len(images), -1)
-print(f"in the data   {bad.mask.mean():6.1%} spoilt")
+print(f"in the data   {bad.mask.mean():6.1%} corrupted")
 for method in ("random", "gm-matching", "easy", "robust"):
     picks = gm.select(X, y=digits.target, k="10%", method=method, random_state=0)
     print(f"{method:12}  {gm.metrics.contamination(picks, bad.mask):6.1%} of the picks")

@@ -1,15 +1,15 @@
 """
-From a folder of images to picks and a page to look at
-======================================================
+A folder of images, from the command line
+=========================================
 
-The commands of the command line, one after another: embed the images, select, look at the page, and export the picks
-to a folder of their own. ``pixels`` takes the picture itself as its vector and needs no model; for photos, name a
-vision model of the Hugging Face hub instead.
+Embed the images, pick, write a report, and export the picks to a new folder. ``pixels`` uses the image itself as its
+vector and needs no model; for photos, use a vision model of the Hugging Face hub.
 """
 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
@@ -44,5 +44,11 @@ exported = sorted((home / "picked").rglob("*.png"))
 print(f"{len(exported)} images exported, the first of them {exported[0].relative_to(home)}")
 print("ids of the picks are the files:", picks.ids[0])
 page = (home / "picks.html").stat().st_size
-print(f"the page is one file of {page / 1e6:.1f} MB, to be opened in a browser")
+print(f"the page is one file of {page / 1e6:.1f} MB; open it in a browser")
+
+figure, panels = plt.subplots(2, 5, figsize=(6, 2.6))
+for panel, file in zip(panels.flat, exported[::3], strict=True):
+    panel.imshow(Image.open(file), cmap="gray")
+    panel.set_axis_off()
+plt.show()
 folder.cleanup()

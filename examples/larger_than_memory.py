@@ -1,6 +1,6 @@
 """
-More rows than memory
-=====================
+Larger than memory
+==================
 
 A store holds embeddings on disk, in shards, and is read as one array that is never loaded as a whole. Rows are
 matched in random batches, one in memory at a time; the target is the geometric median of *all* rows.
@@ -9,6 +9,7 @@ matched in random batches, one in memory at a time; the target is the geometric 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import gmmatch as gm
@@ -18,7 +19,7 @@ folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "rows.emb"
 
 # %%
-# Written piece by piece, as an encoder would. A writer that is stopped goes on where it was.
+# Written in pieces, as an encoder would. A writer resumes if interrupted.
 random = np.random.default_rng(0)
 with StoreWriter(path, encoder="mine", encoder_fingerprint="1", rows_per_shard=16_384) as writer:
     for start in range(0, 120_000, 10_000):
@@ -39,4 +40,12 @@ near = np.linalg.norm(np.asarray(selection.apply(X), dtype=float).mean(axis=0) -
 rows = np.asarray(X[np.sort(random.choice(len(X), 500, replace=False))], dtype=float)
 print(f"mean of the picks to the target: {near:.4f}, of as many random rows: ", end="")
 print(f"{np.linalg.norm(rows.mean(axis=0) - target):.4f}")
+
+# %%
+# Which rows were picked, from the first file to the last.
+plt.figure(figsize=(6, 2.6))
+plt.hist(selection.indices, bins=24, range=(0, len(X)))
+plt.xlabel("row number")
+plt.ylabel("picks")
+plt.show()
 folder.cleanup()

@@ -1,10 +1,10 @@
 """
-No labels, and rows that do not belong
-======================================
+Outliers without labels
+=======================
 
-Three in ten rows lie in a cluster of their own, far from the others. The mean of all rows is dragged along, the
-geometric median much less. Yet a matching to the median may still *pick* corrupted rows and balance them with others.
-``robust`` decides first which rows belong together.
+Three in ten rows are corrupted, and lie in a cluster far from the others. They move the mean of all rows far,
+and the geometric median much less. Yet a matching to the median may still *pick* corrupted rows and balance them with
+others. ``robust`` decides first which rows to trust.
 """
 
 import matplotlib.pyplot as plt

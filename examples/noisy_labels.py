@@ -1,9 +1,9 @@
 """
-Data with wrong labels
-======================
+Label noise
+===========
 
-A third of the digits get a wrong label. ``robust`` first decides which labels to trust, without being told, and then
-picks; the other methods take the labels as they are.
+A third of the digits get a wrong label. ``robust`` decides which labels to trust, and then picks; the other methods
+take the labels as they are.
 """
 
 import matplotlib.pyplot as plt

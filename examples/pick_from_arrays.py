@@ -2,8 +2,8 @@
 Pick rows from an array
 =======================
 
-Any array of shape (n, s) will do: embeddings, features, pixels. Here it is 1,797 images of digits, of which a tenth
-is kept, class by class, so that the mean of the picks comes near to the class's geometric median.
+Any array of shape (n, s) will do: embeddings, features, pixels. Here it is 1,797 images of digits. ``gm-matching``,
+the method of the paper, picks a tenth of each class, so that the mean of the picks approaches the geometric median.
 """
 
 import matplotlib.pyplot as plt

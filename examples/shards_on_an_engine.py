@@ -1,15 +1,15 @@
 """
-Spread the work over workers
-============================
+Run on a cluster, or on threads
+===============================
 
-An engine has workers that keep their share of the rows at hand; sums, picks and picked rows are all that moves. Here
-they are threads of this machine. ``RayEngine(address="auto")`` in place of ``LocalEngine`` takes the machines of a
-Ray cluster, and gives the same picks.
+Each worker of an engine keeps its share of the rows; only sums and picked rows move. Here the workers are threads.
+``RayEngine(address="auto")`` instead of ``LocalEngine`` uses the machines of a Ray cluster, and makes the same picks.
 """
 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import gmmatch as gm
@@ -34,15 +34,20 @@ selections = [
 print("the same picks with 1, 2 and 3 workers:", len({tuple(one.order) for one in selections}) == 1)
 
 # %%
-# Files may be sorted by whatever they like. (A matching asks of its picks that their mean is right, not that each
-# file is represented: rows at opposite ends balance each other.)
+# Files may be sorted in any way. (A matching makes the mean of its picks right. It need not pick equally from each
+# file: rows at opposite ends balance each other.)
 selection = selections[-1]
 print("picks from each file:", np.bincount(selection.indices // 20_000).tolist())
 print(f"distance from the mean of the picks to the geometric median: {selection.residual[None]:.3f}")
 
 # %%
-# Little moves between the workers and the one who asks them.
+# Workers send back little.
 moved = selection.provenance["engine"]["bytes"]
 size = sum(file.stat().st_size for file in files)
 print(f"rows on disk: {size / 1e6:.1f} MB; received from the workers: {moved['received'] / 1e6:.1f} MB")
+
+plt.figure(figsize=(6, 2.6))
+plt.bar(["rows on disk", "received"], [size / 1e6, moved["received"] / 1e6])
+plt.ylabel("MB")
+plt.show()
 folder.cleanup()

@@ -1,14 +1,15 @@
 """
-Texts
-=====
+Text with garbage in it
+=======================
 
-Texts become vectors by an encoder; a sentence encoder of the Hugging Face hub is the usual choice (``gmmatch embed
-texts.jsonl --encoder sentence-transformers/all-MiniLM-L6-v2``). Any function will do that makes an array of a list of
-texts. Here it counts words, weighs them by how rare they are (TF-IDF), and keeps eight directions.
+An encoder turns texts into vectors. A sentence encoder of the Hugging Face hub is the usual choice (``gmmatch embed
+texts.jsonl --encoder sentence-transformers/all-MiniLM-L6-v2``); any function from a list of texts to an array will
+do. Here it is TF-IDF, reduced to eight dimensions.
 """
 
 import random
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -17,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 import gmmatch as gm
 
 # %%
-# 400 sentences on four subjects, and 100 lines of letters that a scraper might have brought along.
+# 400 sentences on four subjects, and 100 lines of random letters.
 shuffle = random.Random(0)
 subjects = {
     "kitchen": ("bake", "bread", "butter", "oven", "flour", "salt"),
@@ -41,12 +42,18 @@ X = encode.fit_transform(texts)
 # None of the methods is told what is garbage. How much of it does each keep?
 garbage = np.array([kind == "garbage" for kind in kinds])
 print(f"garbage in the data: {garbage.mean():.0%}")
+shares = {}
 for method in ("random", "easy", "moderate", "hard", "gm-matching"):
     picks = gm.select(X, k=50, method=method, random_state=0)
-    print(f"{method:12} keeps {gm.metrics.contamination(picks, garbage):4.0%} garbage")
+    shares[method] = gm.metrics.contamination(picks, garbage)
+    print(f"{method:12} keeps {shares[method]:4.0%} garbage")
+
+plt.bar(list(shares), [100 * share for share in shares.values()])
+plt.ylabel("% garbage")
+plt.show()
 
 # %%
-# So look at what was picked before trusting a method.
+# Read some picks before you trust a method.
 picks = gm.select(X, k=50, method="gm-matching", random_state=0)
 for text in picks.prefix(5).apply(texts):
     print("-", text)

@@ -1,10 +1,10 @@
 """
-Record a training, and pick by what was seen
-============================================
+Record a training loop: forgetting and margins
+==============================================
 
-Some methods judge a row by what happens to it while a model learns. :class:`gmmatch.Dynamics` records it inside of
-your own PyTorch loop, in three lines. Here a fifth of the labels is wrong, and the *area under the margin* tells: how
-far the score of the given label is above the best other one, on average over the epochs.
+Some methods judge a row by what happens to it while a model learns. :class:`gmmatch.Dynamics` records it in your own
+PyTorch loop, in three lines. Here a fifth of the labels are wrong. The *area under the margin* shows which: how far
+the score of the given label is above the best other one, on average over the epochs.
 """
 
 import matplotlib.pyplot as plt

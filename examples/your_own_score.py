@@ -2,8 +2,8 @@
 A score or a method of your own
 ===============================
 
-A ranking needs one number per row. Hand the numbers over, or write a small class, which then has budgets, classes,
-ids and everything else that the built-in methods have.
+A ranking needs one number per row. Pass the numbers, or write a small class, which then has budgets, classes, ids and
+everything else that the built-in methods have.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ digits = load_digits()
 X, y = digits.data, digits.target
 
 # %%
-# **Numbers that you have already**: those with the highest are kept. Here, how much ink there is.
+# **Scores of your own**: the rows with the highest are kept. Here the score is the amount of ink.
 ink = X.sum(axis=1)
 boldest = gm.select(X, y=y, k=20, method="el2n", scores=ink)
 print(f"mean ink of the picks {ink[boldest.indices].mean():.0f}, of all rows {ink.mean():.0f}")

@@ -1,4 +1,4 @@
-"""The tables of the page that helps to choose a method, from committed results."""
+"""The tables that compare methods, from committed results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Any
 
+from docs.scripts import texts
 from docs.scripts.results import cite, load, percent, table
 
 GAUSSIAN = "docs/results/studies/noisy-gaussian.json"
@@ -13,6 +14,7 @@ KERNELS = "benchmarks/results/kernel-herding.json"
 DIGITS = "docs/results/demo.json"
 FIGURES = "docs/results/methods.json"
 SCRATCH = "docs/results/studies/domain-transfer.json"
+SCREENING = "benchmarks/results/screening.json"
 
 
 def gaussian(method: str, psi: float, field: str) -> float:
@@ -28,66 +30,59 @@ def digits_row(label: str) -> dict[str, Any]:
 
 
 def decisions() -> str:
-    """Return the decision table: what the data are like, what to take, and the measurement behind it."""
+    """Return which method to take for which data, beside random picks, with a footnote for each measurement."""
+    picks = ["easy", "random"]
+    easy, chance = (percent(digits_row(name)["contamination"]["mean"]) for name in picks)
+    figures = load(FIGURES)["methods"]
+    bad = [percent(figures[name]["spoilt"]["bad_picks"], 0) for name in ("robust", "random")]
+    (ratio,) = (one["value"] for one in load(KERNELS)["ratios"] if one["name"].startswith("MMD of random"))
+    errors = [f"{gaussian(name, 0.4, 'mean_error'):.2f}" for name in ("gm-matching", "random")]
+    clean = [percent(from_scratch(name, "none")) for name in ("el2n", "random")]
     rows = [
-        _for_label_noise(), _for_human_labels(), _for_corrupted_rows(), _for_no_labels(), _for_compact_classes(),
-        _for_clean_rows(), _for_the_mean(), _for_hard_rows(), _for_a_baseline(),
+        ["labels from people", "robust", "mislabeled picks[^people]", *mislabeled("human")],
+        ["labels wrong at random", "robust", "mislabeled picks[^chance]", *mislabeled("symmetric 40%")],
+        ["labels of texts", "robust", "mislabeled picks[^texts]", *texts.shares("robust", "random")],
+        ["outliers, rows of no class", "robust", "mislabeled or of no class[^figures]", *bad],
+        ["compact classes, least cost", "easy", "mislabeled picks[^digits]", easy, chance],
+        ["clean: follow the distribution", "kernel-herding", "MMD, relative[^kernels]", "1.0", f"{ratio:.1f}"],
+        ["only the mean matters", "gm-matching", "error of the mean[^gaussian]", *errors],
     ]  # fmt: skip
-    return table(["your data, or your aim", "take", "what was measured"], rows, numbers_from=3)
+    for row in rows:
+        row[1] = f"[`{row[1]}`](methods/{row[1]}.md)"
+    heads = ["your data, or your aim", "take", "measured", "with it", "at random"]
+    hard = (
+        f"`el2n`, `grand` and `forgetting` keep the hardest rows. A fifth of clean CIFAR-10 trains a network to "
+        f"{clean[0]} if `el2n` picks it, and to {clean[1]} at random.[^scratch]\nWhere labels may be wrong, never "
+        "use them: a mislabeled row looks hard, and is picked first."
+    )
+    return f"{table(heads, rows, numbers_from=3)}\n\n{hard}\n\n{_footnotes()}"
 
 
-def figure_shares(*names: str) -> str:
-    """Return the share of corrupted picks of some methods in the data of the methods' figures."""
-    found = load(FIGURES)["methods"]
-    return ", ".join(f"{percent(found[name]['spoilt']['bad_picks'], 0)} ({name})" for name in names)
-
-
-def _for_label_noise() -> list[str]:
-    bad = percent(load(FIGURES)["settings"]["bad"], 0)
-    scratch = [f"{percent(from_scratch(name, 'label:40%'))} ({name})" for name in ("gm-matching", "random")]
+def mislabeled(noise: str) -> list[str]:
+    """Return the share of mislabeled picks of ``robust`` and of random ones, on CIFAR-10."""
+    runs = [run for run in load(SCREENING)["runs"] if (run["data"], run["noise"]) == ("CIFAR-10", noise)]
     return [
-        "labels may be wrong",
-        "[`robust`](methods/robust.md)",
-        f"{bad} of the rows mislabeled or in no class: of the picks "
-        f"{figure_shares('robust', 'gm-matching', 'herding', 'random')}. {cite(FIGURES)} On images: "
-        "[results](results-robust.md). Without screening, a ResNet-18 trained on a fifth of CIFAR-10 with 40% wrong "
-        f"labels reaches {', '.join(scratch)}, and {percent(from_scratch('random', 'none'))} on random picks with "
-        f"correct labels. {cite(SCRATCH)}",
+        percent(fmean(run["wrong_picks"] for run in runs if run["method"] == name))
+        for name in ("robust", "random")
     ]
 
 
-def _for_human_labels() -> list[str]:
-    return [
-        "labels were given by people",
-        "[`robust`](methods/robust.md), and look at [the report](guides/report.md)",
-        "People's mistakes are harder to find than random ones: more of them stay. [Results](results-robust.md)",
-    ]
-
-
-def _for_corrupted_rows() -> list[str]:
-    return [
-        "rows are corrupted: noise, blur, a broken sensor",
-        "[`robust`](methods/robust.md)",
-        "Kind by kind on [the page of results](results-robust.md).",
-    ]
-
-
-def _for_no_labels() -> list[str]:
-    return [
-        "no labels, one cluster of clean rows among others",
-        "[`robust`](methods/robust.md)",
-        "With care: [the guide](guides/no-labels.md) says what can be known without labels.",
-    ]
-
-
-def _for_a_baseline() -> list[str]:
-    whole, some = digits_row("all noisy rows")["accuracy"]["mean"], digits_row("random")["accuracy"]["mean"]
-    return [
-        "a yardstick, or clean data and plenty of picks",
-        "[`random`](methods/random.md)",
-        "If training on everything is affordable, do: on digits with 35% wrong labels all rows give "
-        f"{percent(whole)}, a random tenth {percent(some)}. {cite(DIGITS)}",
-    ]
+def _footnotes() -> str:
+    bad, robust = percent(load(FIGURES)["settings"]["bad"], 0), cite(SCREENING)
+    notes = {
+        "people": f"CIFAR-10 with the labels of CIFAR-10N, 40% of them wrong, 20% picked: {robust}.",
+        "chance": f"CIFAR-10 with 40% of the labels replaced at random, 20% picked: {robust}.",
+        "texts": f"1,000 docstrings with 30% wrong labels, 20% picked: {cite(texts.RESULTS)}.",
+        "figures": f"The rows in the figures of the [methods](methods/index.md), {bad} of them bad: {cite(FIGURES)}.",
+        "digits": f"1,257 digits with 35% wrong labels, 10% picked: {cite(DIGITS)}. Picks near the center are all "
+        f"alike: on CIFAR-10 they train a worse model than random picks do: {cite(SCRATCH)}.",
+        "kernels": f"10,000 Gaussian rows, 10% picked: {cite(KERNELS)}. *MMD* is the distance between the picks and "
+        "the rows as distributions.",
+        "gaussian": f"A Gaussian with 40% of the rows from an adversary, 10% picked: {cite(GAUSSIAN)}.",
+        "scratch": "Test accuracy of a ResNet-18 trained on 20% of clean CIFAR-10, picked by the features of a "
+        f"frozen encoder: {cite(SCRATCH)}.",
+    }
+    return "\n".join(f"[^{name}]: {text}" for name, text in notes.items())
 
 
 def probe(method: str, field: str) -> float:
@@ -108,63 +103,8 @@ def kept_fifth(method: str, corruption: str, downstream: str) -> list[dict[str, 
     return [cell for cell in cells if wanted.items() <= cell.items()]
 
 
-def _for_compact_classes() -> list[str]:
-    digit, chance = digits_row("easy"), digits_row("random")
-    return [
-        "compact classes, few picks, next to no cost",
-        "[`easy`](methods/easy.md)",
-        f"On digits {percent(digit['contamination']['mean'])} wrong labels of 35%, and "
-        f"{percent(digit['accuracy']['mean'])} "
-        f"accuracy (random {percent(chance['accuracy']['mean'])}). {cite(DIGITS)} But picks that are all "
-        "alike teach little: a "
-        f"fifth of CIFAR-10 with 20% wrong labels gives {percent(probe('easy', 'accuracy'))} with "
-        f"{percent(probe('easy', 'contamination'))} wrong labels, random picks "
-        f"{percent(probe('random', 'accuracy'))} with "
-        f"{percent(probe('random', 'contamination'))}. {cite(SCRATCH)}",
-    ]
-
-
-def _for_clean_rows() -> list[str]:
-    (ratio,) = (one["value"] for one in load(KERNELS)["ratios"] if one["name"].startswith("MMD of random"))
-    return [
-        "rows are clean; the picks should follow their whole distribution",
-        "[`kernel-herding`](methods/kernel-herding.md)",
-        f"A tenth of 10,000 rows: the MMD of random picks is {ratio:.1f} times as large. {cite(KERNELS)}",
-    ]
-
-
-def _for_the_mean() -> list[str]:
-    errors = ", ".join(
-        f"{gaussian(name, 0.4, 'mean_error'):.2f} ({name})" for name in ("gm-matching", "moderate", "herding")
-    )
-    return [
-        "only the *mean* of the picks matters, and up to half of the rows may be corrupt",
-        "[`gm-matching`](methods/gm-matching.md)",
-        f"40% corrupt: the mean of the picks is off by {errors}. As a distribution they are far from the "
-        "clean rows: MMD "
-        f"{gaussian('gm-matching', 0.4, 'mmd'):.2f}, against {gaussian('random', 0.4, 'mmd'):.2f} of "
-        "random picks. "
-        f"{cite(GAUSSIAN)}",
-    ]
-
-
-def _for_hard_rows() -> list[str]:
-    shares = figure_shares("el2n", "grand", "forgetting", "self-supervised", "hard")
-    bad = percent(load(FIGURES)["settings"]["bad"], 0)
-    return [
-        "rows and labels are certainly clean; the hard ones should stay",
-        "[`el2n`](methods/el2n.md), [`grand`](methods/grand.md), [`forgetting`](methods/forgetting.md)",
-        "Made for clean data and large shares. A fifth of clean CIFAR-10 that el2n picks in the features of a frozen "
-        "encoder "
-        f"trains a ResNet-18 to {percent(from_scratch('el2n', 'none'))}, random picks to "
-        f"{percent(from_scratch('random', 'none'))}. {cite(SCRATCH)} Never on dirty data: where {bad} of the "
-        "rows are mislabeled or in no class, of the "
-        f"picks {shares} are. {cite(FIGURES)}",
-    ]
-
-
 def digits() -> str:
-    """Return the demo's table: ten methods' worth of wrong labels and accuracy on small data."""
+    """Return the demo's table: mislabeled picks and test accuracy of each method on small data."""
     rows = [
         [row["label"], _mean(row["contamination"]), f"{row['mmd']['mean']:.3f}", _mean(row["accuracy"])]
         for row in load(DIGITS)["rows"]

@@ -55,7 +55,7 @@ def gpu() -> str:
     return (
         f"{_gpu_calls(found) if 'calls' in found else ''}"
         f"{table(heads, rows, numbers_from=2)}\n\n{found['device']}, torch {found['torch']}, "
-        f"{cite(GPU, up=1)}. What these times are of the device's limits is in `benchmarks/README.md`."
+        f"{cite(GPU)}. What these times are of the device's limits is in `benchmarks/README.md`."
     )
 
 
@@ -88,5 +88,5 @@ def store() -> str:
         f"store was read {found['times_the_store_was_read']:.1f} times over, at "
         f"{found['read_GB_per_s']:.1f} GB/s; reading the "
         f"disk from end to end without a cache gives {found['sequential_GB_per_s_without_cache']:.1f} GB/s. "
-        f"{cite(STORE, up=1)}"
+        f"{cite(STORE)}"
     )

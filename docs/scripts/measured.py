@@ -9,26 +9,29 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
-from docs.scripts import choosing, costs, duplicates, labels, picks, scaling, screening, support
+from docs.scripts import choosing, costs, duplicates, labels, picks, scaling, screening, support, texts
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "choose.md": {
-        "decisions": choosing.decisions,
-        "digits": choosing.digits,
-        "corrupt-rows": choosing.corrupt_rows,
-    },
-    "results-robust.md": {"robust": screening.robust},
+    "../README.md": {"headline": partial(screening.headline, "docs/results-robust.md")},
+    "index.md": {"headline": screening.headline},
+    "choose.md": {"decisions": choosing.decisions},
+    "results-methods.md": {"digits": choosing.digits, "corrupt-rows": choosing.corrupt_rows},
+    "results-robust.md": {"robust": screening.robust, "texts": texts.tables},
     "results-labels.md": {"labels": labels.labels},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "results-picks.md": {"picks": picks.picks},
-    "results-speed.md": {"scaling": scaling.scaling},
+    "results-speed.md": {
+        "scaling": scaling.scaling,
+        "support": support.cells,
+        "gpu": costs.gpu,
+        "store": costs.store,
+        "within": support.within,
+    },
     "methods/index.md": {"methods": costs.methods},
-    "guides/gpu.md": {"gpu": costs.gpu},
-    "guides/larger-than-memory.md": {"store": costs.store, "within": support.within},
-    "guides/where-it-runs.md": {"support": support.cells},
 }
 
 

@@ -21,6 +21,20 @@ def robust() -> str:
     return "\n\n".join(parts)
 
 
+def headline(page: str = "results-robust.md") -> str:
+    """Return the one number of the front page: mislabeled picks under the labels that people gave to CIFAR-10."""
+    runs = [run for run in load(RESULTS)["runs"] if (run["data"], run["noise"]) == ("CIFAR-10", "human")]
+
+    def mean(field: str, method: str) -> str:
+        return percent(fmean(run[field] for run in runs if run["method"] == method), 0)
+
+    return (
+        f"On CIFAR-10 with labels from crowd workers, {mean('dropped', 'correct labels + random')} of them wrong, "
+        f"**{mean('wrong_picks', 'robust')}** of the rows that gmmatch\npicks are mislabeled, and "
+        f"{mean('wrong_picks', 'cleanlab + random')} of the rows that cleanlab keeps ([results]({page}))."
+    )
+
+
 def sections(found: dict[str, Any]) -> str:
     """Return the tables of label noise and of corrupted images.
 
@@ -117,7 +131,8 @@ def trained(found: dict[str, Any]) -> str:
             cells = [accuracies.get((method, noise)) for noise in noises]
             name = method.removesuffix(" + random")
             rows.append([name, *(percent(fmean(cell)) if cell else "" for cell in cells)])
-        parts.append(f"{data}:\n\n{table(['picked by', *noises], rows)}")
+        heads = [noise.replace("symmetric", "random") for noise in noises]
+        parts.append(f"{data}:\n\n{table(['picked by', *heads], rows)}")
     return (
         "## Trained from scratch\n\n"
         "Accuracy of a ResNet-18 trained on the picks alone; of `robust` three trainings, of the others one.\n\n"

@@ -29,13 +29,13 @@ def cells() -> str:
         f"command (`--memory {found['memory'] / 1e6:,.0f}MB`; Python and its libraries take about 160 MB, with torch "
         "360 MB), and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
         f"Others were using the machine (load {found['machine']['load_before']:.0f}), so times are rough. "
-        f"`python -m benchmarks.support cells`, {cite(CELLS, up=1)}."
+        f"`python -m benchmarks.support cells`, {cite(CELLS)}."
     )
     if not calls:
         return f"{table(heads[:-1], [row[:-1] for row in rows])}\n\n{text}"
     return (
         f"{table(heads, rows)}\n\n{text} The last column is another workload: 10% of {gpu['rows']:,} × "
-        f"{gpu['columns']} float32 numbers in {gpu['classes']:,} classes, {gpu['device']}, {cite(GPU, up=1)}."
+        f"{gpu['columns']} float32 numbers in {gpu['classes']:,} classes, {gpu['device']}, {cite(GPU)}."
     )
 
 
@@ -54,7 +54,7 @@ def within() -> str:
         f"{table(['method', 'limit', 'peak', 'of the limit'], rows)}\n\n"
         f"1% of {found['rows']:,} × {found['features']} float16 numbers, {found['store_bytes'] / 1e9:.2f} GB. "
         "The peak is that of anonymous memory: the page cache behind mapped files is the system's. "
-        f"`python -m benchmarks.support limit`, {cite(WITHIN, up=1)}."
+        f"`python -m benchmarks.support limit`, {cite(WITHIN)}."
     )
 
 

@@ -23,6 +23,10 @@ from .blocks import ROOT, Block
 
 # Programs that do no more than look, copy and make folders.
 HARMLESS = {"cat", "cp", "echo", "head", "ls", "mkdir", "tail", "wc"}
+DEFAULT_ENCODERS = {
+    "images": "openai/clip-vit-base-patch32",
+    "text": "sentence-transformers/all-MiniLM-L6-v2",
+}
 PROGRAMS = {"gmmatch", "python", "make", "pip", "export", "ray", "cd", *HARMLESS}
 
 
@@ -69,13 +73,10 @@ class Shell:
         Undoes what ``export`` and ``cd`` do.
     models
         What stands in for models that would have to be fetched.
-    default_encoder
-        What stands in for the default one.
     """
 
     patch: pytest.MonkeyPatch
     models: dict[str, str] = field(default_factory=dict)
-    default_encoder: str = "pixels:4x4"
 
     def run(self, command: Command) -> str:
         """Run a command, or check it if it would take minutes; return what it printed."""
@@ -99,7 +100,8 @@ class Shell:
             return ""
         arguments = [self.models.get(word, word) for word in words]
         if words[0] == "embed" and "--encoder" not in words:
-            arguments += ["--encoder", self.default_encoder]
+            usual = DEFAULT_ENCODERS["text" if "--text-column" in words else "images"]
+            arguments += ["--encoder", self.models.get(usual, "pixels:4x4")]
         result = CliRunner().invoke(build_app(), arguments)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -23,7 +23,7 @@ def cluster(monkeypatch):
 
 def test_the_guide_shows_what_was_measured(cluster, tmp_path):
     copy = tmp_path / "cluster.md"
-    text = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "results-cluster.md").read_text(encoding="utf-8")
     copy.write_text(text, encoding="utf-8")
     cluster.write_table(copy)
     assert copy.read_text(encoding="utf-8") == text
