@@ -186,6 +186,18 @@ def is_leftover(name: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
+def plain_cell(value: Any) -> Any:
+    """Return what to write into a cell of a CSV file: a text that a spreadsheet would run as a formula gets a quote.
+
+    Examples
+    --------
+    >>> plain_cell("=1+1"), plain_cell("cat.png"), plain_cell(-1)
+    ("'=1+1", 'cat.png', -1)
+    """
+    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if formula else value
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's contents."""
     digest = hashlib.sha256()

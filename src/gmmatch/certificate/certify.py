@@ -14,7 +14,7 @@ import numpy as np
 from gmmatch.certificate.bounds import Stratum, most_wrong
 from gmmatch.certificate.sample import CheckSample, named_sample
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, listed
-from gmmatch.files import write_file
+from gmmatch.files import plain_cell, write_file
 from gmmatch.selection.selection import Selection
 
 COLUMNS = ("sample", "row", "id", "label", "answer")
@@ -134,7 +134,7 @@ def write_answers(sample: CheckSample, path: str | os.PathLike[str]) -> None:
     table.writerow(COLUMNS)
     ids = sample.ids or [""] * len(sample)
     table.writerows(
-        [sample.name, row, name, "" if label is None else label, ""]
+        [sample.name, row, plain_cell(name), "" if label is None else plain_cell(label), ""]
         for row, name, label in zip(sample.rows.tolist(), ids, sample.labels, strict=True)
     )
     write_file(path, [out.getvalue().encode()])

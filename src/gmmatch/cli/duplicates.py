@@ -14,7 +14,7 @@ from gmmatch.cli.io.arguments import (
     IdColumnOption,
     JsonOption,
 )
-from gmmatch.cli.io.files import check_output, keep_inputs, written
+from gmmatch.cli.io.files import check_output, keep_inputs, write_csv, written
 from gmmatch.cli.io.output import console, new_table, note, print_json
 from gmmatch.errors import InvalidInputError
 
@@ -108,10 +108,9 @@ def _ids(name: str, embeddings: Embeddings, rows: Any) -> dict[str, Any]:
 
 
 def _write(table: pa.Table, output: Path) -> None:
-    import pyarrow.csv
     import pyarrow.parquet
 
-    write = pyarrow.parquet.write_table if output.suffix.lower() == ".parquet" else pyarrow.csv.write_csv
+    write = pyarrow.parquet.write_table if output.suffix.lower() == ".parquet" else write_csv
     with written(output) as temporary:
         write(table, temporary)
 

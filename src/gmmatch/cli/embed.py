@@ -95,6 +95,20 @@ def embed(
             help="Whether a row that cannot be encoded (a broken image) ends the run or is left out."
         ),
     ] = OnErrorChoice.stop,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The most pixels that an image may have; 89 million by default. Larger ones are refused.",
+        ),
+    ] = None,
+    trust_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--trust-pickle",
+            help="Load a model folder's pickled weights, which can run code: only if you trust who made them.",
+        ),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Delete the store if there is one, and begin again.")
     ] = False,
@@ -131,7 +145,12 @@ def embed(
 
     if not as_json:
         note(f"{source}: {opened.how or opened.format}.")
-    model = load_encoder(encoder, kind=opened.kind, device=device)
+    if max_pixels is not None:
+        from gmmatch.data.images import allow_pixels
+
+        allow_pixels(max_pixels)
+    trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
+    model = load_encoder(encoder, kind=opened.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
     with progress() as bar:

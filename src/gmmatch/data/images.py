@@ -88,6 +88,16 @@ class BrokenImageError(InvalidInputError):
         return f"{self.name} is not a readable image: {self.reason}."
 
 
+class TooLargeError(InvalidInputError):
+    """A picture has more pixels than are allowed; the message says how many."""
+
+    def __str__(self) -> str:
+        return (
+            f"it has {int(self.args[0]):,} pixels, and {most_pixels():,} are allowed; if it can be trusted, allow "
+            "more by --max-pixels (in Python, PIL.Image.MAX_IMAGE_PIXELS)"
+        )
+
+
 def load_image(item: Any) -> Image:
     """Decode an image as 8-bit RGB.
 
@@ -115,6 +125,8 @@ def load_image(item: Any) -> Image:
       floating point) are stretched from their smallest to their largest value; floating point within
       0–1 is taken as it is. Pixels that are no numbers become 0.
     - An animation gives its first frame, CMYK is converted without a colour profile.
+    - A picture of more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` (89 million) is refused before it is decoded: a
+      small file can unfold into more memory than there is. Set that number to allow more.
 
     Examples
     --------
@@ -153,11 +165,30 @@ def _pillow() -> Any:
 
 
 def open_image(file: Any) -> Image:
-    """Let Pillow open a path or a file, as one of the formats that it decodes by itself."""
+    """Let Pillow open a path or a file, as one of the formats that it decodes by itself, if it is not too large."""
     from PIL import Image
 
     Image.init()
-    return Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
+    try:
+        picture = Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
+    except Image.DecompressionBombError as error:  # by Pillow itself only from twice that number on
+        raise TooLargeError(_one_line(error).partition(" pixels")[0].partition("(")[2]) from None
+    pixels, limit = picture.width * picture.height, most_pixels()
+    if limit is not None and pixels > limit:
+        picture.close()
+        raise TooLargeError(str(pixels))
+    return picture
+
+
+def most_pixels() -> int | None:
+    """Return how many pixels a picture may have in this process: Pillow's own setting, None for any number."""
+    limit: int | None = _pillow().MAX_IMAGE_PIXELS
+    return limit
+
+
+def allow_pixels(limit: int | None) -> None:
+    """Let pictures have so many pixels in this process, which must be one of our own."""
+    _pillow().MAX_IMAGE_PIXELS = limit
 
 
 def _opened(file: Any, name: str) -> Image:

@@ -11,6 +11,7 @@ import numpy as np
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
 from gmmatch.encoders.models import (
+    check_trusted,
     choose_device,
     choose_dtype,
     devices_present,
@@ -38,6 +39,8 @@ class SentenceEncoder:
         ``"auto"`` (half precision on a GPU, else single), ``"float32"``, ``"float16"``, ``"bfloat16"``.
     prompt
         Put before every text; some models want ``"query: "`` or the like.
+    trust_pickle
+        Whether weights of a folder may be a pickle, which can run code when it is loaded.
 
     Notes
     -----
@@ -54,7 +57,13 @@ class SentenceEncoder:
     kind: Kind = "text"
 
     def __init__(
-        self, model: str = DEFAULT_MODEL, *, device: str = "auto", dtype: str = "auto", prompt: str = ""
+        self,
+        model: str = DEFAULT_MODEL,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        prompt: str = "",
+        trust_pickle: bool = False,
     ) -> None:
         torch = import_torch("text")
         spec = str(model)
@@ -65,7 +74,10 @@ class SentenceEncoder:
         with explained(spec, "a text model of sentence-transformers", "sentence_transformers", "text"):
             package: Any = import_module("sentence_transformers")
             found = find_model(spec, () if "/" in spec else (f"sentence-transformers/{spec}",))
-            self.model = package.SentenceTransformer(found.path, device="cpu", local_files_only=found.local)
+            check_trusted(found, trust_pickle=trust_pickle)
+            self.model = package.SentenceTransformer(
+                found.path, device="cpu", local_files_only=found.local, trust_remote_code=False
+            )
         self.name, self.folder = found.name, found.folder
         self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
         self.fingerprint = sha256_of(

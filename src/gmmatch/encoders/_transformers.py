@@ -16,6 +16,7 @@ from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
 from gmmatch.encoders.image_processor import ImageProcessor, PrepareLevels
 from gmmatch.encoders.models import (
     Model,
+    check_trusted,
     choose_device,
     choose_dtype,
     devices_present,
@@ -53,6 +54,8 @@ class TransformersEncoder:
         ``"auto"``, or ``"cls"`` or ``"mean"`` of the last hidden state.
     image_size
         Resize to this many pixels instead of what the processor says. For convolutional networks.
+    trust_pickle
+        Whether weights of a folder may be a pickle, which can run code when it is loaded.
 
     Notes
     -----
@@ -76,6 +79,7 @@ class TransformersEncoder:
         dtype: str = "auto",
         pooling: Pooling = "auto",
         image_size: int | None = None,
+        trust_pickle: bool = False,
     ) -> None:
         torch = import_torch("vision")
         spec = str(model)
@@ -85,6 +89,7 @@ class TransformersEncoder:
         self._torch = torch
         with explained(spec, "a vision model of transformers", "transformers", "vision"):
             found = find_model(spec)
+            check_trusted(found, trust_pickle=trust_pickle)
             processor = _load_processor(found, image_size)
             self.model, missing = _load_model(found)
         gaps = sorted(key for key in missing if "pooler" not in key)
@@ -207,7 +212,7 @@ def _load_processor(found: Model, image_size: int | None) -> Any:
     # The version with Pillow: torchvision is not needed, and nothing differs between machines.
     major = int(transformers.__version__.partition(".")[0])
     options: dict[str, Any] = {"backend": "pil"} if major >= 5 else {"use_fast": False}
-    options["local_files_only"] = found.local
+    options |= {"local_files_only": found.local, "trust_remote_code": False}
     processor = transformers.AutoImageProcessor.from_pretrained(found.path, **options)
     if image_size is None:
         return processor
@@ -222,7 +227,7 @@ def _load_processor(found: Model, image_size: int | None) -> Any:
 def _load_model(found: Model) -> tuple[Any, set[str]]:
     """Return the model and the names of the weights that the checkpoint does not have."""
     transformers: Any = import_module("transformers")
-    options = {"local_files_only": found.local}
+    options = {"local_files_only": found.local, "trust_remote_code": False}
     config = transformers.AutoConfig.from_pretrained(found.path, **options)
     architecture = (config.architectures or [""])[0]
     loader = transformers.AutoModel

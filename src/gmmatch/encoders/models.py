@@ -6,6 +6,7 @@ functions of ``transformers`` ask many times, and wait long when there is no net
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -46,6 +47,7 @@ _KNOWN = (
     "pixels",
 )
 _HUB_TIMEOUT = 10.0
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _DTYPES = ("float32", "float16", "bfloat16")
 _MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
 
@@ -90,6 +92,33 @@ def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
             return Model(candidate, False)
         failures.append(failure)
     raise failures[0]
+
+
+def check_trusted(found: Model, *, trust_pickle: bool) -> None:
+    """Raise if loading a model folder would run code that came with it: of its own modules, or of pickled weights."""
+    if found.folder is None:
+        return
+    folder = Path(found.folder)
+    modules = folder / "modules.json"
+    layers = json.loads(modules.read_text(encoding="utf-8")) if modules.is_file() else []
+    foreign = [str(layer.get("type")) for layer in layers]
+    foreign = [kind for kind in foreign if not kind.startswith("sentence_transformers.")]
+    if foreign:
+        raise InvalidInputError(
+            f"encoder={found.path!r} has code of its own ({foreign[0]}), which gmmatch never runs: wrap the model in "
+            "a function, and give it as 'file.py:function'."
+        )
+    pickled = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix.lower() in _PICKLED and not any(path.parent.glob("*.safetensors"))
+    ]
+    if pickled and not trust_pickle:
+        raise InvalidInputError(
+            f"encoder={found.path!r} has its weights as a pickle ({pickled[0].relative_to(folder)}), which can run "
+            "code when it is loaded: save them as safetensors, or if you trust who made them, allow it by "
+            "--trust-pickle (trust_pickle in Python)."
+        )
 
 
 def _is_cached(name: str) -> bool:

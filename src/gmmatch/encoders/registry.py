@@ -52,7 +52,7 @@ def load_encoder(
         In which precision it computes: ``"auto"`` (half on a GPU, else single), ``"float32"``,
         ``"float16"``, ``"bfloat16"``.
     **options
-        Of the encoder's class: ``pooling``, ``image_size`` (images); ``prompt`` (text).
+        Of the encoder's class: ``pooling``, ``image_size`` (images); ``prompt`` (text); ``trust_pickle`` (both).
 
     Returns
     -------
@@ -98,7 +98,7 @@ def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, An
         raise InvalidInputError(
             f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
         )
-    known = {"text": {"prompt"}, "image": {"pooling", "image_size"}}[kind]
+    known = {"text": {"prompt"}, "image": {"pooling", "image_size"}}[kind] | {"trust_pickle"}
     for option in options:
         if option not in known:
             raise InvalidInputError(

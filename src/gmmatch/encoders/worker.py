@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.data.images import allow_pixels, most_pixels
 from gmmatch.encoders.base import Items
 from gmmatch.errors import GMMatchError
 
@@ -62,7 +63,7 @@ class Worker:
         """Let the process prepare items, and wait for it; its exceptions are raised here."""
         try:
             if self._preparation is not None:  # here, where a process that died at once is noticed
-                _send(self._requests, self._preparation)
+                _send(self._requests, (most_pixels(), self._preparation))
                 self._preparation = None
             _send(self._requests, items)
             sort, answer = pickle.load(self._answers)
@@ -104,7 +105,8 @@ def serve(descriptor: int | None, n_bytes: int) -> None:
     os.dup2(2, 1)  # whatever a library prints must not end up between the answers
     shared = _map(descriptor, n_bytes)
     try:
-        preparation = pickle.load(requests)
+        limit, preparation = pickle.load(requests)
+        allow_pixels(limit)
         while True:
             items = pickle.load(requests)
             try:

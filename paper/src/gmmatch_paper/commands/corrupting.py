@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.files import check_output, same_place, written
+from gmmatch.cli.io.files import check_output, same_place, write_csv, written
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import set_aside
 
@@ -135,7 +135,6 @@ def write_mask(temporary: Path, suffix: str, touched: Touched, facts: dict[str, 
     import json
 
     import pyarrow as pa
-    import pyarrow.csv
     import pyarrow.parquet as pq
 
     kinds = [kind or None for kind in touched.kinds.tolist()]
@@ -147,7 +146,7 @@ def write_mask(temporary: Path, suffix: str, touched: Touched, facts: dict[str, 
             columns[name.removesuffix("s")] = _column(list(values))
     table = pa.table(columns)
     if suffix == ".csv":
-        pyarrow.csv.write_csv(table, temporary)
+        write_csv(table, temporary)
         return
     note = {b"gmmatch_corruption": json.dumps(facts).encode()}
     pq.write_table(table.replace_schema_metadata(note), temporary)

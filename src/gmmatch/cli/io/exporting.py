@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.files import compression_of, opened_output, put_image, written, written_folder
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import plain_cell
 
 if TYPE_CHECKING:
     from gmmatch.data.images import ImageFolder
@@ -43,7 +44,7 @@ def export_images(source: ImageFolder, output: Path, link: bool, rows: Indices, 
                 given = {
                     str(source.ids[row]): None if labels is None else labels[row] for row in rows.tolist()
                 }
-                table.writerows([name, given[name], *lines[name]] for name in names)
+                table.writerows([*map(plain_cell, (name, given[name], *lines[name]))] for name in names)
     return len(names)
 
 
@@ -111,7 +112,7 @@ def _widened(line: bytes, values: dict[str, Any], delimiter: str | None, path: P
 
 def _cells(values: list[Any], delimiter: str) -> str:
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerow(values)
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerow([*map(plain_cell, values)])
     return out.getvalue()
 
 

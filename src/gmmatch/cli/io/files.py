@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import as_path, is_remote, replacing, replacing_folder
+from gmmatch.files import as_path, is_remote, plain_cell, replacing, replacing_folder
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
@@ -129,6 +129,17 @@ def compression_of(file: Any) -> str:
         return "snappy"
     name = str(metadata.row_group(0).column(0).compression).lower()
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
+
+
+def write_csv(table: Any, path: Path) -> None:
+    """Write a table as CSV, in which no text is a formula."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            table = table.set_column(place, name, pa.array(map(plain_cell, column.to_pylist()), column.type))
+    pyarrow.csv.write_csv(table, path)
 
 
 def opened_output(temporary: Path, output: Path) -> IO[bytes]:

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from gmmatch.cli.io.output import visible
 from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError
 
 # An argument of the library with its value, as messages name it: batch_size=0, text_column='body'. Only values
@@ -148,4 +149,4 @@ def _one_line(message: object) -> str:
 
 
 def _say(line: str, color: str) -> None:
-    typer.secho(line, fg=color, err=True)
+    typer.secho(visible(line), fg=color, err=True)

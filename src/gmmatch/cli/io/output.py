@@ -38,7 +38,20 @@ def print_json(value: Any) -> None:
 
 def note(line: str) -> None:
     """Say something on stderr, where it cannot get into a result that is piped on."""
-    typer.echo(line, err=True)
+    typer.echo(visible(line), err=True)
+
+
+def visible(text: str) -> str:
+    """Return a text that cannot steer a terminal: names of files can hold anything.
+
+    Examples
+    --------
+    >>> visible("a\\x1b[2Jb\\u202ec")
+    'a\\\\x1b[2Jb\\\\u202ec'
+    """
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text
+    )
 
 
 def progress() -> Progress:

@@ -1,0 +1,166 @@
+"""The commands that :mod:`tests.reliability.kills` kills: what they read, what they replace, who reads the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from gmmatch.errors import GMMatchError
+
+N_ROWS = 60
+
+
+def gmmatch(*arguments: object) -> None:
+    """Run a command in this process, as the installed script does; an error is raised, not printed."""
+    from gmmatch.cli import build_app
+
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        status = build_app()(
+            ["--traceback", *map(str, arguments)], prog_name="gmmatch", standalone_mode=False
+        )
+    assert not status, status
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command in a folder of its own.
+
+    ``before`` are commands whose results it replaces or reads. ``outputs`` are what it writes: each of them is at
+    any moment the old one, the new one or not there. ``reads`` raises if one of them is half done, or if one is old
+    and another new; None if that must never be.
+    """
+
+    name: str
+    arguments: tuple[object, ...]
+    outputs: tuple[str, ...]
+    before: tuple[tuple[object, ...], ...] = ()
+    reads: Callable[[], object] | None = None
+    together: bool = True
+
+    def run(self) -> None:
+        if self.arguments[0] == "embed":
+            from gmmatch.embeddings import run
+
+            # Many small shards, each of them written as soon as there are rows: more steps to be killed at.
+            run.embed.__kwdefaults__.update(rows_per_shard=16, checkpoint_seconds=0.0)
+        gmmatch(*self.arguments)
+
+
+def prepare(command: Command, folder: Path) -> None:
+    """Make what a command reads, and what stands in its place before it."""
+    from PIL import Image
+
+    os.chdir(folder)
+    random = np.random.default_rng(0)
+    for number in range(N_ROWS):
+        place = folder / "photos" / ("cat", "dog")[number % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        shade = random.integers(0, 60, (6, 6, 3)) + 120 * (number % 2)
+        Image.fromarray(shade.astype(np.uint8)).save(place / f"{number}.png")
+    rows = random.normal(size=(N_ROWS, 3)).astype(np.float32)
+    rows[1] = rows[0]
+    np.save("rows.npy", rows)
+    np.save("more.npy", random.normal(size=(N_ROWS, 3)).astype(np.float32))
+    for arguments in command.before:
+        gmmatch(*arguments)
+
+
+def loads(name: str) -> Callable[[], object]:
+    def read() -> object:
+        from gmmatch.selection.selection import Selection
+
+        return Selection.load(name)
+
+    return read
+
+
+def opens(name: str) -> Callable[[], object]:
+    def read() -> object:
+        from gmmatch.embeddings import open_store
+
+        open_store(name, verify=True, allow_incomplete=True)  # what is there is sound, ...
+        return open_store(name)  # ... but it is not the whole
+
+    return read
+
+
+def _select(k: int, output: str, *more: object) -> tuple[object, ...]:
+    return ("select", "rows.npy", "-k", k, "-o", output, "--force", *more)
+
+
+def _corrupt(source: str, output: str, kind: str, seed: int) -> tuple[object, ...]:
+    return ("corrupt", source, "-o", output, "--kind", kind, "--rate", 0.4, "--seed", seed, "--force")
+
+
+EMBED = ("embed", "photos", "-o", "photos.emb", "--encoder", "pixels:4x4", "--batch-size", 12)
+PICKED = (EMBED, ("select", "photos.emb", "-k", 20, "-o", "picks.parquet"))
+
+COMMANDS = (
+    Command("embed", EMBED, ("photos.emb",), reads=opens("photos.emb")),
+    Command("select", _select(8, "picks.parquet"), ("picks.parquet",), (_select(6, "picks.parquet"),)),
+    Command(
+        "select, a pair of files",
+        _select(8, "picks.npy"),
+        ("picks.npy", "picks.npy.json"),
+        (_select(6, "picks.npy"),),
+        reads=loads("picks.npy"),
+    ),
+    Command(
+        "select, with a page",
+        _select(8, "picks.json", "--report", "picks.html"),
+        ("picks.json", "picks.html"),
+        (_select(6, "picks.json", "--report", "picks.html"),),
+        together=False,  # a page has its picks in it
+    ),
+    Command(
+        "export",
+        ("export", "picks.parquet", "photos", "-o", "picked", "--force"),
+        ("picked",),
+        (
+            *PICKED,
+            ("select", "photos.emb", "-k", 9, "-o", "few.parquet"),
+            ("export", "few.parquet", "photos", "-o", "picked"),
+        ),
+    ),
+    Command(
+        "corrupt, images",
+        _corrupt("photos", "bad", "fog", 2),
+        ("bad", "bad.mask.parquet"),
+        (_corrupt("photos", "bad", "fog", 1),),
+    ),
+    Command(
+        "corrupt, vectors",
+        _corrupt("rows.npy", "bad.npy", "far-cluster", 2),
+        ("bad.npy", "bad.npy.mask.parquet"),
+        (_corrupt("rows.npy", "bad.npy", "far-cluster", 1),),
+    ),
+    Command(
+        "duplicates",
+        ("duplicates", "rows.npy", "-o", "groups.parquet", "--threshold", 0.99, "--force"),
+        ("groups.parquet",),
+        (("duplicates", "rows.npy", "-o", "groups.parquet", "--threshold", 0.5),),
+    ),
+    Command(
+        "update",
+        ("update", "picks.parquet", "more.npy"),
+        ("picks.parquet",),
+        (_select(8, "picks.parquet", "--updatable"),),
+    ),
+)
+
+
+def refused(command: Command) -> bool:
+    """Tell whether whoever reads the result of a command refuses what is there now."""
+    if command.reads is None:
+        return False
+    try:
+        command.reads()
+    except GMMatchError:
+        return True
+    return False
