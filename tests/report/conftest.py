@@ -15,6 +15,7 @@ from gmmatch.report import write_report
 from gmmatch.screening.result import Screening
 
 from .browser import Browser, find_browser
+from .looking import check_quiet_and_alone
 from .reading import Page
 
 
@@ -52,7 +53,7 @@ def screened(X: np.ndarray, y: list[str]) -> Screening:
     reason = np.where(nearest != labels, 1, 0).astype(np.int8)
     inside = np.where(reason == 0, own, 0.0)
     reason[np.argsort(-inside)[:2]] = 4
-    suspicion = np.where(reason > 0, own, 0.0)
+    suspicion = np.where(reason > 0, own / own.max(), 0.0)
     looks_like = np.array(names, dtype=object)[nearest]
     return Screening(reason == 0, suspicion, reason, suggested_labels=looks_like)
 
@@ -96,10 +97,21 @@ def page_of(tmp_path) -> Callable[..., Page]:
     """Write a page and read it."""
 
     def write(selection: gm.Selection, X: Any, y: Any = None, **options: Any) -> Page:
-        write_report(selection, tmp_path / "page.html", X, y, **options)
+        write_report(selection, tmp_path / "page.html", X, y, **{"projection": "pca", **options})
         return Page(tmp_path / "page.html")
 
     return write
+
+
+@pytest.fixture
+def opened(browser: Browser, made: Made) -> Iterator[Browser]:
+    """The page of a selection, freshly opened; afterwards it must have been quiet and alone."""
+    browser.prefer()
+    browser.open(made.path)
+    browser.run("localStorage.clear()")
+    browser.open(made.path)
+    yield browser
+    check_quiet_and_alone(browser, made.path)
 
 
 @pytest.fixture(scope="session")

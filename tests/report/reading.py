@@ -65,6 +65,11 @@ class Page(HTMLParser):
         ((attrs, _),) = self.all("data", id=identity)
         return float(attrs["value"])
 
+    def map(self, number: int = 0) -> np.ndarray:
+        """The points of a map, shape (n, 2)."""
+        drawn = self.data()["maps"][number]
+        return np.stack([unpacked(drawn["x"]), unpacked(drawn["y"])], axis=1)
+
     def data(self) -> dict[str, Any]:
         """What the page's script draws the map from."""
         ((_, text),) = self.all("script", id="map-data")

@@ -24,7 +24,8 @@ def compared(tmp_path_factory):
     X, y = blobs()
     found = {name: gm.select(X, y=y, k=30, method=name, random_state=0) for name in METHODS}
     path = tmp_path_factory.mktemp("compared") / "page.html"
-    write_comparison(found, path, X, y, command="gmmatch compare rows.emb -k 30 --report page.html")
+    command = "gmmatch compare rows.emb -k 30 --report page.html"
+    write_comparison(found, path, X, y, projection="pca", command=command)
     return X, y, found, Page(path)
 
 
@@ -69,7 +70,7 @@ def test_the_best_of_each_figure_is_marked_unless_all_are_alike(compared):
     best = [min(column) for column in zip(*figures.values(), strict=True)][:4]
     marked = [text for attrs, text in page.all("td") if attrs.get("class") == "n best"]
     assert len(marked) == 4 and all("(best)" in text for text in marked)
-    assert sorted(f"{value:.4g}" for value in best) == sorted(text.partition(" (")[0] for text in marked)
+    assert sorted(f"{value:.3g}" for value in best) == sorted(text.partition(" (")[0] for text in marked)
 
 
 def test_the_shared_picks_are_counted(compared):
@@ -82,7 +83,7 @@ def test_the_shared_picks_are_counted(compared):
 
 def test_methods_of_one_color_differ_by_their_line(compared):
     *_, page = compared
-    lines = [attrs["class"] for attrs, _ in page.all("polyline") if not attrs["class"].endswith("faint")]
+    lines = [attrs["class"] for attrs, _ in page.all("polyline")]
     assert len(lines) == len(set(lines)) == len(METHODS)
     assert "line c1" in lines and "line c1 dashed" in lines  # the two herdings, as in the project's figures
 
@@ -98,6 +99,60 @@ def test_figures_that_were_measured_before_are_shown_as_they_are(tmp_path):
     page = Page(tmp_path / "page.html")
     assert cells(page, "Figures of the methods") == {"random": [0.5, 1.25, 0.5], "easy": [0.25, 2.5, 0.25]}
     assert "Measured elsewhere." in page.words() and "MMD" not in page.words()
+
+
+def test_shares_are_written_as_percentages(compared):
+    *_, page = compared
+    table = page.source.partition('aria-label="Figures of the methods"')[2].partition("</table>")[0]
+    exact, written = zip(*re.findall(r'<data value="([^"]*)">([^<]*)</data></td></tr>', table), strict=True)
+    assert list(written) == [f"{float(value):.1%}" for value in exact]  # the last column: imbalance
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A comparison where the truth is known: every seventh label is that of the next class."""
+    X, y = blobs()
+    true = np.array([f"class {i % 3}" for i in range(len(X))])
+    found = {
+        "all wrong": gm.Selection(np.flatnonzero(true != np.array(y))[::-1], n_rows=len(X)),
+        "some": gm.select(X, y=y, k=30, method="random", random_state=0),
+        "none": gm.Selection(np.flatnonzero(true == np.array(y))[:30], n_rows=len(X)),
+    }
+    path = tmp_path_factory.mktemp("judged") / "page.html"
+    write_comparison(
+        found, path, X, y, truth=true, projection="pca", source=[f"text {i}" for i in range(len(X))]
+    )
+    return y, true, found, Page(path)
+
+
+def test_where_the_truth_is_known_each_method_shows_its_mislabeled_picks(judged):
+    y, true, found, page = judged
+    section = page.source.partition('<section id="mislabeled"')[2].partition("</section>")[0]
+    galleries = re.split("<h3>", section)[1:]
+    for (name, selection), gallery in zip(found.items(), galleries, strict=True):
+        wrong = [row for row in selection.order.tolist() if y[row] != true[row]]
+        assert gallery.startswith(f"<bdi>{name}</bdi>")
+        assert f"{len(wrong) or 'none'} of {selection.k} picks, {len(wrong) / selection.k:.1%}" in gallery
+        shown = [int(row) for row in re.findall(r"<blockquote[^>]*>text (\d+)<", gallery)]
+        assert shown == wrong[:30]
+        assert ("Show more" in gallery) == (len(wrong) > 6)
+        for row, card in zip(shown, gallery.split('<li class="card"')[1:], strict=True):
+            assert f'labeled <b><bdi>{y[row]}</bdi></b><br>is <b class="warm"><bdi>{true[row]}</bdi>' in card
+
+
+def test_where_the_truth_is_known_it_is_the_headline_and_what_picks_are_compared_with(judged):
+    y, true, found, page = judged
+    words = page.words()
+    assert "none picked the fewest wrong labels: 0.0%" in words
+    right = int((true == np.array(y)).sum())
+    assert f"Compared with the {right} correctly labeled rows." in words
+    wrong = (true != np.array(y))[found["some"].indices].mean()
+    assert cells(page, "Figures of the methods")["some"][0] == pytest.approx(wrong)
+
+
+def test_where_no_truth_is_known_there_are_no_such_galleries(compared):
+    *_, page = compared
+    assert 'id="mislabeled"' not in page.source and "5 methods side by side" in page.words()
 
 
 def test_nothing_to_compare_is_an_error(tmp_path):

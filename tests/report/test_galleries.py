@@ -18,13 +18,18 @@ from gmmatch.screening.result import Screening
 from .conftest import blobs
 
 
-def test_what_was_screened_out_is_ordered_by_suspicion_within_its_reason(made):
+def test_what_is_not_trusted_comes_in_turns_the_most_suspicious_of_each_class_first(made):
     classes = classes_of(made.y, len(made.X))
     found = screened_out(made.selection, classes)
     screening = made.selection.screening
     assert [(one.reason, one.total) for one in found] == list(screening.counts.items())
     for one in found:
-        assert (np.diff(screening.probability[one.rows]) <= 0).all()
+        of_class = classes.of_row[one.rows]
+        turns = [int((of_class[:i] == of_class[i]).sum()) for i in range(len(one.rows))]
+        assert turns == sorted(turns)
+        for turn in set(turns):
+            assert (np.diff(screening.probability[one.rows[np.array(turns) == turn]]) <= 0).all()
+        assert (one.suspicion == screening.probability[one.rows]).all()
         assert not screening.kept[one.rows].any()
         assert len(one.rows) == min(one.total, galleries.SUSPICIOUS_PER_REASON)
         assert [classes.names[i] for i in one.looks_like] == screening.suggested_labels[one.rows].tolist()
@@ -35,8 +40,13 @@ def test_cards_say_which_label_a_row_has_and_which_it_looks_like(made):
     wrong = np.flatnonzero(screening.reason == 1)
     first = wrong[np.argsort(-screening.probability[wrong], kind="stable")][0]
     cards = [" ".join(text.split()) for attrs, text in page.all("li") if attrs.get("class") == "card"]
-    assert f"labelled {made.y[first]}, looks like {screening.suggested_labels[first]}" in cards[0]
-    assert made.ids[first] in cards[0]
+    assert f"labeled {made.y[first]}looks like {screening.suggested_labels[first]}" in cards[0]
+    chance = screening.probability[first]
+    assert (">99%" if chance >= 0.995 else f"{chance:.0%}") in cards[0]
+    (titles,) = {
+        attrs["title"] for attrs, _ in page.all("p", class_="id") if made.ids[first] == attrs["title"]
+    }
+    assert titles == made.ids[first] and "photos/cl…" in cards[0]
     reasons = [attrs.get("data-reason") for attrs, _ in page.all("li") if attrs.get("class") == "card"]
     assert reasons[0] == "likely mislabeled" and "far out" in reasons
 
@@ -61,14 +71,14 @@ def test_a_screen_without_labels_to_compare_leaves_that_open(page_of):
     screening = Screening(kept, np.where(kept, 0.0, 1.0), np.where(kept, 0, 4).astype(np.int8))
     page = page_of(gm.Selection([1, 2], n_rows=20, screening=screening), X)
     words = page.words()
-    assert "far out 1 row" in words and "looks like" not in words
+    assert "Not trusted: far out (1). 2 rows were picked" in words and "looks like" not in words
 
 
 def test_a_screen_that_ruled_out_nothing_says_so(page_of):
     X, _ = blobs(20)
     screening = Screening(np.ones(20, dtype=bool), np.full(20, -1.0), np.zeros(20, dtype=np.int8))
     page = page_of(gm.Selection([1, 2], n_rows=20, screening=screening), X)
-    assert "The screen found nothing to rule out" in page.words()
+    assert "20 rows, and nothing looks wrong" in page.words()
 
 
 def test_without_a_screen_rows_nearer_to_another_class_stand_apart():
@@ -94,7 +104,7 @@ def test_without_labels_the_rows_farthest_from_the_picks_stand_apart():
     classes = classes_of(None, 50)
     centres = X[:10].mean(axis=0, keepdims=True)
     (found,) = standing_apart(Rows(X), np.arange(50), classes, centres)
-    expected = np.argsort(-np.linalg.norm(X - centres, axis=1))[:24]
+    expected = np.argsort(-np.linalg.norm(X - centres, axis=1))[: galleries.SUSPICIOUS_PER_REASON]
     assert found.rows.tolist() == expected.tolist() and (found.looks_like == -1).all()
 
 
@@ -102,7 +112,7 @@ def test_rows_that_all_lie_with_their_class_are_not_suspected(page_of):
     X = np.repeat([[0.0], [10.0]], 10, axis=0) + np.arange(20)[:, None] * 0.01
     y = ["a"] * 10 + ["b"] * 10
     page = page_of(gm.Easy(k=4).select(X, y), X, y)
-    assert "No row lies nearer to the picks of another class" in page.words()
+    assert "4 of 20 rows picked" in page.words() and "Worth a look" not in page.words()
 
 
 def test_typical_picks_are_the_ones_nearest_to_the_mean_of_their_class(made):
@@ -121,8 +131,8 @@ def test_of_very_many_classes_those_with_the_most_picks_are_shown(page_of, monke
     sizes = {f"class {i}": 1 + (i in (2, 7)) for i in range(10)}
     page = page_of(gm.Easy(per_class=sizes).select(X, y), X, y)
     assert "Shown are 2 of 10 classes" in page.words()
-    section = page.source.partition('id="typical"')[2].partition("</section>")[0]
-    assert re.findall(r"<h3><bdi>([^<]*)</bdi>", section) == ["class 2", "class 7"]
+    section = page.source.partition('class="typical"')[2].partition("</section>")[0]
+    assert re.findall(r"<h4><bdi>([^<]*)</bdi>", section) == ["class 2", "class 7"]
 
 
 def test_many_classes_fold_away(page_of):
@@ -161,7 +171,7 @@ def test_the_largest_groups_of_near_duplicates_are_shown(tmp_path):
     page = tmp_path / "picks.html"
     gm.select(X, k=10, duplicates="one").report(page, X, source=[f"text {i}" for i in range(100)])
     text = page.read_text(encoding="utf-8")
-    section = text[text.index('<section id="duplicates"') : text.index('<section id="typical"')]
+    section = text[text.index('id="duplicates"') : text.index('<section id="quality"')]
     assert "40 rows were left out" in section and "32 rows, 8 shown" in section
     assert [name in section for name in ("text 3<", "text 60<", "text 91<", "text 40<")] == [
         True,
@@ -170,4 +180,4 @@ def test_the_largest_groups_of_near_duplicates_are_shown(tmp_path):
         False,
     ]
     gm.select(X, k=10).report(page, X)
-    assert '<section id="duplicates"' not in page.read_text(encoding="utf-8")
+    assert 'id="duplicates"' not in page.read_text(encoding="utf-8")

@@ -110,5 +110,6 @@ def test_what_no_page_can_hold_is_replaced():
 
 def test_long_texts_are_cut_where_they_say_least():
     assert shown("x" * 1_000_000, 10) == "x" * 9 + "…"
-    assert shown("/very/long/path/to/a/file.png", 12, keep_end=True) == "…/a/file.png"
+    assert shown("/very/long/path/to/a/file.png", 12, middle=True) == "/very…le.png"
+    assert shown("a" + "x" * 1_000_000 + "z", 5, middle=True) == "ax…xz"
     assert shown("short", 5) == "short"

@@ -32,7 +32,7 @@ def test_it_holds_every_row_in_less_than_ten_megabytes(large):
     assert path.stat().st_size < 10_000_000
     page = Page(path)
     data = page.data()
-    assert len(unpacked(data["x"])) == N and "thinned" not in page.words()
+    assert len(page.map()) == N and "thinned" not in page.words()
     assert len(unpacked(data["panels"][0]["picks"])) == selection.k == 5_000
 
 

@@ -9,7 +9,6 @@ import gmmatch as gm
 from gmmatch import metrics
 from gmmatch.metrics import Yardsticks
 from gmmatch.report import quality as module
-from gmmatch.report.charts import residual_path
 from gmmatch.report.names import classes_of
 from gmmatch.report.quality import moment_errors, random_orders
 
@@ -38,8 +37,7 @@ def test_the_figures_are_those_of_the_metrics_against_the_rows_that_were_not_scr
     covered = metrics.coverage(made.X[good], np.searchsorted(good, picks))
     assert page.figure("figure-coverage_mean") == pytest.approx(covered.mean, rel=1e-9)
     assert page.figure("figure-coverage_max") == pytest.approx(covered.largest, rel=1e-9)
-    assert page.figure("figure-imbalance") == pytest.approx(metrics.imbalance(made.y, picks), rel=1e-12)
-    assert f"not screened out ({len(good)})" in page.words()
+    assert f"Compared with the {len(good)} trusted rows." in page.words()
 
 
 def test_without_labels_all_rows_are_measured_together(page_of):
@@ -50,7 +48,7 @@ def test_without_labels_all_rows_are_measured_together(page_of):
         metrics.moment_error(X[selection.indices], X), rel=1e-12
     )
     assert page.figure("figure-mmd") == pytest.approx(metrics.mmd(X[selection.indices], X), rel=1e-12)
-    assert page.all("data", id="figure-imbalance") == []
+    assert "Compared with all 80 rows." in page.words()
 
 
 def test_random_subsets_have_as_many_rows_of_each_class_and_are_measured_alike(made):
@@ -74,23 +72,6 @@ def test_the_curve_of_the_moment_error_is_that_of_the_prefixes(made):
     assert steps[0] == 1 and steps[-1] == made.selection.k
     expected = [metrics.moment_error(made.X[made.selection.order[:k]], made.X) for k in steps]
     assert errors == pytest.approx(np.array(expected), rel=1e-10)
-
-
-def test_the_curve_of_the_residual_ends_in_the_mean_of_the_classes_residuals(made):
-    path = residual_path(made.selection)
-    assert path.k.tolist() == list(range(1, 25))
-    assert path.mean[-1] == pytest.approx(np.mean(list(made.selection.residual.values())))
-    for line, group in zip(path.per_class, made.selection.groups, strict=True):
-        first = made.selection.order.tolist().index(group.order[0])
-        assert np.isnan(line[:first]).all()
-        assert line[first] == group.residuals[0] and line[-1] == group.residuals[-1]
-
-
-def test_a_selection_without_residuals_has_no_such_curve(page_of):
-    X, _ = blobs(20)
-    selection = gm.Selection([3, 1], n_rows=20)
-    assert residual_path(selection) is None
-    assert [text for _, text in page_of(selection, X).all("figcaption")] == ["Moment error against k"]
 
 
 def test_large_inputs_are_measured_on_a_sample_and_the_page_says_so(page_of, monkeypatch):
@@ -133,7 +114,6 @@ def test_the_table_of_classes_counts_rows_picks_and_screened_rows(made):
         line = lines.partition(f"<bdi>{label}</bdi>")[2].partition("</tr>")[0]
         assert [int(cell) for cell in _cells(line)[:3]] == cells
         assert _cells(line)[3] == f"{100 * mine.mean():.1f}%"
-        assert _cells(line)[-1] == f"{made.selection.residual[label]:.4g}"
 
 
 def _cells(line: str) -> list[str]:
@@ -145,9 +125,9 @@ def _cells(line: str) -> list[str]:
 def test_the_summary_says_what_was_asked_and_what_came_out(made):
     words = made.page.words()
     screened_out = int((~made.selection.screening.kept).sum())
-    assert "24 of 120 rows kept" in words
-    assert f"{screened_out} screened out" in words
-    assert f"{120 - 24 - screened_out} left out" in words
+    assert f"24 rows were picked from the {120 - screened_out} that are trusted" in words
+    assert f"{screened_out} not trusted" in words
+    assert f"{120 - 24 - screened_out} not picked" in words
     facts = dict(
         zip(
             [text for _, text in made.page.all("dt")],

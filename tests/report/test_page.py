@@ -87,17 +87,26 @@ def test_it_has_landmarks_headings_in_order_and_a_text_for_every_picture(made):
 
 def test_every_chart_has_a_table_with_its_numbers(made):
     page = made.page
-    titles = [text for _, text in page.all("figcaption")]
-    assert titles == ["Residual against k", "Moment error against k"]
-    regions = [attrs["aria-label"] for attrs, _ in page.all("div", role="region")]
-    assert [f"{title} as a table" in regions for title in titles] == [True, True]
+    (title,) = [text for _, text in page.all("figcaption")]
+    regions = [attrs.get("aria-label") for attrs, _ in page.all("div", role="region")]
+    assert f"{title} as a table" in regions
     assert "The first picks as a table" in regions and "Classes before and after" in regions
+
+
+def test_every_line_and_band_of_a_chart_is_in_its_legend(made):
+    page = made.page
+    drawn = [attrs["class"] for name, attrs, _ in page.elements if name in ("polyline", "polygon")]
+    source = page.source.partition('<ul class="legend">')[2].partition("</ul>")[0]
+    legend = re.findall(r'<(?:line|rect) class="([^"]*)"', source)
+    assert sorted(drawn) == sorted(legend) == ["band muted", "line kept", "line muted"]
 
 
 def test_the_map_holds_every_row_with_its_place_class_and_id(made):
     data = made.page.data()
-    x, y = unpacked(data["x"]), unpacked(data["y"])
-    assert len(x) == len(y) == len(made.X) and np.isfinite(x).all()
+    assert [one["name"] for one in data["maps"]] == ["PCA", "t-SNE"]
+    for number in (0, 1):
+        places = made.page.map(number)
+        assert places.shape == (len(made.X), 2) and np.isfinite(places).all()
     assert [data["classes"][i] for i in unpacked(data["class"])] == made.y
     assert data["ids"] == made.ids and data["row"] is None
     (panel,) = data["panels"]
@@ -106,13 +115,17 @@ def test_the_map_holds_every_row_with_its_place_class_and_id(made):
     out = unpacked(panel["screened"])
     assert out.tolist() == np.flatnonzero(~made.selection.screening.kept).tolist()
     assert unpacked(panel["reason"]).tolist() == made.selection.screening.reason[out].tolist()
-    looks = [data["classes"][i - 1] for i in unpacked(panel["looks"])]
+    looks = [
+        data["classes"][i - 1] if i else made.y[at]
+        for i, at in zip(unpacked(panel["looks"]), out, strict=True)
+    ]
     assert looks == made.selection.screening.suggested_labels[out].tolist()
+    chances = 100 * made.selection.screening.probability[out]
+    assert np.abs(unpacked(panel["suspicion"]) - chances).max() <= 0.5
 
 
 def test_rows_far_apart_in_the_data_are_far_apart_on_the_map(made):
-    data = made.page.data()
-    places = np.stack([unpacked(data["x"]), unpacked(data["y"])], axis=1)
+    places = made.page.map()
     gaps = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(len(places), 1)]
     true = np.linalg.norm(made.X[:, None] - made.X, axis=2)[np.triu_indices(len(places), 1)]
     assert np.corrcoef(gaps, true)[0, 1] > 0.9
@@ -189,23 +202,22 @@ def test_rows_that_are_not_the_selections_own_are_pointed_out(page_of):
 def test_tiny_inputs_have_a_page(page_of, shape):
     X = np.arange(float(np.prod(shape))).reshape(shape)
     page = page_of(gm.Random(k=1, random_state=0).select(X), X)
-    assert f"1 of {shape[0]} rows kept" in page.words()
+    assert f"1 of {shape[0]} rows picked" in page.words()
 
 
 def test_rows_that_are_all_the_same_have_a_page(page_of):
     X = np.ones((20, 4))
     page = page_of(gm.Random(k=3, random_state=0).select(X), X)
     assert page.figure("figure-moment_error") == 0.0
-    assert unpacked(page.data()["x"]).tolist() == [0.0] * 20
+    assert page.map()[:, 0].tolist() == [0.0] * 20
 
 
 def test_one_row_very_far_out_neither_turns_the_axes_nor_hides_the_others(page_of):
     X, _ = blobs(60)
     X[7] = 1e9
     page = page_of(gm.Easy(k=5).select(X), X)
-    data = page.data()
-    places = np.delete(np.stack([unpacked(data["x"]), unpacked(data["y"])], axis=1), 7, axis=0)
-    left, right, bottom, top = data["view"]
+    places = np.delete(page.map(), 7, axis=0)
+    left, right, bottom, top = page.data()["maps"][0]["view"]
     assert 0.3 < np.ptp(places[:, 0]) / (right - left) <= 1.0
     assert 0.3 < np.ptp(places[:, 1]) / (top - bottom) <= 1.0
     assert "1 row that lies very far out did not count" in page.words()
@@ -217,4 +229,4 @@ def test_picks_with_replacement_count_once_on_the_map(page_of):
     page = page_of(gm.Selection([4, 2, 4, 4], n_rows=10), X)
     (panel,) = page.data()["panels"]
     assert unpacked(panel["picks"]).tolist() == [4, 2] and unpacked(panel["numbers"]).tolist() == [1, 2]
-    assert "4 of 10 rows kept, 2 of them different" in page.words()
+    assert "4 of 10 rows picked, 2 of them different" in page.words()

@@ -49,7 +49,7 @@ def test_the_page_says_what_was_left_away(page_of, monkeypatch):
     )
     data = page.data()
     rows = unpacked(data["row"])
-    assert len(rows) == 50 and len(unpacked(data["x"])) == 50
+    assert len(rows) == 50 and len(page.map()) == 50
     (panel,) = data["panels"]
     picks, numbers = unpacked(panel["picks"]), unpacked(panel["numbers"])
     assert panel["k"] == 60 and len(picks) == 25
@@ -108,7 +108,23 @@ def test_t_sne_keeps_classes_together():
 def test_t_sne_of_a_handful_of_rows_falls_back(page_of):
     X, _ = blobs(4)
     page = page_of(gm.Easy(k=1).select(X), X, projection="tsne")
-    assert "Principal components" in page.words()
+    assert [one["name"] for one in page.data()["maps"]] == ["PCA"]
+
+
+def test_t_sne_is_offered_of_few_rows_and_made_of_a_sample_of_many_if_asked_for(page_of, monkeypatch):
+    monkeypatch.setattr(projections, "SMALL", 39)
+    monkeypatch.setitem(projections.MOST_POINTS, "tsne", 25)
+    X, y = blobs(40)
+    selection = gm.Easy(k=5, random_state=0).select(X, y)
+    page = page_of(selection, X, y, projection=None)
+    assert [one["name"] for one in page.data()["maps"]] == ["PCA"] and page.all("input", name_="map") == []
+    page = page_of(selection, X, y, projection="tsne")
+    first, second = page.data()["maps"]
+    assert (first["name"], second["name"]) == ("t-SNE", "PCA") and len(page.all("input", name_="map")) == 2
+    assert "A random sample of 25 rows." in first["said"] and first["said"] in page.words()
+    placed = ~np.isnan(page.map(0)).any(axis=1)
+    assert placed.sum() == 25 and placed[selection.indices].all() and np.isfinite(page.map(1)).all()
+    assert np.isfinite(first["view"]).all()
 
 
 def test_a_missing_umap_is_named_with_what_to_install(monkeypatch):
@@ -144,7 +160,7 @@ def test_half_precision_rows_and_rows_on_disk_are_drawn(tmp_path, page_of):
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     selection = gm.Easy(k=4).select(half)
     first, second = page_of(selection, half).data(), page_of(selection, mapped).data()
-    assert first["x"] == second["x"]
+    assert first["maps"] == second["maps"]
 
 
 def test_a_view_of_rows_close_together_is_everything():

@@ -1,16 +1,15 @@
-"""Line charts in SVG, which prints, scales and follows the page's colours; and how a residual falls."""
+"""Line charts in SVG, which prints, scales and follows the page's colours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 WIDTH, HEIGHT = 460, 270
@@ -24,13 +23,14 @@ _TABLE_ROWS = 12
 class Series:
     """A curve, with a band around it if it has low and high."""
 
-    name: str  # empty for a curve in the background
+    name: str
     style: str  # the name of its colour
     x: NDArray[Any]  # ascending
     y: NDArray[Any]  # points that are no number are left away
     low: NDArray[Any] | None = None
     high: NDArray[Any] | None = None
     dashed: bool = False  # where another curve has the same colour
+    band_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Curve:
     line: str
     band: str
     dashed: bool
+    band_name: str
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,6 @@ class Chart:
     right: int = WIDTH - _RIGHT
     top: int = _TOP
     bottom: int = HEIGHT - _BOTTOM
-
-    @property
-    def legend(self) -> list[Curve]:
-        """The curves that have a name."""
-        return [curve for curve in self.curves if curve.name]
 
 
 class _Axis:
@@ -109,7 +105,6 @@ def line_chart(title: str, x_label: str, y_label: str, series: Sequence[Series])
     bands = [band for one in usable for band in (one.low, one.high) if band is not None]
     across = _Axis(np.concatenate([one.x for one in usable]), _LEFT, WIDTH - _RIGHT)
     up = _Axis(np.concatenate([*(one.y for one in usable), *bands]), HEIGHT - _BOTTOM, _TOP)
-    named = [one for one in usable if one.name]
     return Chart(
         title=title,
         x_label=x_label,
@@ -117,8 +112,8 @@ def line_chart(title: str, x_label: str, y_label: str, series: Sequence[Series])
         curves=[_curve(one, across, up) for one in usable],
         x_ticks=across.ticks(),
         y_ticks=up.ticks(),
-        columns=[x_label, *(one.name for one in named)],
-        table=_table(named),
+        columns=[x_label, *(one.name for one in usable)],
+        table=_table(usable),
     )
 
 
@@ -138,10 +133,10 @@ def short(value: float) -> str:
 def _finite(one: Series) -> Series:
     x, y = np.asarray(one.x, dtype=np.float64), np.asarray(one.y, dtype=np.float64)
     good = np.isfinite(y)
-    if one.low is None or one.high is None:
-        return Series(one.name, one.style, x[good], y[good], dashed=one.dashed)
-    low, high = np.asarray(one.low, np.float64)[good], np.asarray(one.high, np.float64)[good]
-    return Series(one.name, one.style, x[good], y[good], low, high, one.dashed)
+    low = high = None
+    if one.low is not None and one.high is not None:
+        low, high = np.asarray(one.low, np.float64)[good], np.asarray(one.high, np.float64)[good]
+    return replace(one, x=x[good], y=y[good], low=low, high=high)
 
 
 def _curve(one: Series, across: _Axis, up: _Axis) -> Curve:
@@ -151,7 +146,7 @@ def _curve(one: Series, across: _Axis, up: _Axis) -> Curve:
         band = _points(
             np.concatenate([x, x[::-1]]), np.concatenate([up.place(one.high), up.place(one.low)[::-1]])
         )
-    return Curve(one.name, one.style, _points(x, up.place(one.y)), band, one.dashed)
+    return Curve(one.name, one.style, _points(x, up.place(one.y)), band, one.dashed, one.band_name)
 
 
 def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
@@ -160,8 +155,6 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
 
 def _table(named: list[Series]) -> list[list[str]]:
     """The values of all curves at some x that they share."""
-    if not named:
-        return []
     shared = named[0].x
     for one in named[1:]:
         shared = np.intersect1d(shared, one.x)
@@ -189,9 +182,6 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [float(f"{value:.6g}") for value in values if low * 0.999 <= value <= high * 1.001]
 
 
-_STEPS = 200
-
-
 def growing_steps(k: int, most: int) -> Indices:
     """Return numbers of picks at which to look: every one from 1 to k, or up to ``most`` that grow by a factor.
 
@@ -203,40 +193,3 @@ def growing_steps(k: int, most: int) -> Indices:
     if k <= most:
         return np.arange(1, k + 1, dtype=np.int64)
     return np.unique(np.geomspace(1, k, most).round().astype(np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class ResidualPath:
-    """The residual ‖target − mean of picks‖ after the first k picks, for some k."""
-
-    k: Indices  # ascending; the last is the whole selection
-    mean: NDArray[np.float64]  # over the classes that have a pick by then
-    per_class: NDArray[np.float64]  # shape (classes, len(k)); NaN before a class's first pick
-
-
-def residual_path(selection: Selection) -> ResidualPath | None:
-    """Return how the residual of a selection fell, or None if it was not computed.
-
-    Examples
-    --------
-    >>> from gmmatch import GMMatching
-    >>> path = residual_path(GMMatching(k=3).select([[0.0], [1.0], [2.0], [3.0]]))
-    >>> path.k, path.mean.shape
-    (array([1, 2, 3]), (3,))
-    """
-    groups = [group for group in selection.groups if len(group.residuals)]
-    if not groups:
-        return None
-    steps = growing_steps(selection.k, _STEPS)
-    owner = np.full(selection.n_rows, -1, dtype=np.int64)
-    for number, group in enumerate(groups):
-        owner[group.order] = number
-    per_class = np.full((len(groups), len(steps)), np.nan)
-    for number, group in enumerate(groups):
-        done = np.cumsum(owner[selection.order] == number)[steps - 1]
-        begun = done > 0
-        per_class[number, begun] = group.residuals[done[begun] - 1]
-    known = ~np.isnan(per_class).all(axis=0)
-    if not known.any():
-        return None
-    return ResidualPath(steps[known], np.nanmean(per_class[:, known], axis=0), per_class[:, known])

@@ -55,7 +55,7 @@ def write_check_page(
                 "id": "" if name is None else name,
                 "given": "" if label is None else str(label),
                 "label": NO_LABEL if label is None else shown(label, LONGEST_NAME),
-                "name": f"row {row}" if name is None else shown(name, 2 * LONGEST_NAME, keep_end=True),
+                "name": f"row {row}" if name is None else shown(name, 2 * LONGEST_NAME, middle=True),
                 "kind": "" if content is None else content.kind,
                 "value": "" if content is None else content.value,
                 "small": content is not None and content.small,
@@ -68,4 +68,6 @@ def write_check_page(
         "picks": picks,
         "check_data": json_for_page({"sample": sample.name, "items": items}),
     }
-    write_page(target, "check.html.j2", facts, styles=("style.css", "check.css"), scripts=("check.js",))
+    write_page(
+        target, "check.html.j2", facts, styles=("style.css", "check.css"), scripts=("csv.js", "check.js")
+    )

@@ -11,14 +11,17 @@ from gmmatch.report.content import Content, spread
 from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices
+from gmmatch.types import Indices, Vector
 
-SUSPICIOUS_PER_REASON = 24
+SHOWN_FIRST = 6
+SUSPICIOUS_PER_REASON = 30
 TYPICAL_PER_CLASS = 6
 MOST_TYPICAL = 144
 APART = "nearer to another class's picks than to its own"
 FAR = "far from the picks of its class"
 _BLOCK_ELEMENTS = 1 << 22
+# Characters of an id that fit under a picture.
+_SHORT_NAME = 20
 # Among so many, evenly spaced, there is a typical one.
 _CANDIDATES = 5_000
 
@@ -28,9 +31,10 @@ class Suspects:
     """Rows that something speaks against."""
 
     reason: str
-    rows: Indices  # the most suspicious first
+    rows: Indices  # the most suspicious of each class, then the second of each
     looks_like: Indices  # the position of the class that each row looks most like; -1 where that is not known
     total: int  # all rows that it speaks against
+    suspicion: Vector | None = None  # the probability that something is wrong with each row
 
 
 def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
@@ -43,9 +47,22 @@ def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
     for number, words in enumerate(screening.reasons):
         rows = np.flatnonzero(~screening.kept & (screening.reason == number))
         if len(rows):
-            worst = rows[np.argsort(-screening.probability[rows], kind="stable")][:SUSPICIOUS_PER_REASON]
-            found.append(Suspects(words or "screened out", worst, looks[worst], len(rows)))
+            worst = _in_turns(rows, screening.probability, classes)[:SUSPICIOUS_PER_REASON]
+            found.append(
+                Suspects(words or "not trusted", worst, looks[worst], len(rows), screening.probability[worst])
+            )
     return found
+
+
+def _in_turns(rows: Indices, suspicion: Vector, classes: Classes) -> Indices:
+    """The most suspicious row of each class by suspicion, then the second of each: no class fills the page."""
+    ordered = rows[np.argsort(-suspicion[rows], kind="stable")]
+    of_class = classes.of_row[ordered]
+    turn = np.empty(len(ordered), dtype=np.int64)
+    for number in np.unique(of_class):
+        mine = np.flatnonzero(of_class == number)
+        turn[mine] = np.arange(len(mine))
+    return ordered[np.argsort(turn, kind="stable")]
 
 
 def largest_groups(selection: Selection) -> list[tuple[int, Indices]]:
@@ -57,13 +74,18 @@ def largest_groups(selection: Selection) -> list[tuple[int, Indices]]:
 
 def looks_like(selection: Selection, classes: Classes) -> Indices:
     """Return the position of the class that each row looks like; -1 where the screen does not say."""
-    nothing = np.full(selection.n_rows, -1, dtype=np.int64)
     screening = selection.screening
     if screening is None or screening.suggested_labels is None or not classes.known:
-        return nothing
-    values = screening.suggested_labels.tolist()
-    where = {value: classes.position(value) for value in dict.fromkeys(values)}
-    return np.array([-1 if where[value] is None else where[value] for value in values], dtype=np.int64)
+        return np.full(selection.n_rows, -1, dtype=np.int64)
+    return classes.positions_of(screening.suggested_labels)
+
+
+def mislabeled_picks(selection: Selection, classes: Classes, true: Indices) -> Suspects:
+    """Return the picks whose label is not the true one; ``true`` is the position of each row's true class, or -1."""
+    picks = np.array(list(dict.fromkeys(selection.order.tolist())), dtype=np.int64)
+    wrong = picks[true[picks] != classes.of_row[picks]]
+    some = wrong[:SUSPICIOUS_PER_REASON]
+    return Suspects("mislabeled", some, true[some], len(wrong))
 
 
 def standing_apart(
@@ -134,15 +156,17 @@ class Card:
     """One row."""
 
     name: str  # its id, or its number
+    short_name: str
     label: str  # empty where there are no labels
-    looks_like: str  # empty where that is not known
+    looks_like: str  # empty where that is not known, or no other class than its label's
+    suspicion: float | None
     content: Content | None
     place: int  # on the map; -1 if it is not drawn
 
     @property
     def alternative(self) -> str:
         """What stands for the picture where it cannot be seen."""
-        return f"{self.name}, labelled {self.label}" if self.label else self.name
+        return f"{self.name}, labeled {self.label}" if self.label else self.name
 
 
 @dataclass(frozen=True)
@@ -164,32 +188,41 @@ class CardMaker:
 
     def suspects(self, found: list[Suspects]) -> list[Gallery]:
         """Return a gallery for each reason."""
-        return [Gallery(one.reason, one.total, self._cards(one.rows, one.looks_like)) for one in found]
+        return [
+            Gallery(one.reason, one.total, self.cards(one.rows, one.looks_like, one.suspicion))
+            for one in found
+        ]
 
     def typical(self, found: dict[int, Indices], counts: Indices) -> list[Gallery]:
         """Return a gallery for each class."""
         return [
-            Gallery(self._class_name(number), int(counts[number]), self._cards(rows))
+            Gallery(self._class_name(number), int(counts[number]), self.cards(rows))
             for number, rows in found.items()
         ]
 
     def groups(self, found: list[tuple[int, Indices]]) -> list[Gallery]:
         """Return a gallery for each group of near-duplicates, the row that stays first."""
-        return [Gallery(f"Group {i + 1}", size, self._cards(rows)) for i, (size, rows) in enumerate(found)]
+        return [Gallery(f"Group {i + 1}", size, self.cards(rows)) for i, (size, rows) in enumerate(found)]
 
-    def _cards(self, rows: Indices, looks: Indices | None = None) -> list[Card]:
-        if looks is None:
-            looks = np.full(len(rows), -1, dtype=np.int64)
+    def cards(
+        self, rows: Indices, looks: Indices | None = None, suspicion: Vector | None = None
+    ) -> list[Card]:
+        """Return a card for each row."""
+        own = self._classes.of_row[rows]
+        looks = np.full(len(rows), -1) if looks is None else np.where(looks == own, -1, looks)
+        names, short = self._names.of(rows), self._names.of(rows, _SHORT_NAME)
         known = self._classes.known
         return [
             Card(
-                name=name or f"row {row}",
-                label=self._class_name(int(self._classes.of_row[row])) if known else "",
-                looks_like=self._class_name(like) if like >= 0 else "",
+                name=names[i] or f"row {row}",
+                short_name=short[i] or f"row {row}",
+                label=self._class_name(int(own[i])) if known else "",
+                looks_like=self._class_name(int(looks[i])) if looks[i] >= 0 else "",
+                suspicion=None if suspicion is None else float(suspicion[i]),
                 content=self._contents.get(row),
                 place=int(self._places[row]),
             )
-            for row, like, name in zip(rows.tolist(), looks.tolist(), self._names.of(rows), strict=True)
+            for i, row in enumerate(rows.tolist())
         ]
 
     def _class_name(self, number: int) -> str:

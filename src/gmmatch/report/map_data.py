@@ -148,8 +148,6 @@ class TabledPick:
     number: int
     name: str
     label: str
-    x: float
-    y: float
 
 
 def content_sample(drawn: Drawn, selections: list[Selection], random: np.random.Generator) -> Indices:
@@ -165,7 +163,7 @@ def content_sample(drawn: Drawn, selections: list[Selection], random: np.random.
 
 
 def map_data(
-    projection: Projection,
+    maps: list[Projection],
     drawn: Drawn,
     classes: Classes,
     names: RowNames,
@@ -175,19 +173,35 @@ def map_data(
     """Return everything that the map shows, as JSON can hold it: contents by row, and a panel for each selection."""
     rows, place = drawn.rows, drawn.places
     return {
-        "x": packed(projection.points[:, 0]),
-        "y": packed(projection.points[:, 1]),
+        "maps": [_map(one) for one in maps],
         "class": packed(smallest_unsigned(classes.of_row[rows])),
         "row": None if len(rows) == len(place) else packed(smallest_unsigned(rows)),
         "classes": [shown(name, LONGEST_NAME) for name in classes.names] if classes.known else [],
         "ids": _ids(rows, names, contents, list(selections.values())),
-        "view": first_view(projection.points),
         "contents": {
             str(place[row]): [one.kind, one.value, int(one.small)]
             for row, one in contents.items()
             if place[row] >= 0
         },
         "panels": [_panel(title, selection, place, classes, rows) for title, selection in selections.items()],
+    }
+
+
+def _map(projection: Projection) -> dict[str, Any]:
+    """Where the rows are on one map, and what to say about it."""
+    view = first_view(projection.points)
+    beyond = outside(projection.points, view)
+    said = f"{projection.name}. {projection.explanation}"
+    if beyond:
+        them = ("row lies", "it") if beyond == 1 else ("rows lie", "them")
+        said += f" {beyond:,} {them[0]} outside the first view; zoom out to see {them[1]}."
+    points = projection.points
+    return {
+        "name": projection.name,
+        "said": said,
+        "x": packed(points[:, 0]),
+        "y": packed(points[:, 1]),
+        "view": view,
     }
 
 
@@ -212,7 +226,12 @@ def _panel(
         panel["screened"] = packed(smallest_unsigned(out))
         panel["reason"] = packed(smallest_unsigned(screening.reason[rows[out]]))
         panel["reasons"] = list(screening.reasons)
-        panel["looks"] = packed(smallest_unsigned(looks_like(selection, classes)[rows[out]] + 1))
+        # A label in doubt may still be the likeliest one; then there is no other to name.
+        looks = looks_like(selection, classes)[rows[out]]
+        panel["looks"] = packed(smallest_unsigned(np.where(looks == classes.of_row[rows[out]], 0, looks + 1)))
+        panel["suspicion"] = packed(
+            smallest_unsigned((100 * np.clip(screening.probability[rows[out]], 0.0, 1.0)).round())
+        )
     return panel
 
 
@@ -246,7 +265,8 @@ def first_view(points: NDArray[np.float32]) -> list[float]:
     [0.0, 4.0, 0.0, 2.0]
     """
     view = []
-    for values in np.sort(points.astype(np.float64), axis=0).T.tolist():
+    placed = points[~np.isnan(points[:, 0])].astype(np.float64)
+    for values in np.sort(placed, axis=0).T.tolist():
         # A few at each end are asked last: they belong to the picture if they are not far from the others.
         few = max(1, len(values) // 100) if len(values) > 3 else 0
         low, high = values[few], values[-1 - few]
@@ -266,20 +286,14 @@ def outside(points: NDArray[np.float32], view: list[float]) -> int:
     1
     """
     x, y = points.astype(np.float64).T
-    seen = (x >= view[0]) & (x <= view[1]) & (y >= view[2]) & (y <= view[3])
-    return int((~seen).sum())
+    return int(((x < view[0]) | (x > view[1]) | (y < view[2]) | (y > view[3])).sum())
 
 
-def tabled_picks(
-    projection: Projection, drawn: Drawn, classes: Classes, names: RowNames, selection: Selection
-) -> list[TabledPick]:
+def tabled_picks(drawn: Drawn, classes: Classes, names: RowNames, selection: Selection) -> list[TabledPick]:
     """Return the first picks on the map as lines of a table."""
-    place = drawn.places
-    numbers = np.flatnonzero(place[selection.order] >= 0)[:_TABLED_PICKS]
+    numbers = np.flatnonzero(drawn.places[selection.order] >= 0)[:_TABLED_PICKS]
     rows = selection.order[numbers]
-    lines = []
-    for number, row, name in zip(numbers.tolist(), rows.tolist(), names.of(rows), strict=True):
-        x, y = projection.points[place[row]].tolist()
-        label = shown(classes.names[classes.of_row[row]], LONGEST_NAME)
-        lines.append(TabledPick(number + 1, name or f"row {row}", label, x, y))
-    return lines
+    return [
+        TabledPick(number + 1, name or f"row {row}", shown(classes.names[classes.of_row[row]], LONGEST_NAME))
+        for number, row, name in zip(numbers.tolist(), rows.tolist(), names.of(rows), strict=True)
+    ]

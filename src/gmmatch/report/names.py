@@ -22,21 +22,24 @@ LONGEST_NAME = 60
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
-def shown(value: object, longest: int, *, keep_end: bool = False) -> str:
-    """Return a text of at most ``longest`` characters, on one line; ``keep_end`` cuts it at the front, as for paths.
+def shown(value: object, longest: int, *, middle: bool = False) -> str:
+    """Return a text of at most ``longest`` characters, on one line; ``middle`` cuts there, as is best for paths.
 
     Examples
     --------
-    >>> shown("one\\ntwo   three", 10), shown("photos/cat/12.png", 12, keep_end=True)
-    ('one two t…', '…/cat/12.png')
+    >>> shown("one\\ntwo   three", 10), shown("photos/cat/0012.png", 12, middle=True)
+    ('one two t…', 'photo…12.png')
     """
-    # Of a book only the beginning (or the end) is looked at.
+    # Of a book only the beginning and the end are looked at.
     text = str(value)
-    text = text[-4 * longest :] if keep_end else text[: 4 * longest]
+    cut = len(text) > 4 * longest
+    if cut:
+        text = text[: 2 * longest] + text[-2 * longest :] if middle else text[: 4 * longest]
     text = " ".join(_UNSHOWABLE.sub("\ufffd", text).split())
-    if len(text) <= longest and len(str(value)) <= 4 * longest:
+    if len(text) <= longest and not cut:
         return text
-    return f"…{text[-(longest - 1) :]}" if keep_end else f"{text[: longest - 1]}…"
+    head = (longest - 1) // 2 if middle else longest - 1
+    return f"{text[:head]}…{text[len(text) - (longest - 1 - head) :] if middle else ''}"
 
 
 NO_LABEL = "(no label)"
@@ -66,6 +69,18 @@ class Classes:
         """Return the position of a label; 1, 1.0 and True are different ones."""
         kinds = [(type(one), one) for one in self.labels]
         return kinds.index((type(label), label)) if (type(label), label) in kinds else None
+
+    def positions_of(self, labels: Any) -> Indices:
+        """Return the position of each row's class by other labels; -1 where that is none of these classes.
+
+        Examples
+        --------
+        >>> classes_of(["cat", "dog"], 2).positions_of(["dog", "owl"])
+        array([ 1, -1])
+        """
+        other = classes_of(labels, len(self.of_row))
+        positions = [self.position(label) for label in other.labels]
+        return np.array([-1 if one is None else one for one in positions], dtype=np.int64)[other.of_row]
 
 
 def classes_of(y: Any, n: int, class_names: Any = None) -> Classes:
@@ -148,12 +163,11 @@ class RowNames:
         values = found.tolist() if hasattr(found, "tolist") else list(found)
         self._known.update(zip(wanted.tolist(), values, strict=True))
 
-    def of(self, rows: Indices) -> list[str | None]:
+    def of(self, rows: Indices, longest: int = LONGEST) -> list[str | None]:
         """Return what to call these rows; None where there is no more to say than the row number."""
+        return [None if value is None else shown(value, longest, middle=True) for value in self.ids(rows)]
+
+    def ids(self, rows: Indices) -> list[Any]:
+        """Return the ids of these rows as they are; None where an id is no more than the row number."""
         self.look_up(rows)
-        found = [(row, self._known.get(row)) for row in rows.tolist()]
-        return [
-            # An id that is the row's number says nothing more.
-            None if value is None or value == row else shown(value, LONGEST, keep_end=True)
-            for row, value in found
-        ]
+        return [None if (value := self._known.get(row)) == row else value for row in rows.tolist()]

@@ -14,19 +14,34 @@ from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.galleries import CardMaker, largest_groups, screened_out, standing_apart, typical_picks
+from gmmatch.report.findings import headline, in_short, label_matrix, suspect_table
+from gmmatch.report.galleries import (
+    SHOWN_FIRST,
+    CardMaker,
+    largest_groups,
+    mislabeled_picks,
+    screened_out,
+    standing_apart,
+    typical_picks,
+)
 from gmmatch.report.map_data import (
     Drawn,
     choose_rows,
     content_sample,
     json_for_page,
     map_data,
-    outside,
     row_states,
     tabled_picks,
 )
 from gmmatch.report.names import Classes, RowNames, classes_of
-from gmmatch.report.projection import MOST_POINTS, Projection, ProjectionName, check_projection, project
+from gmmatch.report.projection import (
+    MOST_POINTS,
+    Projection,
+    ProjectionName,
+    check_projection,
+    offered,
+    project,
+)
 from gmmatch.report.quality import comparison_facts, quality_of, yardsticks_for
 from gmmatch.report.rendering import check_target, write_page
 from gmmatch.report.summary import about_method, class_lines, facts, python_to_run_again
@@ -46,7 +61,7 @@ class _Subject:
     source: Contents | None
     selections: dict[str, Selection]
     drawn: Drawn
-    projection: Projection
+    maps: list[Projection]
     seed: int
     notes: list[str]
 
@@ -66,20 +81,22 @@ class _Subject:
         sample = content_sample(self.drawn, list(self.selections.values()), random)
         return self.source.fetch(np.concatenate([sample, *galleries]))
 
-    def map_facts(self, contents: dict[int, Content]) -> dict[str, Any]:
-        """Return what the templates say about the map, and what its script draws."""
-        data = map_data(self.projection, self.drawn, self.classes, self.names, contents, self.selections)
+    def map_facts(
+        self, contents: dict[int, Content], suspects: dict[str, list[Any]] | None = None
+    ) -> dict[str, Any]:
+        """Return what the templates say about the map, what its script draws, and the table to download."""
+        data = map_data(self.maps, self.drawn, self.classes, self.names, contents, self.selections)
+        data["suspects"] = suspects
         first = next(iter(self.selections.values()))
         return {
             "map_data": json_for_page(data),
-            "map_name": self.projection.name,
-            "map_explanation": self.projection.explanation,
+            "maps": [(one["name"], one["said"]) for one in data["maps"]],
             "drawn": self.drawn,
-            "outside": outside(self.projection.points, data["view"]),
+            "shown_first": SHOWN_FIRST,
             "classes": data["classes"],
             "panels": [(title, selection.k) for title, selection in self.selections.items()],
             "states": self.drawn.counts,
-            "tabled": tabled_picks(self.projection, self.drawn, self.classes, self.names, first),
+            "tabled": tabled_picks(self.drawn, self.classes, self.names, first),
             "contents_said": describe(contents),
             "has_source": self.source is not None,
         }
@@ -93,7 +110,7 @@ def write_report(
     *,
     source: Any = None,
     class_names: Any = None,
-    projection: ProjectionName = "pca",
+    projection: ProjectionName | None = None,
     ids: Any = None,
     seconds: float | None = None,
     command: str | None = None,
@@ -115,8 +132,8 @@ def write_report(
         list, an array or a torch Dataset of PIL images, arrays, paths or strings.
     class_names : mapping of label to name, or list of names by label, optional
         What to call the classes.
-    projection : "pca", "tsne" or "umap"
-        How rows become points on the map.
+    projection : "pca", "tsne" or "umap", optional
+        How rows become points on the map. By default PCA, with t-SNE beside it if there are at most 2,000 rows.
     ids : array of shape (n,), optional
         What to call the rows. Or a function that returns the ids of row numbers.
     seconds, command, optional
@@ -152,12 +169,13 @@ def write_report(
         target,
         "report.html.j2",
         {
-            **subject.map_facts(contents),
-            **_headline(selection, title),
+            **subject.map_facts(contents, suspect_table(selection, subject.classes, subject.names)),
+            **_summary(selection, title),
+            "matrix": label_matrix(selection, subject.classes),
             "facts": facts(selection, seconds, datetime.now()),
             "lines": class_lines(selection, subject.classes),
             "notes": subject.notes,
-            "quality": quality_of(selection, yardsticks, subject.classes),
+            "quality": quality_of(selection, yardsticks),
             "screened": screening is not None,
             "suspects": cards.suspects(suspects),
             "examined": len(subject.drawn.rows),
@@ -172,12 +190,13 @@ def write_report(
     )
 
 
-def _headline(selection: Selection, title: str) -> dict[str, Any]:
+def _summary(selection: Selection, title: str) -> dict[str, Any]:
     distinct = len(np.unique(selection.order))
     screened = 0 if selection.screening is None else int((~selection.screening.kept).sum())
     return {
         "title": title,
-        "about": about_method(selection),
+        "headline": headline(selection),
+        "in_short": in_short(selection) or about_method(selection),
         "k": selection.k,
         "distinct": distinct,
         "n_rows": selection.n_rows,
@@ -194,8 +213,9 @@ def write_comparison(
     *,
     source: Any = None,
     class_names: Any = None,
-    projection: ProjectionName = "pca",
+    projection: ProjectionName | None = None,
     ids: Any = None,
+    truth: Any = None,
     reference: Mask | None = None,
     measured: Sequence[Mapping[str, Any]] | None = None,
     caption: str = "",
@@ -209,8 +229,10 @@ def write_comparison(
         By the names that the page gives them.
     path, X, y, source, class_names, projection, ids, command
         As in :func:`write_report`.
+    truth : array of shape (n,), optional
+        The true labels, where they are known: the page then shows each method's mislabeled picks.
     reference : bool array of shape (n,), optional
-        Which rows the picks are compared with: those known to be good, say. All by default.
+        Which rows the picks are compared with. By default those whose label is the true one, or all.
     measured, optional
         The figures of each selection, if they were measured before: mappings with some of ``moment_error``,
         ``mmd``, ``coverage_mean``, ``coverage_max``, ``imbalance``, ``contamination`` and ``seconds``.
@@ -233,15 +255,28 @@ def write_comparison(
     if not selections:
         raise InvalidInputError("selections is empty: give at least one.")
     subject = _subject(dict(selections), X, y, source, class_names, projection, ids)
+    wrong = []
+    if truth is not None and subject.classes.known:
+        true = subject.classes.positions_of(truth)
+        wrong = [mislabeled_picks(one, subject.classes, true) for one in selections.values()]
+        reference = true == subject.classes.of_row if reference is None else reference
     yardsticks = subject.yardsticks(reference)
-    contents = subject.fetch([])
+    contents = subject.fetch([one.rows for one in wrong])
+    cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.places)
     write_page(
         target,
         "comparison.html.j2",
         {
             **subject.map_facts(contents),
-            **comparison_facts(subject.selections, yardsticks, subject.classes, measured, caption),
-            "title": f"{len(selections)} methods side by side",
+            **comparison_facts(
+                subject.selections,
+                yardsticks,
+                subject.classes,
+                measured,
+                caption,
+                [one.total for one in wrong],
+            ),
+            "mislabeled": list(zip(selections, cards.suspects(wrong), strict=False)),
             "notes": subject.notes,
             "written": datetime.now().strftime("%Y-%m-%d %H:%M"),
             "command": command,
@@ -256,7 +291,7 @@ def _subject(
     y: Any,
     source: Any,
     class_names: Any,
-    projection: ProjectionName,
+    projection: ProjectionName | None,
     ids: Any,
 ) -> _Subject:
     check_projection(projection)
@@ -274,7 +309,13 @@ def _subject(
     contents = contents_of(source, len(rows))
     seed = made[0].provenance.get("seed")
     seed = seed if isinstance(seed, int) and seed >= 0 else 0
-    drawn = choose_rows(row_states(made), MOST_POINTS[projection], np.random.default_rng(seed))
+    random = np.random.default_rng(seed)
+    states = row_states(made)
+    drawn = choose_rows(states, MOST_POINTS["pca"], random)
+    maps = []
+    for name in offered(projection, len(drawn.rows)):
+        some = choose_rows(states[drawn.rows], MOST_POINTS[name], random).rows
+        maps.append(project(rows, drawn.rows[some], name, seed).among(some, len(drawn.rows)))
     return _Subject(
         rows=rows,
         classes=classes,
@@ -282,7 +323,7 @@ def _subject(
         source=contents,
         selections=selections,
         drawn=drawn,
-        projection=project(rows, drawn.rows, projection, seed),
+        maps=maps,
         seed=seed,
         notes=_notes(made[0], rows, classes),
     )

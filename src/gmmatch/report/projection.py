@@ -16,7 +16,11 @@ ProjectionName: TypeAlias = Literal["pca", "tsne", "umap"]
 """How rows become points: principal components, t-SNE or UMAP."""
 
 # What a browser draws without a pause, what t-SNE and UMAP do in well under a minute.
-MOST_POINTS = {"pca": 50_000, "tsne": 4_000, "umap": 20_000}
+MOST_POINTS: dict[ProjectionName, int] = {"pca": 50_000, "tsne": 4_000, "umap": 20_000}
+# Of so few rows t-SNE takes a few seconds, and is made without being asked for.
+SMALL = 2_000
+# With fewer neighbours there is nothing but principal components.
+_FEWEST = 5
 # Axes found from as many rows are those of all rows, to the width of a pixel.
 _FITTED_ROWS = 20_000
 _CENTRE_ROWS = 2_000
@@ -25,18 +29,31 @@ _KEPT_DIRECTIONS = 50
 # A row that lies as many median distances out would turn the axes towards itself.
 _FAR = 10.0
 _EDGE = 1e6
+# Half of scikit-learn's: the groups stand by then, and the rest only spreads them.
+_ITERATIONS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
     """Points on the plane."""
 
-    points: NDArray[np.float32]  # shape (m, 2); of PCA in units of the median distance from the centre
+    points: NDArray[
+        np.float32
+    ]  # shape (m, 2), NaN where a row is not on it; PCA in units of the median distance
     name: str
     explanation: str  # what its axes are, in a sentence or two
 
+    def among(self, positions: Indices, n: int) -> Projection:
+        """Return the same for n rows, of which those at ``positions`` are the ones that were placed."""
+        if len(positions) == n:
+            return self
+        points = np.full((n, 2), np.nan, dtype=np.float32)
+        points[positions] = self.points
+        said = f"{self.explanation} A random sample of {len(positions):,} rows."
+        return Projection(points, self.name, said)
 
-def check_projection(name: str) -> None:
+
+def check_projection(name: str | None) -> None:
     """Raise unless a map goes by that name and can be made.
 
     Examples
@@ -45,10 +62,25 @@ def check_projection(name: str) -> None:
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: projection='pac': expected 'pca', 'tsne' or 'umap'.
     """
-    if name not in get_args(ProjectionName):
+    if name is not None and name not in get_args(ProjectionName):
         raise InvalidInputError(f"projection={name!r}: expected 'pca', 'tsne' or 'umap'.")
     if name == "umap":
         _umap()
+
+
+def offered(asked: ProjectionName | None, n: int) -> list[ProjectionName]:
+    """Return the maps that a page of n points offers: what was asked for first, PCA always.
+
+    Examples
+    --------
+    >>> offered(None, 500), offered(None, 50_000), offered("tsne", 50_000), offered("pca", 500)
+    (['pca', 'tsne'], ['pca'], ['tsne', 'pca'], ['pca'])
+    """
+    if asked == "pca" or n < _FEWEST:
+        return ["pca"]
+    if asked is None:
+        return ["pca", "tsne"] if n <= SMALL else ["pca"]
+    return [asked, "pca"]
 
 
 def project(rows: Rows, drawn: Indices, projection: ProjectionName, seed: int) -> Projection:
@@ -60,22 +92,16 @@ def project(rows: Rows, drawn: Indices, projection: ProjectionName, seed: int) -
     >>> bool(np.allclose(project(line, np.arange(5), "pca", seed=0).points[:, 1], 0.0, atol=1e-6))
     True
     """
-    few = len(drawn) < 5  # too few neighbours for anything but principal components
-    wanted = 2 if projection == "pca" or few else _KEPT_DIRECTIONS
-    places, explanation = _principal(rows, drawn, wanted, seed)
-    if projection == "pca" or few:
-        return Projection(places, "Principal components", explanation)
+    places, explanation = _principal(rows, drawn, 2 if projection == "pca" else _KEPT_DIRECTIONS, seed)
+    if projection == "pca":
+        return Projection(places, "PCA", explanation)
     if projection == "tsne":
-        return Projection(
-            _tsne(places, seed),
-            "t-SNE",
-            "Neighbours on the map are neighbours in the data; distances between groups and the sizes of groups "
-            "mean little.",
-        )
-    found = _umap().UMAP(n_components=2, random_state=seed, n_jobs=1).fit_transform(places)
+        found, name = _tsne(places, seed), "t-SNE"
+    else:
+        found, name = _umap().UMAP(n_components=2, random_state=seed, n_jobs=1).fit_transform(places), "UMAP"
     return Projection(
         np.asarray(found, dtype=np.float32),
-        "UMAP",
+        name,
         "Neighbours on the map are neighbours in the data; distances between groups mean little.",
     )
 
@@ -97,7 +123,7 @@ def _principal(rows: Rows, drawn: Indices, wanted: int, seed: int) -> tuple[NDAr
     for start in range(0, len(drawn), step):
         block = _scaled(rows, drawn[start : start + step], centre, scale)
         points[start : start + step, : len(axes)] = np.clip((block - mean) @ axes.T, -_EDGE, _EDGE)
-    said = f"The two directions in which the rows vary most; they hold {share:.0%} of the variance."
+    said = f"The two directions in which the rows vary most: {share:.0%} of the variance."
     if len(fitted) < len(drawn):
         said += f" Found from a sample of {len(fitted):,} rows."
     if n_far:
@@ -139,14 +165,14 @@ def _axes(values: NDArray[np.float32], wanted: int, seed: int) -> tuple[Any, Any
     return found.mean_, found.components_, share
 
 
-def _tsne(places: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
+def _tsne(places: NDArray[np.float32], seed: int) -> Any:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
     perplexity = min(30.0, (len(places) - 1) / 3)
     with threadpool_limits(1):  # as above; and the points do not depend on the number of cores
-        found = TSNE(2, perplexity=perplexity, init="pca", random_state=seed).fit_transform(places)
-    return np.asarray(found, dtype=np.float32)
+        tsne = TSNE(2, perplexity=perplexity, init="pca", max_iter=_ITERATIONS, random_state=seed)
+        return tsne.fit_transform(places)
 
 
 def _umap() -> Any:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from gmmatch.metrics import Figures, Yardsticks, imbalance
-from gmmatch.report.charts import Chart, Series, growing_steps, line_chart, residual_path
+from gmmatch.report.charts import Chart, Series, growing_steps, line_chart
 from gmmatch.report.names import Classes
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices, Mask, Vector
 
-_MOST_CLASS_CURVES = 60
 # MMD takes as many rows per class as keep its cost the same however many classes there are.
 _MMD_ROWS = 1_500
 _MOST_MMD_ROWS = 20_000
@@ -70,7 +70,7 @@ class Quality:
 
     measures: list[Measure]
     draws: int  # random subsets
-    charts: list[Chart]
+    chart: Chart | None
     notes: list[str]  # what the numbers were measured on
 
 
@@ -107,36 +107,30 @@ def random_orders(selection: Selection, yardsticks: Yardsticks) -> list[Indices]
     return orders
 
 
-def quality_of(selection: Selection, yardsticks: Yardsticks, classes: Classes) -> Quality:
+def quality_of(selection: Selection, yardsticks: Yardsticks) -> Quality:
     """Measure a selection and a few random subsets of its size."""
     orders = random_orders(selection, yardsticks)
     measures = _measures(yardsticks.measure(selection.order), [yardsticks.measure(order) for order in orders])
-    if len(classes) > 1:
-        # The random subsets have the selection's own counts, so that there is nothing to compare.
-        value = imbalance(classes.of_row, selection.order)
-        measures.append(Measure("imbalance", *MEANINGS["imbalance"], value, np.nan, np.nan, np.nan))
-    charts = [residual_chart(selection), _moment_chart(selection, orders, yardsticks)]
     return Quality(
         measures=measures,
         draws=len(orders),
-        charts=[chart for chart in charts if chart is not None],
-        notes=notes_about(yardsticks, bool(selection.screening)),
+        chart=_moment_chart(selection, orders, yardsticks),
+        notes=notes_about(yardsticks, "trusted" if selection.screening else ""),
     )
 
 
-def notes_about(yardsticks: Yardsticks, screened: bool) -> list[str]:
-    """Say what was measured on what."""
-    what = "the rows that were not screened out" if screened else "all rows, corrupt ones included"
-    said = [
-        f"The picks are compared with {what} ({yardsticks.n_reference:,}). Where part of them is corrupt, a "
-        "robust method keeps away from their mean on purpose."
-    ]
+def notes_about(yardsticks: Yardsticks, which: str) -> list[str]:
+    """Say what was measured on what: on all rows, or on those that are ``which``."""
+    n = yardsticks.n_reference
+    said = [f"Compared with {f'the {n:,} {which} rows' if which else f'all {n:,} rows'}."]
+    if not which:
+        said.append("Where part of them is corrupt, a robust method keeps away from their mean on purpose.")
     if yardsticks.n_classes > 1:
         said.append(
             f"Moment error and MMD are taken in each of the {yardsticks.n_classes:,} classes and averaged."
         )
     for what, rows in (("MMD", yardsticks.sampled), ("Coverage", yardsticks.covered)):
-        if len(rows) < yardsticks.n_reference:
+        if len(rows) < n:
             said.append(f"{what} is that of a random sample of {len(rows):,} rows.")
     return said
 
@@ -148,21 +142,6 @@ def _measures(mine: Figures, theirs: list[Figures]) -> list[Measure]:
         spread = (float(drawn.mean()), float(drawn.min()), float(drawn.max()))
         lines.append(Measure(key, *MEANINGS[key], value, *spread))
     return lines
-
-
-def residual_chart(selection: Selection) -> Chart | None:
-    """Draw how the residual falls, with the classes' own curves behind their mean."""
-    path = residual_path(selection)
-    if path is None:
-        return None
-    series = []
-    if 1 < len(path.per_class) <= _MOST_CLASS_CURVES:
-        series = [Series("", "faint", path.k, one) for one in path.per_class]
-    name = "mean of the classes" if len(path.per_class) > 1 else "residual"
-    series.append(Series(name, "kept", path.k, path.mean))
-    return line_chart(
-        "Residual against k", "picks (k)", "distance from the target to the mean of picks", series
-    )
 
 
 def moment_errors(order: Indices, yardsticks: Yardsticks) -> tuple[Indices, Vector]:
@@ -180,17 +159,20 @@ def _moment_chart(selection: Selection, orders: list[Indices], yardsticks: Yards
         "picks (k)",
         "distance from the mean of rows to the mean of picks",
         [
-            Series("random subsets", "muted", k, theirs.mean(axis=0), low, high),
+            Series(
+                "random subsets, mean", "muted", k, theirs.mean(axis=0), low, high, band_name="their range"
+            ),
             Series("this selection", "kept", k, mine),
         ],
     )
 
 
 _KEYS = {
-    "contamination": ("Wrong labels", "share of the picks whose label is not the true one"),
+    "contamination": ("Mislabeled", "share of the picks whose label is not the true one"),
     **MEANINGS,
     "seconds": ("Seconds", "that the selection took"),
 }
+_SHARES = {"contamination", "imbalance"}
 # The page's colours, by method; others get one of the spare ones.
 _COLORS = {
     "random": "muted",
@@ -201,6 +183,7 @@ _COLORS = {
     "kernel-herding": "c1",
     "gm-matching": "kept",
     "gm-matching-rbf": "kept",
+    "robust": "c5",
 }
 _SPARE = ("c4", "c1", "c2", "c3", "c5", "kept", "ink")
 
@@ -212,7 +195,7 @@ class MethodLine:
     name: str
     k: int
     style: str
-    cells: list[tuple[float | None, bool]]
+    cells: list[tuple[float | None, str, bool]]  # exact, as written, best
 
 
 def comparison_facts(
@@ -221,18 +204,21 @@ def comparison_facts(
     classes: Classes,
     measured: Sequence[Mapping[str, Any]] | None,
     caption: str,
+    mislabeled: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Return the table of figures, the chart and the shared picks, for the template."""
+    """Return the headline, the table of figures, the chart and the shared picks, for the template."""
     notes = [caption] if caption else []
     if measured is None:
         measured = [
             {
+                "contamination": None if wrong is None else wrong / len(np.unique(selection.order)),
                 **asdict(yardsticks.measure(selection.order)),
                 "imbalance": imbalance(classes.of_row, selection.order),
             }
-            for selection in selections.values()
+            for selection, wrong in zip_longest(selections.values(), mislabeled)
         ]
-        notes = notes_about(yardsticks, screened=False)
+        part = yardsticks.n_reference < len(yardsticks.rows)
+        notes = notes_about(yardsticks, "correctly labeled" if mislabeled else "reference" if part else "")
     keys = [key for key in _KEYS if any(_number(one.get(key)) is not None for one in measured)]
     if len(classes) < 2 and "imbalance" in keys:
         keys.remove("imbalance")
@@ -244,7 +230,7 @@ def comparison_facts(
             k=selection.k,
             style=colors[name][0],
             cells=[
-                (value, value is not None and value == best.get(key))
+                (value, _written(key, value), value is not None and value == best.get(key))
                 for key in keys
                 for value in [_number(one.get(key))]
             ],
@@ -252,15 +238,23 @@ def comparison_facts(
         for (name, selection), one in zip(selections.items(), measured, strict=True)
     ]
     return {
+        "title": _headline(list(selections), [_number(one.get("contamination")) for one in measured]),
         "columns": [(key, *_KEYS[key]) for key in keys],
         "lines": lines,
         "figure_notes": notes,
         "chart": _chart(selections, yardsticks, colors),
         "shared": _shared(selections),
         "n_rows": len(yardsticks.rows),
-        "n_features": yardsticks.rows.n_features,
         "n_classes": len(classes) if classes.known else 0,
     }
+
+
+def _headline(names: list[str], wrong: list[float | None]) -> str:
+    """What was learnt: whose picks have the fewest wrong labels, where that is known."""
+    best = _best(wrong)
+    if best is None or wrong.count(best) > 1:
+        return f"{len(names)} methods side by side"
+    return f"{names[wrong.index(best)]} picked the fewest wrong labels: {best:.1%}"
 
 
 def _chart(
@@ -291,6 +285,12 @@ def method_colors(names: list[str]) -> dict[str, tuple[str, bool]]:
         color = _COLORS.get(name, _SPARE[number % len(_SPARE)])
         found[name] = (color, color in {taken for taken, _ in found.values()})
     return found
+
+
+def _written(key: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1%}" if key in _SHARES else f"{value:.1f}" if key == "seconds" else f"{value:.3g}"
 
 
 def _number(value: Any) -> float | None:

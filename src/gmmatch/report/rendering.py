@@ -14,7 +14,7 @@ from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
 _STYLES = ("style.css",)
-_SCRIPTS = ("data.js", "canvas.js", "map.js", "page.js")
+_SCRIPTS = ("csv.js", "data.js", "canvas.js", "map.js", "page.js")
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -60,6 +60,7 @@ def write_page(
         count=lambda value: f"{value:,}",
         number=lambda value: "–" if value is None or value != value else f"{value:.4g}",
         percent=lambda value: f"{100 * value:.1f}%",
+        chance=lambda value: ">99%" if value >= 0.995 else f"{value:.0%}",
     )
     style = "\n".join(map(_asset, styles))
     script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, scripts)) + "})();\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -34,7 +33,6 @@ class ClassLine:
     screened: int
     before: float  # its share of all rows
     after: float  # its share of the picks
-    residual: float | None  # ‖target − mean of its picks‖, if it was computed
 
 
 def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
@@ -49,21 +47,14 @@ def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
     >>> [(line.name, line.picked, line.before, line.after) for line in lines]
     [('a', 1, 0.5, 1.0), ('b', 0, 0.5, 0.0)]
     """
-    residuals = {(type(group.label), group.label): group.residual for group in selection.groups}
     if not classes.known:
         found = [
-            (
-                NO_LABEL if group.label is None else str(group.label),
-                group.label,
-                group.n_rows,
-                len(group.order),
-                0,
-            )
+            (NO_LABEL if group.label is None else str(group.label), group.n_rows, len(group.order), 0)
             for group in selection.groups
         ]
-        if len(found) == 1 and found[0][1] is None:
+        if [group.label for group in selection.groups] == [None]:
             screened = 0 if selection.screening is None else int((~selection.screening.kept).sum())
-            found = [("all rows", None, selection.n_rows, selection.k, screened)]
+            found = [("all rows", selection.n_rows, selection.k, screened)]
     else:
         out = np.zeros(selection.n_rows, dtype=np.bool_)
         if selection.screening is not None:
@@ -72,8 +63,8 @@ def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
             np.bincount(classes.of_row[rows], minlength=len(classes)).tolist()
             for rows in (slice(None), selection.order, out)
         )
-        found = list(zip(classes.names, classes.labels, sizes, picked, screened_out, strict=True))
-    total = sum(rows for _, _, rows, _, _ in found) or 1
+        found = list(zip(classes.names, sizes, picked, screened_out, strict=True))
+    total = sum(rows for _, rows, _, _ in found) or 1
     return [
         ClassLine(
             name=shown(name, LONGEST_NAME),
@@ -82,11 +73,8 @@ def class_lines(selection: Selection, classes: Classes) -> list[ClassLine]:
             screened=screened,
             before=rows / total,
             after=picked / max(1, selection.k),
-            residual=None
-            if math.isnan(residual := residuals.get((type(label), label), math.nan))
-            else residual,
         )
-        for name, label, rows, picked, screened in found
+        for name, rows, picked, screened in found
     ]
 
 

@@ -32,7 +32,10 @@ ReportOption: TypeAlias = Annotated[
     Path | None, typer.Option("--report", help="Also write a page (.html) that shows what was picked.")
 ]
 MapOption: TypeAlias = Annotated[
-    MapChoice | None, typer.Option("--map", help="How rows become points on the page's map; pca by default.")
+    MapChoice | None,
+    typer.Option(
+        "--map", help="The page's map. By default PCA, with t-SNE beside it for at most 2,000 rows."
+    ),
 ]
 ContentOption: TypeAlias = Annotated[
     str | None,
@@ -58,7 +61,7 @@ class Report:
     ) -> None:
         self.path, self.source, self.context = path, source, context
         self.contents: Contents | None = None
-        self.projection = (choice or MapChoice.pca).value
+        self.projection = None if choice is None else choice.value
         if path is None:
             for option, value in (("--map", choice), ("--source", source)):
                 if value is not None:

@@ -102,17 +102,17 @@ class Plot {
   }
 
   draw(view, look, colors) {
-    const { number, state } = this.panel, { x, y, kind } = points;
+    const { number, state, why } = this.panel, { x, y, kind } = points;
     const scale = this.scaleOf(view), middleX = this.canvas.width / 2, middleY = this.canvas.height / 2;
     const [red, green, blue] = colors.paper;
     this.words.fill(((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0);
     const crowd = Math.min(1.35, Math.max(0.62, Math.pow(6000 / Math.max(1, count), 0.2)));
     const size = this.ratio * crowd * Math.min(1.8, Math.pow(view.zoom, 0.2)) * (this.canvas.clientWidth < 480 ? 0.85 : 1);
-    const byClass = look.colour === "class", none = -1;
+    const byClass = look.colour === "class", bySuspicion = look.colour === "suspicion", none = -1;
     const stateOf = (i) => (state[i] === KEPT && number[i] > look.upto ? LEFT : state[i]);
     const layer = (wanted, mark, color, opacity, halo) => {
       for (let i = 0; i < count; i++) {
-        if (stateOf(i) !== wanted) continue;
+        if (stateOf(i) !== wanted || x[i] !== x[i]) continue; // not a number: not on this map
         const chosen = look.only === none || kind[i] === look.only;
         const px = middleX + (x[i] - view.x) * scale, py = middleY - (y[i] - view.y) * scale;
         if (!chosen) {
@@ -120,13 +120,15 @@ class Plot {
           continue;
         }
         if (halo) this.put(halo, px, py, colors.paper, 0.9);
-        this.put(mark, px, py, byClass ? colors.classes[kind[i] % colors.classes.length] : color, opacity);
+        const strength = bySuspicion && wanted === SCREENED ? 0.15 + 0.0085 * why.get(i).suspicion : opacity;
+        this.put(mark, px, py, byClass ? colors.classes[kind[i] % colors.classes.length] : color, strength);
       }
     };
     const faint = stamp("disc", 1.1 * size);
     if (look.shown.left) layer(LEFT, stamp("disc", 1.9 * size), colors.left, byClass ? 0.38 : 0.6);
-    if (look.shown.screened) layer(SCREENED, stamp("cross", 3.1 * size), colors.screened, 0.85);
-    if (look.shown.kept) layer(KEPT, stamp("disc", 2.9 * size), colors.kept, 0.95, stamp("disc", 3.7 * size));
+    const suspects = () => { if (look.shown.screened) layer(SCREENED, stamp("cross", (bySuspicion ? 3.1 : 2.4) * size), colors.screened, 0.3); };
+    const picks = () => { if (look.shown.kept) layer(KEPT, stamp("disc", 2.9 * size), colors.kept, 0.95, stamp("disc", 3.7 * size)); };
+    (bySuspicion ? [picks, suspects] : [suspects, picks]).forEach((draw) => draw()); // what is highlighted lies on top
     if (look.chosen >= 0) {
       const [px, py] = this.placeOf(view, look.chosen);
       this.put(stamp("ring", 8 * this.ratio), px, py, colors.ink, 1);

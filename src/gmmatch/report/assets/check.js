@@ -69,22 +69,12 @@ function answer(word) {
   if (place + 1 < items.length && !answers[items[place + 1].row]) go(place + 1); else nextOpen();
 }
 
-function cell(value) {
-  const text = String(value ?? "");
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
 function table() {
-  const lines = items.map((item) => [data.sample, item.row, item.id, item.given, answers[item.row] || ""]);
-  return [["sample", "row", "id", "label", "answer"], ...lines].map((line) => line.map(cell).join(",")).join("\n") + "\n";
+  return items.map((item) => [data.sample, item.row, item.id, item.given, answers[item.row] || ""]);
 }
 
 function save() {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([table()], { type: "text/csv" }));
-  link.download = "answers.csv";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  download("answers.csv", ["sample", "row", "id", "label", "answer"], table());
   saved = true;
   const open = items.length - count();
   say(open ? `Saved answers.csv; ${open} are still open.` : "Saved answers.csv.");

@@ -13,17 +13,18 @@ function unpacked(array) {
 
 const LEFT = 0, KEPT = 1, SCREENED = 2;
 const data = JSON.parse(byId("map-data").textContent);
-const points = { x: unpacked(data.x), y: unpacked(data.y), kind: unpacked(data.class), row: unpacked(data.row) };
-const count = points.x.length;
+const points = { kind: unpacked(data.class), row: unpacked(data.row) };
+const maps = data.maps.map((map) => ({ ...map, x: unpacked(map.x), y: unpacked(map.y) }));
+const count = points.kind.length;
 
 // number[i]: the pick that put point i on the map, from 1; 0 where it was never picked.
 const panels = data.panels.map((panel) => {
   const number = new Uint32Array(count), state = new Uint8Array(count);
   const screened = unpacked(panel.screened), reason = unpacked(panel.reason), looks = unpacked(panel.looks);
-  const why = new Map();
+  const suspicion = unpacked(panel.suspicion), why = new Map();
   if (screened) screened.forEach((at, i) => {
     state[at] = SCREENED;
-    why.set(at, { reason: panel.reasons[reason[i]], looks: looks[i] ? data.classes[looks[i] - 1] : "" });
+    why.set(at, { reason: panel.reasons[reason[i]], looks: looks[i] ? data.classes[looks[i] - 1] : "", suspicion: suspicion[i] });
   });
   const picks = unpacked(panel.picks), numbers = unpacked(panel.numbers);
   picks.forEach((at, i) => { number[at] = numbers[i]; state[at] = KEPT; });

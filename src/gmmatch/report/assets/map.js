@@ -1,7 +1,20 @@
 // The map: what is shown, from where, and the controls that change it.
 const plots = all("#maps canvas").map((canvas, i) => new Plot(canvas, panels[i]));
-const [west, east, south, north] = data.view;
-const home = { x: (west + east) / 2, y: (south + north) / 2, width: Math.max(1e-6, east - west), height: Math.max(1e-6, north - south), zoom: 1 };
+let home;
+function useMap(number) {
+  const { x, y, said, view: [west, east, south, north] } = maps[number];
+  [points.x, points.y] = [x, y];
+  home = { x: (west + east) / 2, y: (south + north) / 2, width: Math.max(1e-6, east - west), height: Math.max(1e-6, north - south), zoom: 1 };
+  byId("map-said").textContent = said;
+}
+useMap(0);
+const placed = (at) => points.x[at] === points.x[at]; // a map of a sample has no number for the others
+function chooseMap(number) {
+  all("input[name=map]")[number].checked = true;
+  hideTip();
+  useMap(number);
+  showAll();
+}
 const most = Math.max(...panels.map((panel) => panel.k));
 let view = { ...home };
 let colors = palette();
@@ -62,7 +75,7 @@ function pictureOf(at) {
 function sentence(at, panel) {
   if (panel.number[at]) return `pick ${written(panel.number[at])} of ${written(panel.k)}`;
   const why = panel.why.get(at);
-  return why ? `screened out: ${why.reason}` : "left out";
+  return why ? `not trusted: ${why.reason}, ${why.suspicion > 99 ? ">99" : why.suspicion}%` : "not picked";
 }
 
 const tip = byId("tip");
@@ -108,7 +121,7 @@ function find(at, plot, aloud) {
 }
 
 function step(plot, by) {
-  const { picks, number } = plot.panel, now = look.chosen;
+  const { number } = plot.panel, picks = plot.panel.picks.filter(placed), now = look.chosen;
   let position = by > 0 ? -1 : picks.length;
   if (now >= 0 && number[now]) position = picks.indexOf(now);
   position = Math.min(picks.length - 1, Math.max(0, position + by));
@@ -128,14 +141,14 @@ const keys = {
 plots.forEach((plot) => {
   const { canvas } = plot, held = new Map();
   let moved = 0;
-  const placed = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  const under = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
   canvas.addEventListener("pointerdown", (event) => {
-    held.set(event.pointerId, placed(event));
+    held.set(event.pointerId, under(event));
     moved = 0;
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", (event) => {
-    const now = placed(event), before = held.get(event.pointerId);
+    const now = under(event), before = held.get(event.pointerId);
     if (!before) return showTip(plot.nearest(view, look, ...now), plot);
     const others = [...held].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
     held.set(event.pointerId, now);
@@ -149,18 +162,18 @@ plots.forEach((plot) => {
     } else move(plot, now[0] - before[0], now[1] - before[1]);
   });
   const release = (event) => {
-    if (held.has(event.pointerId) && moved < 4 && event.type === "pointerup") showTip(plot.nearest(view, look, ...placed(event)), plot, true);
+    if (held.has(event.pointerId) && moved < 4 && event.type === "pointerup") showTip(plot.nearest(view, look, ...under(event)), plot, true);
     held.delete(event.pointerId);
     canvas.classList.remove("dragged");
   };
   canvas.addEventListener("pointerup", release);
   canvas.addEventListener("pointercancel", release);
   canvas.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") hideTip(); });
-  canvas.addEventListener("dblclick", (event) => zoomBy(event.shiftKey ? 0.5 : 2, plot, ...placed(event)));
+  canvas.addEventListener("dblclick", (event) => zoomBy(event.shiftKey ? 0.5 : 2, plot, ...under(event)));
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return; // the wheel alone scrolls the page
     event.preventDefault();
-    zoomBy(Math.exp(-event.deltaY * 0.004), plot, ...placed(event));
+    zoomBy(Math.exp(-event.deltaY * 0.004), plot, ...under(event));
   }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
     const act = keys[event.key] || keys[event.key.toLowerCase()];
@@ -202,6 +215,7 @@ function fillLegend() {
     classLegend.append(element("li", `and ${written(data.classes.length - shown)} more, in the same colours again`, "hint"));
   }
 }
+all("input[name=map]").forEach((choice) => choice.addEventListener("change", () => chooseMap(Number(choice.value))));
 if (chooser) chooser.addEventListener("change", () => single(Number(chooser.value)));
 all("input[name=colour]").forEach((choice) => choice.addEventListener("change", () => {
   look.colour = choice.value;

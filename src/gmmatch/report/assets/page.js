@@ -6,7 +6,7 @@ const themeButton = byId("theme");
 const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : darkScheme.matches);
 function recolor() {
   colors = palette();
-  themeButton.setAttribute("aria-pressed", String(isDark()));
+  themeButton.textContent = isDark() ? "Light mode" : "Dark mode";
   if (!classLegend.hidden) fillLegend();
   plots.forEach((plot) => plot.draw(view, look, colors));
 }
@@ -33,6 +33,7 @@ window.addEventListener("afterprint", () => {
 all(".find").forEach((button) => button.addEventListener("click", () => {
   const at = Number(button.dataset.place), plot = plots[0];
   if (look.only >= 0 && points.kind[at] !== look.only) single(-1);
+  if (!placed(at)) chooseMap(maps.findIndex((map) => map.x[at] === map.x[at]));
   plot.canvas.scrollIntoView({ block: "center", behavior: "instant" });
   plot.canvas.focus({ preventScroll: true });
   view.x = points.x[at];
@@ -41,9 +42,11 @@ all(".find").forEach((button) => button.addEventListener("click", () => {
   showTip(at, plot, true);
 }));
 
-all("input[name=reason]").forEach((choice) => choice.addEventListener("change", () => {
-  all(".reason").forEach((gallery) => { gallery.hidden = choice.value !== "" && gallery.dataset.reason !== choice.value; });
-}));
+const downloadButton = byId("download");
+if (downloadButton) downloadButton.addEventListener("click", () => {
+  const columns = data.suspects, names = Object.keys(columns);
+  download("suspects.csv", names, columns.row.map((_, i) => names.map((name) => columns[name][i])));
+});
 
 all(".copy").forEach((button) => button.addEventListener("click", async () => {
   const code = button.parentElement.querySelector("code");
