@@ -26,7 +26,7 @@ def test_the_other_map_shows_the_same_rows_elsewhere_and_says_what_it_is(opened,
     said = text(opened, "#map-said")
     opened.click("input[name=map][value='1']")
     assert pixels(opened) != first and share(opened, KEPT) > kept / 2
-    assert text(opened, "#map-said").startswith("t-SNE. Neighbours") and said.startswith("PCA. ")
+    assert text(opened, "#map-said").startswith("t-SNE. Neighbors") and said.startswith("PCA. ")
     opened.run("document.querySelector('#maps canvas').focus()")
     opened.press("n", 78)
     assert made.ids[int(made.selection.order[0])] in opened.until(

@@ -102,7 +102,7 @@ def project(rows: Rows, drawn: Indices, projection: ProjectionName, seed: int) -
     return Projection(
         np.asarray(found, dtype=np.float32),
         name,
-        "Neighbours on the map are neighbours in the data; distances between groups mean little.",
+        "Neighbors on the map are neighbors in the data; distances between groups mean little.",
     )
 
 

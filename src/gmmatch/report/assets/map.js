@@ -212,7 +212,7 @@ function fillLegend() {
     return line;
   }));
   if (shown < data.classes.length) {
-    classLegend.append(element("li", `and ${written(data.classes.length - shown)} more, in the same colours again`, "hint"));
+    classLegend.append(element("li", `and ${written(data.classes.length - shown)} more, in the same colors again`, "hint"));
   }
 }
 all("input[name=map]").forEach((choice) => choice.addEventListener("change", () => chooseMap(Number(choice.value))));
