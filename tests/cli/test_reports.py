@@ -127,6 +127,11 @@ def test_compare_puts_its_own_figures_on_the_page(vectors, tmp_path, succeeds):
         assert found == pytest.approx([row[key] for key in keys], rel=1e-12)
     assert [panel["title"] for panel in data_of(page)["panels"]] == ["random", "easy", "gm-matching"]
     assert command_of(page)[:2] == ["gmmatch", "compare"]
+    wrong = [
+        f"<bdi>{name}</bdi> <small>{count or 'none'} of 8 picks"
+        for name, count in ((row["method"], round(8 * row["contamination"])) for row in result["rows"])
+    ]
+    assert all(words in text for words in wrong)
 
 
 @pytest.mark.parametrize(

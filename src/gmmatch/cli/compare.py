@@ -87,12 +87,12 @@ def compare(
     asked = {"k": k, "per_class": per_class.argument, "seed": seed, "memory": limit}
     for name in names:
         check_request(embeddings, k=k, method=name)
-    comparison = Comparison(embeddings, _read_truth(truth, embeddings), per_class.argument, seed)
+    true_labels = _read_truth(truth, embeddings)
+    comparison = Comparison(embeddings, true_labels, per_class.argument, seed)
     rows, selections = _measure(names, embeddings, comparison, asked, keep=report is not None)
     result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
     try:
-        reference = comparison.trusted if truth else None
-        page.write(selections, embeddings, measured=rows, caption=_caption(result), reference=reference)
+        page.write(selections, embeddings, measured=rows, caption=_caption(result), truth=true_labels)
     finally:  # what was measured is shown even if there can be no page of it
         if as_json:
             print_json(result)
