@@ -116,7 +116,8 @@ def embed(
 ) -> None:
     """Turn images, texts or vectors into a store of embeddings.
 
-    A run that was interrupted, however that happened, resumes when the same command is given again.
+    A run that was interrupted, however that happened, resumes when the same command is given again. New files are
+    added to the store, by their paths or ids, without encoding the others again; --force encodes all again.
 
     \b
     Examples:

@@ -175,7 +175,7 @@ def _continued(begun: Manifest, wanted: Manifest, folder: Path) -> Manifest:
         if old is not None and new is not None and old != new:
             raise InvalidInputError(
                 f"{folder} cannot be continued: {explanation} ({name} {old!r} there, {new!r} now). "
-                "Choose another folder, or delete this one first."
+                "Choose another folder, or begin again (--force)."
             )
     return replace(
         begun,

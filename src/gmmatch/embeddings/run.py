@@ -6,15 +6,16 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from gmmatch.data.source import Source
+from gmmatch.data.source import Id, Source
+from gmmatch.embeddings.adding import add_rows, finish_replacing, has_grown
 from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest, load_manifest
-from gmmatch.embeddings.store import open_store
+from gmmatch.embeddings.store import delete_store, open_store
 from gmmatch.embeddings.writer import StoreWriter
 from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
@@ -94,6 +95,10 @@ def embed(
     once, provided that the machine, the encoder's device and ``batch_size`` are the same. (If memory runs out at one
     of them but not at another, the last digits can differ.)
 
+    If the source has changed since, rows that the store has, by their ids, are not encoded again: new ones are added,
+    ones that are gone are dropped, and labels are those of the source. An image file that was written later than the
+    store is encoded again; whether other rows have changed under the same id cannot be told.
+
     Parameters
     ----------
     source
@@ -139,6 +144,7 @@ def embed(
     path = as_path(store_path)
     _check_kinds(source, encoder)
     check_options(workers, on_error)
+    finish_replacing(path)
     begun = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
     if begun is not None and not resume:
         raise InvalidInputError(
@@ -146,36 +152,9 @@ def embed(
         )
     size = _batch_size(batch_size, encoder, begun)
     kept_as = _dtype(dtype, encoder, source, begun)
-    rows_at_once, n_source_rows, skipped = size, source.n_rows, list[SkippedRow]()
-    with StoreWriter(
-        path,
-        encoder=encoder.name,
-        encoder_fingerprint=encoder.fingerprint,
-        encoder_details={**encoder.describe(), "batch_size": size},
-        source=source.describe(),
-        source_fingerprint=source.fingerprint(),
-        n_features=encoder.n_features,
-        dtype=kept_as,
-        rows_per_shard=rows_per_shard,
-        checkpoint_seconds=checkpoint_seconds,
-    ) as writer:
-        n_before = writer.n_rows
-        if not writer.complete:
-            n_source_rows = writer.resume_at(size)
-            batches = source.batches(size, start=n_source_rows)
-            results = encode_batches(batches, encoder, workers=workers, dtype=kept_as, on_error=on_error)
-            report_progress = progress or (lambda done, total: None)
-            with closing(results):
-                for result in results:
-                    report_progress(n_source_rows, source.n_rows)
-                    skipped.extend(result.skipped)
-                    if len(result.vectors):
-                        writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
-                    rows_at_once, n_source_rows = result.rows_at_once or size, result.stop
-            report_progress(n_source_rows, source.n_rows)
-            if not writer.n_rows:
-                raise _nothing_encoded(n_source_rows, skipped)
-            writer.finish()
+    shards = {"rows_per_shard": rows_per_shard, "checkpoint_seconds": checkpoint_seconds}
+    run = _Run(encoder, size, kept_as, workers, on_error, progress or (lambda done, total: None), shards)
+    n_before = run.into(path, source)
     store = open_store(path)
     return EmbedReport(
         path=path,
@@ -184,11 +163,74 @@ def embed(
         dtype=str(store.dtype),
         n_encoded=len(store) - n_before,
         n_before=n_before,
-        skipped=_all_skipped(source, store.source_rows, skipped, n_source_rows),
+        skipped=_all_skipped(source, store.source_rows, run.skipped, run.n_read),
         batch_size=size,
-        rows_at_once=rows_at_once,
+        rows_at_once=run.rows_at_once or size,
         seconds=time.perf_counter() - began,
     )
+
+
+@dataclass
+class _Run:
+    """How rows are encoded into stores, and what became of them."""
+
+    encoder: Encoder
+    batch_size: int
+    dtype: str
+    workers: int | None
+    on_error: OnError
+    progress: Progress
+    shards: dict[str, Any]
+    rows_at_once: int | None = None
+    n_read: int | None = None
+    skipped: dict[Id, str] = field(default_factory=dict)
+
+    def into(self, path: Path, source: Source, least: int = 1) -> int:
+        """Encode what a store lacks of a source, and return how many rows it had."""
+        begun = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
+        if begun is not None and not begun.shards:
+            delete_store(path)  # nothing was done yet
+            begun = None
+        same_type = begun is not None and begun.dtype == self.dtype
+        if begun and same_type and has_grown(begun, source, self.encoder.fingerprint, path):
+            known = add_rows(source, path, lambda rest, place: self.into(place, rest, least=0))
+            self.n_read = source.n_rows
+            return known
+        self.n_read = source.n_rows
+        with StoreWriter(
+            path,
+            encoder=self.encoder.name,
+            encoder_fingerprint=self.encoder.fingerprint,
+            encoder_details={**self.encoder.describe(), "batch_size": self.batch_size},
+            source=source.describe(),
+            source_fingerprint=source.fingerprint(),
+            n_features=self.encoder.n_features,
+            dtype=self.dtype,
+            **self.shards,
+        ) as writer:
+            n_before = writer.n_rows
+            if not writer.complete:
+                self._encode(source, writer, least)
+        return n_before
+
+    def _encode(self, source: Source, writer: StoreWriter, least: int) -> None:
+        n_read = writer.resume_at(self.batch_size)
+        batches = source.batches(self.batch_size, start=n_read)
+        results = encode_batches(
+            batches, self.encoder, workers=self.workers, dtype=self.dtype, on_error=self.on_error
+        )
+        with closing(results):
+            for result in results:
+                self.progress(n_read, source.n_rows)
+                self.skipped.update({row.id: row.reason for row in result.skipped})
+                if len(result.vectors):
+                    writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
+                self.rows_at_once, n_read = result.rows_at_once, result.stop
+        self.progress(n_read, source.n_rows)
+        if writer.n_rows < least:
+            raise _nothing_encoded(n_read, list(self.skipped.values()))
+        writer.finish()
+        self.n_read = n_read
 
 
 def _check_kinds(source: Source, encoder: Encoder) -> None:
@@ -221,24 +263,22 @@ def _dtype(asked: str, encoder: Encoder, source: Source, begun: Manifest | None)
     return "float16" if computed in ("float16", np.float16) else "float32"
 
 
-def _nothing_encoded(n_rows: int, skipped: list[SkippedRow]) -> InvalidInputError:
-    if not skipped:
+def _nothing_encoded(n_rows: int, reasons: list[str]) -> InvalidInputError:
+    if not reasons:
         return InvalidInputError("The source has no rows: there is nothing to encode.")
     return InvalidInputError(
-        f"None of the {n_rows:,} rows of the source could be encoded. The first: {skipped[0].reason}"
+        f"None of the {n_rows:,} rows of the source could be encoded. The first: {reasons[0]}"
     )
 
 
 def _all_skipped(
-    source: Source, kept: Indices, skipped: list[SkippedRow], n_source_rows: int | None
+    source: Source, kept: Indices, reasons: dict[Id, str], n_read: int | None
 ) -> tuple[SkippedRow, ...]:
     """The rows that are not in the store: of this run with the reason, of earlier ones without."""
-    stop = n_source_rows if n_source_rows is not None else int(kept[-1]) + 1
+    stop = n_read if n_read is not None else int(kept[-1]) + 1
     missing = np.setdiff1d(np.arange(stop), kept, assume_unique=True).tolist()
-    known = {row.row: row for row in skipped}
-    earlier = [row for row in missing if row not in known]
-    if earlier:
-        ids = source.ids if source.n_rows is not None else range(stop)
-        for row in earlier:
-            known[row] = SkippedRow(row, ids[row], "It could not be encoded in an earlier run.")
-    return tuple(known[row] for row in missing)
+    if not missing:
+        return ()
+    ids = source.ids if source.n_rows is not None else range(stop)
+    earlier = "It could not be encoded in an earlier run."
+    return tuple(SkippedRow(row, ids[row], reasons.get(ids[row], earlier)) for row in missing)

@@ -183,6 +183,11 @@ def open_store(
     return store
 
 
+def beside(path: Path, name: str) -> Path:
+    """Return where a store lies that rows are added by, such as ``photos.emb.adding``."""
+    return path.with_name(f"{path.name}.{name}")
+
+
 def delete_store(path: str | os.PathLike[str]) -> None:
     """Delete a store, and nothing else that may lie in its folder.
 
@@ -201,6 +206,9 @@ def delete_store(path: str | os.PathLike[str]) -> None:
     load_manifest(folder)
     lock = writer_lock(folder)
     try:
+        for name in () if is_remote(folder) else ("adding", "joined"):
+            if (beside(folder, name) / MANIFEST_NAME).exists():
+                delete_store(beside(folder, name))
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
         (folder / MANIFEST_NAME).unlink()
         for file in list(folder.iterdir()):
