@@ -29,7 +29,8 @@ print(f"{len(shards):,} rows of {shards.n_features} numbers in {len(files)} file
 # %%
 # The picks depend on the rows and the seed, not on the number of workers.
 selections = [
-    gm.select(shards, engine=LocalEngine(workers=count), k=400, random_state=0) for count in (1, 2, 3)
+    gm.select(shards, engine=LocalEngine(workers=count), k=400, random_state=0, method="gm-matching")
+    for count in (1, 2, 3)
 ]
 print("the same picks with 1, 2 and 3 workers:", len({tuple(one.order) for one in selections}) == 1)
 

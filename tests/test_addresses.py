@@ -79,10 +79,10 @@ def test_the_commands_read_and_write_addresses(bucket, rows, tmp_path, options):
         pq.write_table(table, file)
     asked = ["--encoder", "identity", "--embedding-column", "vector", "--id-column", "key"]
     app(["embed", f"{bucket}/rows.parquet", "-o", f"{bucket}/x.emb", *asked], standalone_mode=False)
-    picks = f"{bucket}/picks.parquet"
-    app(["select", f"{bucket}/x.emb", "-k", "30", "-o", picks, *options], standalone_mode=False)
+    picks, asked = f"{bucket}/picks.parquet", ["-m", "gm-matching"]
+    app(["select", f"{bucket}/x.emb", "-k", "30", "-o", picks, *asked, *options], standalone_mode=False)
     selection = gm.Selection.load(picks)
-    expected = gm.select(rows, k=30, random_state=0, carry="--engine" not in options)
+    expected = gm.select(rows, k=30, random_state=0, method="gm-matching", carry="--engine" not in options)
     assert selection.order.tolist() == expected.order.tolist()
     app(["export", picks, f"{bucket}/rows.parquet", "-o", f"{bucket}/picked.parquet"], standalone_mode=False)
     with fsspec.open(f"{bucket}/picked.parquet", "rb") as file:

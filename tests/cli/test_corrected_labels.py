@@ -108,7 +108,8 @@ def test_text_tables_and_folders(succeeds, blobs, tmp_path):
     (tmp_path / "labels.txt").write_text("\n".join(given))
     picks = tmp_path / "picks.parquet"
     labels = f"{tmp_path / 'labels.txt'}"
-    succeeds("select", tmp_path / "x.npy", "-k", 200, "-o", picks, "--relabel", "--labels", labels)
+    typed = ("select", tmp_path / "x.npy", "-k", 200, "-o", picks, "-m", "gm-matching")
+    succeeds(*typed, "--relabel", "--labels", labels)
     rows = gm.Selection.load(picks).indices
     lines = [f'"text, {i}";{label}' for i, label in enumerate(given)]
     (tmp_path / "t.csv").write_text("\n".join(["text;label", *lines]))
@@ -145,7 +146,7 @@ def test_what_cannot_be_corrected_is_refused(refused, succeeds, table, tmp_path)
     assert "--min-confidence 2.0: expected a number" in refused(
         "select", table, "-k", 5, "-o", out, "--relabel", "--min-confidence", 2
     )
-    succeeds("select", table, "-k", 5, "-o", out)
+    succeeds("select", table, "-k", 5, "-o", out, "-m", "gm-matching")
     line = refused("export", out, table, "-o", tmp_path / "out.parquet", "--labels", "corrected")
     assert "suggest no labels" in line and not (tmp_path / "out.parquet").exists()
 

@@ -200,6 +200,8 @@ def test_labels_from_a_file_replace_the_own_ones(photos, tmp_path, succeeds):
         tmp_path / "a.json",
         "--labels",
         f"{table}::kind",
+        "--method",
+        "gm-matching",
         "--json",
     )
     assert [(group["label"], group["n_rows"]) for group in found["groups"]] == [("a", 11), ("b", 12)]
@@ -294,7 +296,7 @@ def test_info_tells_stores_selections_and_sources_apart(photos, tmp_path, succee
     )
     assert found["labels"] == [{"label": "cat", "n_rows": 12}, {"label": "dog", "n_rows": 12}]
     found = succeeds("info", picks, "--json")
-    assert (found["what"], found["k"], found["provenance"]["method"]) == ("selection", 2, "gm-matching")
+    assert (found["what"], found["k"], found["provenance"]["method"]) == ("selection", 2, "robust")
     found = succeeds("info", photos, "--json")
     assert (found["what"], found["kind"], found["n_rows"]) == ("source", "image", 24)
     assert "pixels:4x4" in succeeds("info", store)

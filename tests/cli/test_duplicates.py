@@ -81,7 +81,7 @@ def test_select_takes_one_of_each_group_and_leaves_leaks_out(succeeds, train, te
 
 def test_by_default_the_papers_methods_keep_duplicates(succeeds, train, tmp_path):
     out = tmp_path / "picks.parquet"
-    succeeds("select", train, "-k", "200", "-o", out)
+    succeeds("select", train, "-k", "200", "-o", out, "--method", "gm-matching")
     assert "duplicates" not in gm.Selection.load(out).provenance
 
 

@@ -60,7 +60,7 @@ def test_the_median_of_a_store_is_that_of_its_array(store):
 @pytest.mark.parametrize("batches", [1, 4])
 def test_picks_agree_with_those_from_memory(store, batches, labels):
     X, y = np.asarray(store.as_array()), store.labels if labels else None
-    options = {"k": 90, "batches": batches, "random_state": 3}
+    options = {"k": 90, "batches": batches, "random_state": 3, "method": "gm-matching"}
     assert np.array_equal(
         gm.select(store.as_array(), y=y, **options).order, gm.select(X, y=y, **options).order
     )
@@ -71,12 +71,13 @@ def test_picks_agree_with_those_from_memory(store, batches, labels):
 
 
 def test_the_command_picks_in_batches_and_names_the_rows(store, tmp_path, succeeds):
-    succeeds(
-        "select", store.path, "-k", "1%", "-o", tmp_path / "p.json", "--labels", "none", "--memory", "240MB"
-    )
+    typed = ("select", store.path, "-k", "1%", "-m", "gm-matching", "-o", tmp_path / "p.json")
+    succeeds(*typed, "--labels", "none", "--memory", "240MB")
     found = gm.Selection.load(tmp_path / "p.json")
     options = within_memory(240_000_000, store.shape, "gm-matching", {})
-    expected = gm.select(InMemory(np.asarray(store.as_array())), k="1%", random_state=0, **options)
+    expected = gm.select(
+        InMemory(np.asarray(store.as_array())), k="1%", method="gm-matching", random_state=0, **options
+    )
     assert np.array_equal(found.order, expected.order)
     assert found.order_ids.tolist() == [f"row-{row}" for row in found.order]
 

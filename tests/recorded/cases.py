@@ -199,7 +199,9 @@ def select(
     def call(place: Place) -> Any:
         rows, labels = data()
         jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
-        return gm.select(rows, **{"y": labels, "random_state": 5, **jobs, **options}).order
+        return gm.select(
+            rows, **{"y": labels, "method": "gm-matching", "random_state": 5, **jobs, **options}
+        ).order
 
     add(name, call, needs, note)
 
@@ -411,7 +413,9 @@ def from_store(name: str, *, labels: bool = True, dtype: str = "float32", **opti
         store = open_store(make_store(place.folder / "x.emb", dtype))
         jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
         y = store.labels if labels else None
-        return gm.select(store.as_array(), **{"y": y, "random_state": 5, **jobs, **options}).order
+        return gm.select(
+            store.as_array(), **{"y": y, "method": "gm-matching", "random_state": 5, **jobs, **options}
+        ).order
 
     add(f"store/{name}", call, note=note)
 
@@ -428,7 +432,8 @@ def by_command(
         else:
             np.save(path, many()[0])
         picks = place.folder / "picks.json"
-        command("select", path, "-o", picks, *arguments)
+        method = () if "-m" in arguments else ("-m", "gm-matching")
+        command("select", path, "-o", picks, *arguments, *method)
         return gm.Selection.load(picks).order
 
     add(name, call, needs, note)

@@ -86,7 +86,9 @@ def sorted_rows(tmp_path):
 def test_picks_of_an_engine_are_made_by_an_engine_again(sorted_rows, labelled, options):
     rows, files, labels = sorted_rows
     y = labels if labelled else None
-    selection = gm.select(files, engine=LocalEngine(workers=2), y=y, random_state=4, **options)
+    selection = gm.select(
+        files, engine=LocalEngine(workers=2), y=y, **{"method": "gm-matching", "random_state": 4, **options}
+    )
     assert "engine" in selection.provenance
     names = {"X": rows, "y": y}
     code = python_to_run_again(selection)
@@ -98,7 +100,7 @@ def test_with_several_batches_the_method_in_memory_picks_the_same_rows_if_batche
     sorted_rows,
 ):
     rows, files, _ = sorted_rows
-    found = gm.select(files, engine=LocalEngine(), k=200, batches=4, random_state=4)
+    found = gm.select(files, engine=LocalEngine(), k=200, batches=4, random_state=4, method="gm-matching")
     carried = gm.GMMatching(k=200, batches=4, random_state=4).select(rows)
     independent = gm.GMMatching(k=200, batches=4, carry=False, random_state=4).select(rows)
     assert found.order.tolist() != carried.order.tolist()
@@ -108,7 +110,9 @@ def test_with_several_batches_the_method_in_memory_picks_the_same_rows_if_batche
 def test_files_that_could_not_be_read_are_left_out_again(sorted_rows):
     _, files, _ = sorted_rows
     Path(files[0]).write_bytes(b"")
-    selection = gm.select(files, engine=LocalEngine(skip_unreadable=True), k=20, random_state=0).prefix(5)
+    selection = gm.select(
+        files, engine=LocalEngine(skip_unreadable=True), k=20, random_state=0, method="gm-matching"
+    ).prefix(5)
     code = python_to_run_again(selection)
     names: dict = {}
     exec(compile(code, "page", "exec"), names)
@@ -118,18 +122,21 @@ def test_files_that_could_not_be_read_are_left_out_again(sorted_rows):
 
 def test_picks_of_a_cluster_name_ray(sorted_rows):
     _, files, _ = sorted_rows
-    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2)
+    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2, method="gm-matching")
     facts = {**found.provenance, "engine": {**found.provenance["engine"], "name": "ray"}}
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
     assert code is not None and code.splitlines()[0] == "import gmmatch as gm"
-    assert f"    selection = gm.select({files[1]!r}, engine=engine, k=5, random_state=2)" in code.splitlines()
+    assert (
+        f"    selection = gm.select({files[1]!r}, engine=engine, method='gm-matching', k=5, random_state=2)"
+        in code.splitlines()
+    )
     assert 'with RayEngine(device="cpu") as engine:' in code
     compile(code, "page", "exec")
 
 
 def test_picks_that_were_made_on_a_gpu_ask_for_one(sorted_rows):
     _, files, _ = sorted_rows
-    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2)
+    found = gm.select(files[1], engine=LocalEngine(), k=5, random_state=2, method="gm-matching")
     facts = {**found.provenance, "engine": {**found.provenance["engine"], "devices": ["cuda:0", "cuda:1"]}}
     code = python_to_run_again(gm.Selection(found.order, found.n_rows, provenance=facts))
     assert code is not None and code.splitlines()[3] == 'engine = LocalEngine(device="cuda")'
@@ -139,9 +146,7 @@ def test_the_command_on_the_page_of_an_engine_makes_the_same_picks(sorted_rows, 
     rows, _, _ = sorted_rows
     (tmp_path / "once").mkdir()
     (tmp_path / "again").mkdir()
-    typed = (
-        "select rows.npy -k 200 -o picks.npy --set batches=4 --engine local --workers 2 --report page.html"
-    )
+    typed = "select rows.npy -k 200 -o picks.npy -m gm-matching --set batches=4 --engine local --workers 2 --report page.html"
     found = {}
     for place, words in (("once", shlex.split(typed)), ("again", None)):
         monkeypatch.chdir(tmp_path / place)

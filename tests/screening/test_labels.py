@@ -94,6 +94,17 @@ def test_trust_is_calibrated(seed, share):
     assert wrong[sure].mean() < 0.05
 
 
+@pytest.mark.parametrize("sizes", [(100, 100), (80, 80, 80, 80, 80), (200, 200, 12), (11, 12)])
+@pytest.mark.parametrize("apart", [6.0, 30.0])
+def test_clean_classes_that_lie_far_apart_are_kept_whole(sizes, apart):
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        labels = np.repeat(np.arange(len(sizes)), sizes)
+        centers = apart * random.standard_normal((len(sizes), 16))
+        found = gm.screen(centers[labels] + random.standard_normal((len(labels), 16)), labels)
+        assert found.kept.all(), found
+
+
 def test_the_order_of_the_rows_hardly_matters():
     rows, truth = classes()
     labels, _ = mislabeled(truth, 0.3)

@@ -199,9 +199,9 @@ def test_a_method_that_is_nothing_like_any():
 
 def test_a_misspelt_option_names_the_nearest():
     with pytest.raises(InvalidInputError, match=r"kernal= is not a parameter .* Did you mean 'kernel'\?"):
-        gm.select(X, kernal="rbf")
+        gm.select(X, kernal="rbf", method="gm-matching")
     with pytest.raises(InvalidInputError, match=r"sample_weights= .* Did you mean 'sample_weight'"):
-        gm.select(X, sample_weights=np.ones(20))
+        gm.select(X, sample_weights=np.ones(20), method="gm-matching")
 
 
 def test_random_draws_only_rows_with_a_weight():

@@ -113,7 +113,7 @@ def test_warnings_point_at_the_line_that_called(far, labels):
     for call in (
         lambda: selector.select(far, labels),
         lambda: selector.fit(far, labels),
-        lambda: gm.select(far, y=labels, k=10),
+        lambda: gm.select(far, y=labels, k=10, method="gm-matching"),
         lambda: gm.Easy(k=10).select(far, unlabeled),
         lambda: gm.select(far, y=unlabeled, k=10, method="easy"),
     ):

@@ -108,7 +108,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(gm.GMMatchError, match="weights"):
         gm.select(X, k=2, method="easy", weights=True)
     with pytest.raises(gm.GMMatchError, match="refine= has no meaning on an engine"):
-        gm.select(X, k=2, refine=1, engine="local")
+        gm.select(X, k=2, refine=1, engine="local", method="gm-matching")
     with pytest.raises(gm.GMMatchError, match="biased=True"):
         mmd(X, X, weights=np.ones(300), biased=False)
 

@@ -40,7 +40,7 @@ def compare(
     k: AmountOption,
     methods: Annotated[
         str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
-    ] = "random,moderate,gm-matching",
+    ] = "robust,gm-matching,moderate,random",
     truth: Annotated[
         str | None,
         typer.Option(
@@ -69,7 +69,7 @@ def compare(
 
     \b
     Examples:
-      gmmatch compare photos.emb -k 10% --methods random,moderate,gm-matching
+      gmmatch compare photos.emb -k 10% --methods robust,gm-matching,random
       gmmatch compare photos.emb -k 10% --report compared.html
       gmmatch compare noisy.emb -k 10% --truth true_labels.npy --json
     """

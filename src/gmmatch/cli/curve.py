@@ -22,6 +22,7 @@ from gmmatch.cli.io.arguments import (
 from gmmatch.cli.io.files import check_output, explained
 from gmmatch.cli.io.output import console, new_table, note, print_json
 from gmmatch.errors import InvalidInputError
+from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gmmatch.curve.curve import BudgetCurve
@@ -34,7 +35,7 @@ def curve(
     ] = "1%,2%,5%,10%,20%,50%",
     methods: Annotated[
         str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
-    ] = "gm-matching",
+    ] = DEFAULT_METHOD,
     test: Annotated[
         str | None,
         typer.Option(

@@ -30,6 +30,7 @@ from gmmatch.cli.io.output import console, new_table, note, print_json
 from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
+from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gmmatch.screening.result import Screening
@@ -61,7 +62,7 @@ def select(
             help="Where the picks go: .parquet, .json or .npy.",
         ),
     ],
-    method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = "gm-matching",
+    method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = DEFAULT_METHOD,
     per_class: PerClassOption = PerClassChoice.proportional,
     seed: SeedOption = 0,
     memory: MemoryOption = None,

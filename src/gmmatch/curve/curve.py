@@ -18,6 +18,7 @@ from gmmatch.rows.rows import Rows
 from gmmatch.selection.budget import Budget, resolve_count
 from gmmatch.selection.labels import group_rows
 from gmmatch.selection.selection import Selection
+from gmmatch.selectors.registry import DEFAULT_METHOD
 from gmmatch.types import Indices, Vector
 
 SIZES = ("1%", "2%", "5%", "10%", "20%", "50%")
@@ -132,7 +133,7 @@ def budget_curve(
     y: Any = None,
     *,
     sizes: Sequence[Budget] = SIZES,
-    methods: str | Sequence[str] = "gm-matching",
+    methods: str | Sequence[str] = DEFAULT_METHOD,
     test: tuple[Any, Any] | None = None,
     repeats: int = 5,
     random_state: int = 0,

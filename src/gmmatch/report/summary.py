@@ -12,6 +12,7 @@ import numpy as np
 from gmmatch.errors import UnknownMethodError
 from gmmatch.report.names import LONGEST_NAME, NO_LABEL, Classes, shown
 from gmmatch.selection.selection import Selection
+from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gmmatch.selectors.base import Selector
@@ -211,7 +212,7 @@ def _on_engine(facts: dict[str, Any], changed: dict[str, Any], prefix: str) -> s
     files = origin.get("files") or []
     source = origin.get("store") or (files[0] if len(files) == 1 else files)
     arguments = [_arguments({k: v for k, v in changed.items() if k not in _ENGINE_SETS}, facts)]
-    if facts["method"] != "gm-matching":
+    if facts["method"] != DEFAULT_METHOD:
         arguments.insert(0, f"method={facts['method']!r}")
     if "labels" in facts.get("input", {}):
         arguments.insert(0, "y=y")

@@ -53,6 +53,8 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
         if found is None or np.mean((odds[left] > 0.0) | (found[left] > 0.0)) > 0.5:
             break
         odds = np.maximum(odds, found)
+    if n_classes > 1:  # a class too small for a median is far from the others' medians, and believed
+        odds[(codes >= 0) & (np.bincount(codes[codes >= 0], minlength=n_classes) < FEWEST)[codes]] = -np.inf
     return odds
 
 

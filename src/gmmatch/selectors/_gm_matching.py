@@ -9,7 +9,7 @@ from gmmatch.selectors.moment_matching import MomentMatching, TargetName
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class GMMatching(MomentMatching):
-    """Pick rows whose mean approaches the geometric median of their group.
+    """Pick rows whose mean approaches the geometric median of their group (the paper's method).
 
     The geometric median stays put while less than half of the rows are corrupt, so the *target* cannot
     be dragged away. A single far row can still be *picked*; a warning says so where it matters.

@@ -26,7 +26,8 @@ from gmmatch.selectors.screened import screen_readable
 from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Vector
 
-# Up to so many rows the kernel itself is used, beyond them random features of it, the same for all classes.
+# Up to so many rows the kernel itself is used, but for an engine; beyond them random features of it, the same for all
+# classes.
 _EXACT_ROWS = 5_000
 _FEATURES = 512
 _BANDWIDTH_ROWS = 1_000
@@ -52,7 +53,7 @@ class Robust(KernelHerding):
     tolerance : float
         The share of mislabeled rows that does no harm; see :func:`~gmmatch.screen`.
     approximation : "auto", "nystroem", "fourier" or None
-        "auto" uses Fourier features of the Gaussian kernel from 5,000 rows on.
+        "auto" uses Fourier features of the Gaussian kernel from 5,000 rows on, and on an engine.
     k, per_class, unlabeled, preprocess, random_state, n_jobs, kernel and all others
         As in :class:`~gmmatch.MomentMatching`.
 
@@ -130,8 +131,10 @@ class Robust(KernelHerding):
         exact = resolve_kernel(self.kernel)
         if self.earlier is not None:
             return self.earlier.features()
+        rows = request.preprocessed
         few = sum(len(group.rows) for group in groups) <= _EXACT_ROWS
-        if self.approximation != "auto" or (few and not self.updatable):
+        exact_here = few and not self.updatable and not hasattr(rows.source, "cluster")
+        if self.approximation != "auto" or exact_here:
             return None
         if not isinstance(exact, RBF):
             return None
@@ -139,7 +142,6 @@ class Robust(KernelHerding):
         samples = [group.rows[spread(len(group.rows), share)] for group in groups if len(group.rows) > 1]
         if not samples:
             return None
-        rows = request.preprocessed
         # What tells classes apart is not to be matched: distances are those within a class.
         matched = [rows.subset(sample) for sample in samples]
         if request.references is not None and self.reference_weight == 1.0:

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
     from gmmatch.selectors.base import Selector
 
+DEFAULT_METHOD = "robust"
 _METHODS = {
+    "robust": "_robust:Robust",
+    "gm-matching": "_gm_matching:GMMatching",
     "random": "_random:Random",
     "easy": "_easy:Easy",
     "hard": "_hard:Hard",
     "moderate": "_moderate:Moderate",
     "herding": "_herding:Herding",
     "kernel-herding": "_kernel_herding:KernelHerding",
-    "gm-matching": "_gm_matching:GMMatching",
-    "robust": "_robust:Robust",
     "moment-matching": "moment_matching:MomentMatching",
     "forgetting": "_forgetting:Forgetting",
     "grand": "_grand:GraNd",
@@ -59,7 +60,9 @@ def method_class(name: str) -> type[Selector]:
     return found
 
 
-def select(X: Any, y: Any = None, *, k: Any = None, method: str = "gm-matching", **options: Any) -> Selection:
+def select(
+    X: Any, y: Any = None, *, k: Any = None, method: str = DEFAULT_METHOD, **options: Any
+) -> Selection:
     """Pick ``k`` rows of ``X`` by any method, in one call.
 
     Parameters
@@ -72,7 +75,8 @@ def select(X: Any, y: Any = None, *, k: Any = None, method: str = "gm-matching",
         A count (``500``) or a share (``0.1``, ``"10%"``). By default what a mapping ``per_class`` sums
         to, and a tenth of the rows without one.
     method : str
-        One of :func:`methods`.
+        One of :func:`methods`. The default screens out rows that are likely mislabeled, outliers or duplicates;
+        "gm-matching" is the paper's method.
     **options
         ``relabel=0.95`` corrects labels first where others are suggested with at least this probability (see
         :func:`corrected_labels`), and lets those rows count for their corrected class. Any parameter of the method's

@@ -39,12 +39,13 @@ def refused(*arguments):
 def test_an_engine_gives_a_selection_with_ids_and_labels(store, tmp_path):
     picks = tmp_path / "picks.parquet"
     plain = tmp_path / "plain.parquet"
-    done = gmmatch("select", store, "-k", "2%", "-o", picks, "--engine", "local", "--workers", 3, "--json")
+    typed = ("select", store, "-k", "2%", "-m", "gm-matching", "-o")
+    done = gmmatch(*typed, picks, "--engine", "local", "--workers", 3, "--json")
     assert done.exit_code == 0, done.stderr
     facts = json.loads(done.stdout)
     assert facts["k"] == 60 and [group["picked"] for group in facts["groups"]] == [30, 30]
     assert "3 workers (local):" in done.stderr and "sent to them" in done.stderr
-    assert gmmatch("select", store, "-k", "2%", "-o", plain).exit_code == 0
+    assert gmmatch(*typed, plain).exit_code == 0
     found, usual = Selection.load(picks), Selection.load(plain)
     assert found.indices.tolist() == usual.indices.tolist()  # one batch of each class: the same algorithm
     assert found.ids.tolist() == [f"r{row}" for row in found.indices]

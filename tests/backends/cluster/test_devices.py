@@ -81,7 +81,14 @@ def test_the_picks_are_those_of_the_compiled_loops(clouds, tmp_path, device, dty
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
     found = [
-        gm.select(few_rows, engine=torch_engine(workers, device=device), y=LABELS, k=120, random_state=0)
+        gm.select(
+            few_rows,
+            engine=torch_engine(workers, device=device),
+            y=LABELS,
+            k=120,
+            random_state=0,
+            method="gm-matching",
+        )
         for workers in (1, 3, 4)
     ]
     for other in found[1:]:
@@ -91,7 +98,7 @@ def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_worker_that_forgets_its_picks_is_told_again(few_rows, device):
-    asked = {"k": 70, "batches": 2, "random_state": 0}
+    asked = {"k": 70, "batches": 2, "random_state": 0, "method": "gm-matching"}
     found = gm.select(few_rows, engine=torch_engine(2, device=device, mortal=1), **asked)
     assert found.provenance["engine"]["replaced_workers"] == 1
     assert found.order.tolist() == gm.select(few_rows, engine=LocalEngine(1), **asked).order.tolist()
@@ -175,17 +182,20 @@ def test_scores_that_differ_by_rounding_alone_are_decided_as_on_the_processor(de
 
 def test_a_gpu_is_used_if_there_is_one_and_missed_if_it_is_asked_for(few_rows):
     count, _ = usable_gpus()
-    found = gm.select(few_rows, engine=LocalEngine(2, device="auto"), k=20)
+    found = gm.select(few_rows, engine=LocalEngine(2, device="auto"), k=20, method="gm-matching")
     assert found.provenance["engine"]["devices"] == (
         sorted({f"cuda:{number % count}" for number in range(2)}) if count else ["cpu"]
     )
-    assert found.order.tolist() == gm.select(few_rows, engine=LocalEngine(1), k=20).order.tolist()
+    assert (
+        found.order.tolist()
+        == gm.select(few_rows, engine=LocalEngine(1), k=20, method="gm-matching").order.tolist()
+    )
     if count:
         assert LocalEngine(device="cuda").workers == count
         assert compute_for("cuda", count + 1).name == f"cuda:{(count + 1) % count}"
     else:
         with pytest.raises(InvalidInputError, match='device="cuda": torch finds no CUDA device here'):
-            gm.select(few_rows, engine=LocalEngine(1, device="cuda"), k=20)
+            gm.select(few_rows, engine=LocalEngine(1, device="cuda"), k=20, method="gm-matching")
 
 
 def test_an_unknown_device_is_refused():

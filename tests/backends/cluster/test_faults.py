@@ -50,7 +50,7 @@ class MortalEngine(LocalEngine):
 )
 def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
     labels = np.arange(len(clouds)) % 2
-    arguments = {"y": labels, "k": 200, "batches": 3, "random_state": 0}
+    arguments = {"y": labels, "k": 200, "batches": 3, "random_state": 0, "method": "gm-matching"}
     expected = gm.select(rows_file, engine=LocalEngine(1), **arguments)
     engine = MortalEngine(3, lambda traffic, number: 0.1, seed)
     found = gm.select(rows_file, engine=engine, **arguments)
@@ -62,7 +62,7 @@ def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
 def test_a_worker_that_keeps_dying_ends_the_job(rows_file):
     engine = MortalEngine(2, lambda traffic, number: float(number == 1 and "evaluate" in traffic.methods))
     with pytest.raises(WorkerLostError, match="Worker 1 died 6 times in the same step"):
-        gm.select(rows_file, engine=engine, k=20)
+        gm.select(rows_file, engine=engine, k=20, method="gm-matching")
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_read_is_named(files, damage):
     with pytest.raises(
         UnreadableShardError, match=r"part-3\.npy cannot be (read|used).*Nothing was selected"
     ):
-        gm.select(shards, engine=LocalEngine(2), k=50)
+        gm.select(shards, engine=LocalEngine(2), k=50, method="gm-matching")
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -98,7 +98,12 @@ def test_the_job_goes_on_without_unreadable_files_if_asked_to(files, clouds, wor
     truncate(files[3])
     files[0].unlink()
     found = gm.select(
-        shards, engine=LocalEngine(workers, skip_unreadable=True), y=labels, k=60, random_state=0
+        shards,
+        engine=LocalEngine(workers, skip_unreadable=True),
+        y=labels,
+        k=60,
+        random_state=0,
+        method="gm-matching",
     )
     gone = np.r_[0:100, 901:2000]
     assert not set(found.indices.tolist()) & set(gone.tolist())
@@ -111,15 +116,17 @@ def test_the_job_goes_on_without_unreadable_files_if_asked_to(files, clouds, wor
     # The same as if these rows had never been there, but for the batches, of which there is one here.
     left = tmp_path / "left.npy"
     np.save(left, np.delete(clouds, gone, axis=0))
-    alone = gm.select(left, engine=LocalEngine(1), y=np.delete(labels, gone), k=60, random_state=0)
+    alone = gm.select(
+        left, engine=LocalEngine(1), y=np.delete(labels, gone), k=60, random_state=0, method="gm-matching"
+    )
     assert np.delete(np.arange(3000), gone)[alone.order].tolist() == found.order.tolist()
 
 
 def test_a_header_that_cannot_be_read_takes_its_file_out_of_the_count(files):
     files[1].write_bytes(b"not an array")
     with pytest.raises(UnreadableShardError, match=r"part-1\.npy cannot be read"):
-        gm.select(files, engine=LocalEngine(1), k=20)
-    found = gm.select(files, engine=LocalEngine(1, skip_unreadable=True), k=20)
+        gm.select(files, engine=LocalEngine(1), k=20, method="gm-matching")
+    found = gm.select(files, engine=LocalEngine(1, skip_unreadable=True), k=20, method="gm-matching")
     assert found.n_rows == 2200
     assert [location for location, _ in found.provenance["engine"]["unreadable"]] == [str(files[1])]
 
@@ -128,10 +135,12 @@ def test_nothing_left_is_an_error(files):
     shards = open_shards(files[:1])
     files[0].unlink()
     with pytest.raises(UnreadableShardError, match="No row is left"):
-        gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k=5)
+        gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k=5, method="gm-matching")
 
 
 def test_a_share_is_one_of_the_rows_that_can_be_read(files):
     shards = open_shards(files)
     files[4].unlink()
-    assert gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k="10%").k == 200
+    assert (
+        gm.select(shards, engine=LocalEngine(1, skip_unreadable=True), k="10%", method="gm-matching").k == 200
+    )

@@ -95,7 +95,7 @@ def test_a_pass_sends_little_whatever_the_number_of_rows(tmp_path, workers, n_cl
 
 def test_only_picked_rows_and_those_of_the_fingerprint_travel(rows_file, clouds):
     k, s = 200, clouds.shape[1]
-    found = gm.select(rows_file, engine=LocalEngine(4), k=k, batches=4, random_state=0)
+    found = gm.select(rows_file, engine=LocalEngine(4), k=k, batches=4, random_state=0, method="gm-matching")
     moved = found.provenance["engine"]["bytes"]["by_call"]
     fetched = moved["take"]["received"] // (s * 8)
     # Picks of several batches once more, for the residuals of their joined order; and a few for the median.

@@ -69,6 +69,7 @@ def task(rows_file, clouds):
         "k": 300,
         "batches": 4,
         "random_state": 0,
+        "method": "gm-matching",
     }
 
 
@@ -224,9 +225,9 @@ def test_a_shard_that_cannot_be_read_is_named_across_the_cluster(nodes, clouds, 
     shards = open_shards(paths)
     paths[2].write_bytes(b"")
     with pytest.raises(UnreadableShardError, match=r"2\.npy cannot be read"):
-        gm.select(shards, engine=RayEngine(workers=2), k=10)
+        gm.select(shards, engine=RayEngine(workers=2), k=10, method="gm-matching")
     there, here = (
-        gm.select(shards, engine=engine, k=10, random_state=0)
+        gm.select(shards, engine=engine, k=10, random_state=0, method="gm-matching")
         for engine in (RayEngine(workers=2, skip_unreadable=True), LocalEngine(1, skip_unreadable=True))
     )
     assert there.order.tolist() == here.order.tolist()

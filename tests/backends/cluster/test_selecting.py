@@ -29,7 +29,14 @@ def class_seed(seed: int, number: int, n_classes: int) -> int:
 @pytest.mark.parametrize(("k", "batches"), [(40, 1), (200, 2), (330, 5), (700, 8)])
 def test_the_picks_are_those_of_the_plain_algorithm(clouds, rows_file, k, batches, start):
     found = gm.select(
-        rows_file, engine=LocalEngine(2), k=k, batches=batches, start=start, random_state=3, eps=1e-12
+        rows_file,
+        engine=LocalEngine(2),
+        k=k,
+        batches=batches,
+        start=start,
+        random_state=3,
+        eps=1e-12,
+        method="gm-matching",
     )
     target = gm.geometric_median(clouds, eps=1e-12).point
     batch = batch_of_rows(np.arange(len(clouds)), batches, class_seed(3, 0, 1))
@@ -39,7 +46,14 @@ def test_the_picks_are_those_of_the_plain_algorithm(clouds, rows_file, k, batche
 def test_every_class_is_picked_from_like_data_of_its_own(clouds, rows_file):
     labels = np.random.default_rng(0).integers(0, 3, len(clouds))
     found = gm.select(
-        rows_file, engine=LocalEngine(3), y=labels, k=300, batches=3, random_state=1, target="mean"
+        rows_file,
+        engine=LocalEngine(3),
+        y=labels,
+        k=300,
+        batches=3,
+        random_state=1,
+        target="mean",
+        method="gm-matching",
     )
     for number, group in enumerate(found.groups):
         rows = np.flatnonzero(labels == number)
@@ -56,7 +70,13 @@ def test_the_number_of_workers_does_not_change_a_bit(clouds, tmp_path, dtype):
     labels = np.arange(len(rows)) % 2
     found = [
         gm.select(
-            tmp_path / "rows.npy", engine=LocalEngine(workers), y=labels, k=250, batches=3, random_state=0
+            tmp_path / "rows.npy",
+            engine=LocalEngine(workers),
+            y=labels,
+            k=250,
+            batches=3,
+            random_state=0,
+            method="gm-matching",
         )
         for workers in (1, 2, 3, 4, 7)
     ]
@@ -72,14 +92,23 @@ def test_sorted_shards_do_as_well_as_shuffled_ones(clouds, tmp_path):
     residuals = []
     for name, rows in (("sorted", by_size), ("shuffled", random.permutation(by_size))):
         np.save(tmp_path / f"{name}.npy", rows)
-        found = gm.select(tmp_path / f"{name}.npy", engine=LocalEngine(2), k=300, batches=8, random_state=0)
+        found = gm.select(
+            tmp_path / f"{name}.npy",
+            engine=LocalEngine(2),
+            k=300,
+            batches=8,
+            random_state=0,
+            method="gm-matching",
+        )
         residuals.append(found.residual[None])
     assert max(residuals) < 3.0 * min(residuals)
 
 
 def test_the_residual_is_close_to_that_of_one_batch_in_memory(clouds, rows_file):
     in_memory = gm.GMMatching(k=400).select(clouds).residual[None]
-    found = gm.select(rows_file, engine=LocalEngine(2), k=400, batches=12, random_state=0)
+    found = gm.select(
+        rows_file, engine=LocalEngine(2), k=400, batches=12, random_state=0, method="gm-matching"
+    )
     by_chance = np.linalg.norm(
         gm.Random(k=400, random_state=0).select(clouds).apply(clouds).mean(axis=0)
         - gm.geometric_median(clouds).point
@@ -89,7 +118,9 @@ def test_the_residual_is_close_to_that_of_one_batch_in_memory(clouds, rows_file)
 
 
 def test_the_reported_residual_is_that_of_the_picks(clouds, rows_file):
-    found = gm.select(rows_file, engine=LocalEngine(2), k=200, batches=4, random_state=0)
+    found = gm.select(
+        rows_file, engine=LocalEngine(2), k=200, batches=4, random_state=0, method="gm-matching"
+    )
     target = gm.geometric_median(clouds).point
     path = found.residual_path[None]
     for count in (1, 50, 200):
@@ -101,7 +132,9 @@ def test_the_reported_residual_is_that_of_the_picks(clouds, rows_file):
 def test_far_from_the_origin_batches_do_not_err_together(clouds, tmp_path):
     far = clouds + 50.0
     np.save(tmp_path / "far.npy", far)
-    found = gm.select(tmp_path / "far.npy", engine=LocalEngine(1), k=600, batches=16, random_state=0)
+    found = gm.select(
+        tmp_path / "far.npy", engine=LocalEngine(1), k=600, batches=16, random_state=0, method="gm-matching"
+    )
     assert found.residual[None] < 2.0 * gm.GMMatching(k=600).select(far).residual[None]
 
 
@@ -113,13 +146,23 @@ def test_quotas_are_exact(rows_file, clouds):
         ({"few": 7}, {"few": 7, "many": 0}),
     ):
         k = 300 if isinstance(per_class, str) else None
-        found = gm.select(rows_file, engine=LocalEngine(2), y=labels, k=k, per_class=per_class, batches=4)
+        found = gm.select(
+            rows_file,
+            engine=LocalEngine(2),
+            y=labels,
+            k=k,
+            per_class=per_class,
+            batches=4,
+            method="gm-matching",
+        )
         assert found.counts == expected
         assert len(np.unique(found.order)) == sum(expected.values())
 
 
 def test_all_rows_can_be_picked(rows_file, clouds):
-    found = gm.select(rows_file, engine=LocalEngine(2), k=len(clouds), batches=20, random_state=0)
+    found = gm.select(
+        rows_file, engine=LocalEngine(2), k=len(clouds), batches=20, random_state=0, method="gm-matching"
+    )
     assert found.indices.tolist() == list(range(len(clouds)))
 
 
@@ -127,7 +170,7 @@ def test_few_rows_for_many_pieces(tmp_path):
     rows = np.array([[0.0], [1.0], [2.0], [9.0]])
     np.save(tmp_path / "few.npy", rows)
     found = [
-        gm.select(tmp_path / "few.npy", engine=LocalEngine(workers), k=2).order.tolist()
+        gm.select(tmp_path / "few.npy", engine=LocalEngine(workers), k=2, method="gm-matching").order.tolist()
         for workers in (1, 3, 4)
     ]
     assert found == [gm.GMMatching(k=2).select(rows).order.tolist()] * 3
@@ -136,7 +179,8 @@ def test_few_rows_for_many_pieces(tmp_path):
 def test_one_batch_picks_what_is_picked_in_memory(clouds, rows_file):
     labels = (np.arange(len(clouds)) % 5).tolist()
     for options in ({}, {"normalize": True}, {"normalize": True, "unit_target": True}, {"start": "zero"}):
-        there = gm.select(rows_file, engine=LocalEngine(3), y=labels, k=100, random_state=0, **options)
+        asked = {"k": 100, "random_state": 0, "method": "gm-matching", **options}
+        there = gm.select(rows_file, engine=LocalEngine(3), y=labels, **asked)
         here = gm.GMMatching(k=100, random_state=0, **options).select(clouds, labels)
         assert there.order.tolist() == here.order.tolist()
     there = gm.select(rows_file, engine=LocalEngine(3), y=labels, k=100, method="herding")
@@ -144,7 +188,9 @@ def test_one_batch_picks_what_is_picked_in_memory(clouds, rows_file):
 
 
 def test_provenance_tells_how_it_was_made(clouds, rows_file):
-    found = gm.select(rows_file, engine=LocalEngine(2), k=40, random_state=5, ids=np.arange(3000) * 2)
+    found = gm.select(
+        rows_file, engine=LocalEngine(2), k=40, random_state=5, ids=np.arange(3000) * 2, method="gm-matching"
+    )
     here = gm.GMMatching(k=40, random_state=5).select(clouds)
     facts = found.provenance
     assert facts["input"] == here.provenance["input"]
@@ -157,7 +203,7 @@ def test_progress_ends_where_it_should(rows_file, clouds):
     seen = []
     labels = np.arange(len(clouds)) % 3
     engine = LocalEngine(2, progress=lambda *step: seen.append(step))
-    gm.select(rows_file, engine=engine, y=labels, k=99, random_state=0)
+    gm.select(rows_file, engine=engine, y=labels, k=99, random_state=0, method="gm-matching")
     assert [step for step in seen if step[0] == "median"][-1] == ("median", 3, 3)
     assert [step for step in seen if step[0] == "picks"][-1] == ("picks", 99, 99)
     done = [step[1] for step in seen if step[0] == "picks"]
@@ -168,18 +214,18 @@ def test_rows_without_a_number_are_named(clouds, tmp_path):
     clouds[[5, 2222], 1] = np.nan, np.inf
     np.save(tmp_path / "bad.npy", clouds)
     with pytest.raises(NotFiniteError, match=r"in 2 of 3000 rows \(first: 5, 2222\)"):
-        gm.select(tmp_path / "bad.npy", engine=LocalEngine(2), k=10)
+        gm.select(tmp_path / "bad.npy", engine=LocalEngine(2), k=10, method="gm-matching")
 
 
 def test_a_far_row_and_an_early_stop_are_warned_about(clouds, tmp_path):
     clouds[1234] = 1e5
     np.save(tmp_path / "far.npy", clouds)
     with pytest.warns(FarRowWarning, match="Row 1234 lies"):
-        gm.select(tmp_path / "far.npy", engine=LocalEngine(2), k=10)
+        gm.select(tmp_path / "far.npy", engine=LocalEngine(2), k=10, method="gm-matching")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FarRowWarning)
         with pytest.warns(ConvergenceWarning, match="stopped at max_iter=1"):
-            gm.select(tmp_path / "far.npy", engine=LocalEngine(2), k=10, max_iter=1)
+            gm.select(tmp_path / "far.npy", engine=LocalEngine(2), k=10, max_iter=1, method="gm-matching")
 
 
 @pytest.mark.parametrize(
@@ -196,14 +242,14 @@ def test_a_far_row_and_an_early_stop_are_warned_about(clouds, tmp_path):
 )
 def test_what_an_engine_cannot_do_is_refused(rows_file, options, message):
     with pytest.raises(InvalidInputError, match=message):
-        gm.select(rows_file, engine=LocalEngine(1), **{"k": 10, **options})
+        gm.select(rows_file, engine=LocalEngine(1), **{"k": 10, "method": "gm-matching", **options})
 
 
 def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
     with pytest.raises(InvalidInputError, match="pass carry=False, or batches=1"):
         gm.GMMatching(k=10).select(tmp_path / "missing.npy", engine="local")
     with pytest.raises(InvalidInputError, match="engine='dask': expected"):
-        gm.select(tmp_path / "missing.npy", engine="dask", k=10)
+        gm.select(tmp_path / "missing.npy", engine="dask", k=10, method="gm-matching")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +264,8 @@ def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
 )
 @pytest.mark.parametrize("labelled", [False, True])
 def test_an_engine_picks_what_the_same_call_picks_without(clouds, rows_file, options, labelled):
-    asked = {"k": 300, "y": np.arange(3000) % 2 if labelled else None, "random_state": 2, **options}
+    y = np.arange(3000) % 2 if labelled else None
+    asked = {"k": 300, "y": y, "random_state": 2, "method": "gm-matching", **options}
     here = gm.select(clouds, carry=False, **asked)
     for source in (rows_file, clouds):
         there = gm.select(source, engine=LocalEngine(3), **asked)

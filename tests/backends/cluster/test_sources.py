@@ -30,12 +30,14 @@ def test_a_store_is_read_where_it_lies(store):
     assert (len(shards), shards.n_features, shards.dtype, len(shards.files)) == (3000, 6, "float16", 6)
     labels = shards.labels()
     assert labels.tolist() == opened.labels.tolist()
-    found = gm.select(store, engine=LocalEngine(4), y=labels, k=60, random_state=0)
+    found = gm.select(store, engine=LocalEngine(4), y=labels, k=60, random_state=0, method="gm-matching")
     here = gm.GMMatching(k=60, random_state=0).select(opened.as_array(), opened.labels)
     assert found.order.tolist() == here.order.tolist()
     assert found.provenance["embeddings"]["encoder"] == "mine"
     assert (
-        gm.select(opened, engine=LocalEngine(2), y=labels, k=60, random_state=0).order.tolist()
+        gm.select(
+            opened, engine=LocalEngine(2), y=labels, k=60, random_state=0, method="gm-matching"
+        ).order.tolist()
         == found.order.tolist()
     )
 
@@ -45,7 +47,9 @@ def test_files_follow_one_another(clouds, rows_file, tmp_path):
     for path, rows in zip(parts, np.split(clouds, [1, 1700]), strict=True):
         np.save(path, rows)
     one, many = (
-        gm.select(source, engine=LocalEngine(3), k=80, batches=2, random_state=0).order.tolist()
+        gm.select(
+            source, engine=LocalEngine(3), k=80, batches=2, random_state=0, method="gm-matching"
+        ).order.tolist()
         for source in (rows_file, parts)
     )
     assert one == many
@@ -64,7 +68,9 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
             ("memory://bucket/rows.npy", rows_file, None),
         ):
             there, here = (
-                gm.select(source, engine=LocalEngine(3), y=y, k=90, batches=2, random_state=0)
+                gm.select(
+                    source, engine=LocalEngine(3), y=y, k=90, batches=2, random_state=0, method="gm-matching"
+                )
                 for source in (address, path)
             )
             assert there.order.tolist() == here.order.tolist()
@@ -72,8 +78,10 @@ def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
         with pytest.raises(
             UnreadableShardError, match=r"shard-000000000512-000000001024\.npy cannot be read"
         ):
-            gm.select("memory://bucket/rows.emb", engine=LocalEngine(2), k=9)
-        found = gm.select("memory://bucket/rows.emb", engine=LocalEngine(2, skip_unreadable=True), k=9)
+            gm.select("memory://bucket/rows.emb", engine=LocalEngine(2), k=9, method="gm-matching")
+        found = gm.select(
+            "memory://bucket/rows.emb", engine=LocalEngine(2, skip_unreadable=True), k=9, method="gm-matching"
+        )
         assert len(found.provenance["engine"]["unreadable"]) == 1
     finally:
         memory.rm("/bucket", recursive=True)
@@ -101,10 +109,10 @@ def test_a_remote_file_that_ends_early_is_named(clouds, rows_file):
     try:
         memory.pipe("/short/rows.npy", rows_file.read_bytes()[:-100])
         with pytest.raises(UnreadableShardError, match=r"rows\.npy cannot be read: it ends too early"):
-            gm.select("memory://short/rows.npy", engine=LocalEngine(2), k=9)
+            gm.select("memory://short/rows.npy", engine=LocalEngine(2), k=9, method="gm-matching")
         memory.pipe("/short/whole.npy", rows_file.read_bytes())
         files = ["memory://short/rows.npy", "memory://short/whole.npy"]
-        found = gm.select(files, engine=LocalEngine(3, skip_unreadable=True), k=9)
+        found = gm.select(files, engine=LocalEngine(3, skip_unreadable=True), k=9, method="gm-matching")
         assert found.k == 9 and found.indices.min() >= 3000
     finally:
         memory.rm("/short", recursive=True)

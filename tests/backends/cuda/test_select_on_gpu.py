@@ -74,4 +74,4 @@ def test_bad_values_are_named():
     rows, _ = make()
     rows[17, 3] = torch.nan
     with pytest.raises(InvalidInputError, match="first: 17"):
-        gm.select(rows.cuda(), k=10)
+        gm.select(rows.cuda(), k=10, method="gm-matching")

@@ -184,8 +184,8 @@ def test_on_a_gpu_picks_are_the_same_with_and_without_kernels(monkeypatch, optio
 def test_on_a_gpu_a_kernels_space_goes_to_the_cpu(no_compiler):
     X, y = labelled()
     with pytest.warns(TritonWarning, match="the CPU for matching in a kernel's space"):
-        found = gm.select(torch.from_numpy(X).cuda(), y=y, k=60, kernel="rbf")
-    assert np.array_equal(found.order, gm.select(X, y=y, k=60, kernel="rbf").order)
+        found = gm.select(torch.from_numpy(X).cuda(), y=y, k=60, kernel="rbf", method="gm-matching")
+    assert np.array_equal(found.order, gm.select(X, y=y, k=60, kernel="rbf", method="gm-matching").order)
 
 
 PROGRAM = """
