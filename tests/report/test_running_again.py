@@ -146,7 +146,8 @@ def test_the_command_on_the_page_of_an_engine_makes_the_same_picks(sorted_rows, 
     rows, _, _ = sorted_rows
     (tmp_path / "once").mkdir()
     (tmp_path / "again").mkdir()
-    typed = "select rows.npy -k 200 -o picks.npy -m gm-matching --set batches=4 --engine local --workers 2 --report page.html"
+    typed = "select rows.npy -k 200 -o picks.npy -m gm-matching --set batches=4 --engine local --workers 2"
+    typed += " --report page.html"
     found = {}
     for place, words in (("once", shlex.split(typed)), ("again", None)):
         monkeypatch.chdir(tmp_path / place)
