@@ -172,6 +172,13 @@ def test_a_chart_places_its_points_between_its_axes():
     assert [text for _, text in chart.x_ticks] == ["1", "2", "5", "10", "20", "50", "100"]
 
 
+def test_shares_in_a_chart_are_written_as_percentages():
+    accuracy = Series("a", "kept", np.array([1.0, 2.0]), np.array([0.5, 0.8]))
+    chart = line_chart("title", "k", "accuracy", [accuracy], percent=True)
+    assert [text for _, text in chart.y_ticks] == ["0%", "20%", "40%", "60%", "80%"]
+    assert chart.table == [["1", "50.0%"], ["2", "80.0%"]]
+
+
 def test_a_chart_of_nothing_is_none_and_gaps_are_left_away():
     nothing = Series("a", "kept", np.array([1.0]), np.array([np.nan]))
     assert line_chart("title", "k", "error", [nothing]) is None

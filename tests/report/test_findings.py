@@ -9,7 +9,7 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.report import findings
-from gmmatch.report.findings import headline, in_short, label_matrix, suspect_table
+from gmmatch.report.findings import headline, in_short, mixed_up, suspect_table
 from gmmatch.report.names import RowNames, classes_of
 from gmmatch.screening.result import FAR_OUT, IN_DOUBT, MISLABELED, REASONS, Screening
 
@@ -59,9 +59,7 @@ def test_six_examples_stand_right_below_the_headline_and_the_rest_is_one_step_aw
 def test_the_matrix_counts_every_label_that_looks_wrong():
     y = ["cat", "cat", "dog", "dog", "owl", "owl"]
     reasons = ["", MISLABELED, MISLABELED, MISLABELED, MISLABELED, FAR_OUT]
-    found = label_matrix(
-        selection_with(reasons, ["cat", "dog", "cat", "cat", "owl", "cat"]), classes_of(y, 6)
-    )
+    found = mixed_up(selection_with(reasons, ["cat", "dog", "cat", "cat", "owl", "cat"]), classes_of(y, 6))
     assert found.columns == ["cat", "dog", "owl", "unclear"]
     counts = {name: [cell.count for cell in cells] for name, _, cells in found.lines}
     # The owl whose label is doubted, without another being likelier, is unclear.
@@ -71,15 +69,17 @@ def test_the_matrix_counts_every_label_that_looks_wrong():
     assert [cell.own for cell in found.lines[1][2]] == [False, True, False, False]
 
 
-def test_the_matrix_of_many_classes_shows_the_largest_and_sums_the_rest(monkeypatch):
-    monkeypatch.setattr(findings, "MOST_CLASSES", 2)
-    y = ["a", "a", "b", "b", "c", "d", "e"]
-    looks = ["a", "b", "a", "a", "d", "c", "a"]
-    found = label_matrix(selection_with(["", *[MISLABELED] * 6], looks), classes_of(y, 7))
-    assert found.columns == ["a", "b", "other"]
-    counts = {name: [cell.count for cell in cells] for name, _, cells in found.lines}
-    assert counts == {"a": [0, 1, 0], "b": [2, 0, 0], "other": [1, 0, 2]}
-    assert not any(cell.own for cell in found.lines[2][2])
+def test_of_many_classes_the_largest_pairs_are_listed(monkeypatch, page_of):
+    monkeypatch.setattr(findings, "MOST_CLASSES", 4)
+    monkeypatch.setattr(findings, "MOST_PAIRS", 3)
+    y = ["a", "e", "a", "a", "b", "b", "c", "d"]
+    looks = ["a", "a", "e", "e", "b", "c", "b", "b"]
+    selection = selection_with(["", *[MISLABELED] * 7], looks)
+    found = mixed_up(selection, classes_of(y, 8))
+    assert found.lines == [] and found.pairs == [("a", "e", 2), ("b", "c", 1), ("b", "unclear", 1)]
+    page = page_of(selection, np.arange(16.0).reshape(8, 2), y)
+    table = page.source.partition('<table class="pairs">')[2].partition("</table>")[0]
+    assert re.findall("<bdi>(.*?)</bdi>", table) == ["a", "e", "b", "c", "b", "unclear"]
 
 
 def test_the_page_shows_the_matrix(made):
@@ -92,8 +92,8 @@ def test_the_page_shows_the_matrix(made):
 
 def test_where_nothing_is_mislabeled_there_is_no_matrix():
     classes = classes_of(["a", "b"], 2)
-    assert label_matrix(selection_with(["", FAR_OUT], ["a", "b"]), classes) is None
-    assert label_matrix(gm.Selection([0], n_rows=2), classes) is None
+    assert mixed_up(selection_with(["", FAR_OUT], ["a", "b"]), classes) is None
+    assert mixed_up(gm.Selection([0], n_rows=2), classes) is None
     assert suspect_table(gm.Selection([0], n_rows=2), classes, RowNames(None, [], 2)) is None
 
 

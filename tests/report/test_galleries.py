@@ -129,10 +129,17 @@ def test_of_very_many_classes_those_with_the_most_picks_are_shown(page_of, monke
     monkeypatch.setattr(galleries, "MOST_TYPICAL", 12)
     X, y = blobs(120, classes=10)
     sizes = {f"class {i}": 1 + (i in (2, 7)) for i in range(10)}
-    page = page_of(gm.Easy(per_class=sizes).select(X, y), X, y)
+    page = page_of(gm.Easy(per_class=sizes).select(X, y), X, y, source=["a text"] * 120)
     assert "Shown are 2 of 10 classes" in page.words()
     section = page.source.partition('class="typical"')[2].partition("</section>")[0]
     assert re.findall(r"<h4><bdi>([^<]*)</bdi>", section) == ["class 2", "class 7"]
+
+
+def test_picks_without_a_picture_or_text_are_no_gallery(page_of):
+    X, y = blobs(30)
+    selection = gm.Easy(k=6).select(X, y)
+    assert "Typical picks" in page_of(selection, X, y, source=["a text"] * 30).words()
+    assert "Typical picks" not in page_of(selection, X, y).words()
 
 
 def test_many_classes_fold_away(page_of):

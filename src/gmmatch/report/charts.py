@@ -83,14 +83,17 @@ class _Axis:
             values, low, high = np.log(np.maximum(values, low)), math.log(low), math.log(high)
         return self._first + (values - low) / (high - low) * (self._last - self._first)
 
-    def ticks(self) -> list[tuple[float, str]]:
+    def ticks(self, percent: bool = False) -> list[tuple[float, str]]:
         values = _log_ticks(self.low, self.high) if self.log else _linear_ticks(self.low, self.high)
         places = self.place(np.array(values))
-        return [(round(float(place), 1), short(value)) for place, value in zip(places, values, strict=True)]
+        written = [f"{100 * value:.3g}%" if percent else short(value) for value in values]
+        return [(round(float(place), 1), text) for place, text in zip(places, written, strict=True)]
 
 
-def line_chart(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> Chart | None:
-    """Lay out a chart; None if there is nothing to draw.
+def line_chart(
+    title: str, x_label: str, y_label: str, series: Sequence[Series], *, percent: bool = False
+) -> Chart | None:
+    """Lay out a chart; None if there is nothing to draw. Shares are written as percentages if ``percent``.
 
     Examples
     --------
@@ -111,9 +114,9 @@ def line_chart(title: str, x_label: str, y_label: str, series: Sequence[Series])
         y_label=y_label,
         curves=[_curve(one, across, up) for one in usable],
         x_ticks=across.ticks(),
-        y_ticks=up.ticks(),
+        y_ticks=up.ticks(percent),
         columns=[x_label, *(one.name for one in usable)],
-        table=_table(usable),
+        table=_table(usable, percent),
     )
 
 
@@ -153,7 +156,7 @@ def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
     return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
 
 
-def _table(named: list[Series]) -> list[list[str]]:
+def _table(named: list[Series], percent: bool) -> list[list[str]]:
     """The values of all curves at some x that they share."""
     shared = named[0].x
     for one in named[1:]:
@@ -162,7 +165,7 @@ def _table(named: list[Series]) -> list[list[str]]:
     lines = []
     for x in shared[positions].tolist():
         values = [float(one.y[np.searchsorted(one.x, x)]) for one in named]
-        lines.append([short(x), *(f"{value:.4g}" for value in values)])
+        lines.append([short(x), *(f"{value:.1%}" if percent else f"{value:.4g}" for value in values)])
     return lines
 
 

@@ -53,4 +53,4 @@ def _chart(curve: BudgetCurve, name: str, title: str, words: str) -> Chart | Non
         if name == "accuracy" and all(point.low is not None for point in points):
             low, high = (np.array([getattr(point, side) for point in points]) for side in ("low", "high"))
         series.append(Series(method, color, x, y, low, high, dashed=dashed, band_name="95% interval"))
-    return line_chart(title, "picks (k)", words, series)
+    return line_chart(title, "picks (k)", words, series, percent=name == "accuracy")

@@ -14,9 +14,9 @@ from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices
 
 UNCLEAR = "unclear"
-OTHER = "other"
 # So many columns fit a page beside each other.
 MOST_CLASSES = 12
+MOST_PAIRS = 12
 # Lines of the table to download: under a megabyte of ids as long as paths are.
 MOST_LISTED = 10_000
 _SHADES = 5
@@ -94,17 +94,20 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class LabelMatrix:
-    """The labels that look wrong: a line for each label given, a column for each class that rows look like."""
+class MixedUp:
+    """The labels that look wrong, by what they are and what they should be.
+
+    Of a few classes, a matrix: a line for each label, a column for each class that rows look like. Of more, the
+    largest pairs.
+    """
 
     columns: list[str]
     lines: list[tuple[str, int, list[Cell]]]  # name, total, cells
+    pairs: list[tuple[str, str, int]]  # label, what it looks like, rows
 
 
-def label_matrix(selection: Selection, classes: Classes) -> LabelMatrix | None:
+def mixed_up(selection: Selection, classes: Classes) -> MixedUp | None:
     """Count the labels that look wrong by what they are and what they should be; None if there are none.
-
-    Of more than twelve classes, those with the most wrong labels are shown, the others together.
 
     Examples
     --------
@@ -112,7 +115,7 @@ def label_matrix(selection: Selection, classes: Classes) -> LabelMatrix | None:
     >>> from gmmatch.screening.result import Screening
     >>> screening = Screening(np.array([True, False]), np.array([0.0, 1.0]), np.array([0, 1], np.int8),
     ...                       suggested_labels=np.array(["cat", "cat"], dtype=object))
-    >>> found = label_matrix(Selection([0], n_rows=2, screening=screening), classes_of(["cat", "dog"], 2))
+    >>> found = mixed_up(Selection([0], n_rows=2, screening=screening), classes_of(["cat", "dog"], 2))
     >>> found.columns, [(name, [cell.count for cell in cells]) for name, _, cells in found.lines]
     (['cat', 'dog'], [('cat', [0, 0]), ('dog', [1, 0])])
     """
@@ -124,38 +127,30 @@ def label_matrix(selection: Selection, classes: Classes) -> LabelMatrix | None:
     wrong = np.flatnonzero(~screening.kept & (screening.reason == screening.reasons.index(MISLABELED)))
     given, likely = classes.of_row[wrong], looks_like(selection, classes)[wrong]
     n = len(classes)
-    # A label can be doubted without another one being likelier: such rows have a column of their own.
+    # A label can be doubted without another one being likelier.
     likely = np.where((likely < 0) | (likely == given), n, likely)
-    whole = np.zeros((n, n + 1), dtype=np.int64)
-    np.add.at(whole, (given, likely), 1)
-    names = [shown(name, LONGEST_NAME) for name in classes.names]
-    columns = [*names, UNCLEAR]
+    names = [*(shown(name, LONGEST_NAME) for name in classes.names), UNCLEAR]
+    pairs, counts = np.unique(given * (n + 1) + likely, return_counts=True)
     if n > MOST_CLASSES:
-        weight = whole.sum(axis=1) + whole[:, :n].sum(axis=0)
-        chosen = np.sort(np.argsort(-weight, kind="stable")[:MOST_CLASSES])
-        rest = np.setdiff1d(np.arange(n), chosen)
-        whole = np.vstack([whole[chosen], whole[rest].sum(axis=0)])
-        whole = np.column_stack([whole[:, chosen], whole[:, rest].sum(axis=1), whole[:, n]])
-        names = [names[i] for i in chosen] + [OTHER]
-        columns = [*names, UNCLEAR]
-    if not whole[:, -1].any():
-        whole, columns = whole[:, :-1], columns[:-1]
-    return LabelMatrix(columns, _lines(names, whole))
+        order = np.argsort(-counts, kind="stable")[:MOST_PAIRS]
+        largest = zip(*np.divmod(pairs[order], n + 1), counts[order].tolist(), strict=True)
+        return MixedUp([], [], [(names[one], names[other], count) for one, other, count in largest])
+    matrix = np.zeros((n, n + 1), dtype=np.int64)
+    matrix.flat[pairs] = counts
+    if not matrix[:, n].any():
+        matrix, names = matrix[:, :n], names[:n]
+    return MixedUp(names, _lines(names, matrix), [])
 
 
-def _lines(names: list[str], whole: Indices) -> list[tuple[str, int, list[Cell]]]:
-    largest = int(whole.max())
-    return [
-        (
-            name,
-            int(counts.sum()),
-            [
-                Cell(count, -(-_SHADES * count // largest), number == column and name != OTHER)
-                for column, count in enumerate(counts.tolist())
-            ],
-        )
-        for number, (name, counts) in enumerate(zip(names, whole, strict=True))
-    ]
+def _lines(names: list[str], matrix: Indices) -> list[tuple[str, int, list[Cell]]]:
+    largest = int(matrix.max())
+    lines = []
+    for line, counts in enumerate(matrix.tolist()):
+        cells = [
+            Cell(count, -(-_SHADES * count // largest), line == column) for column, count in enumerate(counts)
+        ]
+        lines.append((names[line], sum(counts), cells))
+    return lines
 
 
 def suspect_table(selection: Selection, classes: Classes, names: RowNames) -> dict[str, list[Any]] | None:

@@ -14,7 +14,7 @@ from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.findings import headline, in_short, label_matrix, suspect_table
+from gmmatch.report.findings import headline, in_short, mixed_up, suspect_table
 from gmmatch.report.galleries import (
     SHOWN_FIRST,
     CardMaker,
@@ -159,7 +159,9 @@ def write_report(
     suspects = screened_out(selection, subject.classes)
     if screening is None:
         suspects = standing_apart(subject.rows, subject.drawn.rows, subject.classes, centres)
-    typical = typical_picks(subject.rows, selection, subject.classes, centres)
+    typical = {}
+    if subject.source is not None:  # row numbers alone show nothing
+        typical = typical_picks(subject.rows, selection, subject.classes, centres)
     repeated = largest_groups(selection)
     shown = [*(one.rows for one in suspects), *typical.values(), *(rows for _, rows in repeated)]
     contents = subject.fetch(shown)
@@ -171,7 +173,7 @@ def write_report(
         {
             **subject.map_facts(contents, suspect_table(selection, subject.classes, subject.names)),
             **_summary(selection, title),
-            "matrix": label_matrix(selection, subject.classes),
+            "mixed_up": mixed_up(selection, subject.classes),
             "facts": facts(selection, seconds, datetime.now()),
             "lines": class_lines(selection, subject.classes),
             "notes": subject.notes,

