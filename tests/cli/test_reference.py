@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import gmmatch as gm
+
+from .test_update import by_another_encoder
 
 
 @pytest.fixture
@@ -38,6 +42,5 @@ def test_another_encoder_is_refused(succeeds, refused, files, tmp_path):
     asked = ("select", tmp_path / "rows.emb", "-k", 20, "-o", tmp_path / "picks.parquet", "--reference")
     succeeds(*asked, tmp_path / "task.emb")
     manifest = tmp_path / "task.emb" / "manifest.json"
-    text = manifest.read_text(encoding="utf-8")
-    manifest.write_text(text.replace('"name": "identity"', '"name": "other"'), encoding="utf-8")
+    manifest.write_text(json.dumps(by_another_encoder(manifest)))
     assert "was made by encoder 'other'" in refused(*asked, tmp_path / "task.emb", "--force")

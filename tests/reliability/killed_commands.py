@@ -91,7 +91,7 @@ def opens(name: str) -> Callable[[], object]:
 
 
 def _select(k: int, output: str, *more: object) -> tuple[object, ...]:
-    return ("select", "rows.npy", "-k", k, "-o", output, "--force", *more)
+    return ("select", "rows.npy", "-k", k, "-o", output, "--method", "gm-matching", "--force", *more)
 
 
 def _corrupt(source: str, output: str, kind: str, seed: int) -> tuple[object, ...]:
@@ -99,7 +99,7 @@ def _corrupt(source: str, output: str, kind: str, seed: int) -> tuple[object, ..
 
 
 EMBED = ("embed", "photos", "-o", "photos.emb", "--encoder", "pixels:4x4", "--batch-size", 12)
-PICKED = (EMBED, ("select", "photos.emb", "-k", 20, "-o", "picks.parquet"))
+PICKED = (EMBED, ("select", "photos.emb", "-k", 20, "-o", "picks.parquet", "--method", "easy"))
 
 COMMANDS = (
     Command("embed", EMBED, ("photos.emb",), reads=opens("photos.emb")),
@@ -124,7 +124,7 @@ COMMANDS = (
         ("picked",),
         (
             *PICKED,
-            ("select", "photos.emb", "-k", 9, "-o", "few.parquet"),
+            ("select", "photos.emb", "-k", 9, "-o", "few.parquet", "--method", "easy"),
             ("export", "few.parquet", "photos", "-o", "picked"),
         ),
     ),

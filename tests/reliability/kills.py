@@ -220,15 +220,21 @@ class Trial:
         return kills
 
 
+def warmed(folder: Path, names: list[str] | None) -> list[Command]:
+    """Run the commands with these names once here, so that forked processes find all that they need loaded."""
+    commands = [command for command in COMMANDS if names is None or command.name in names]
+    for number, command in enumerate(commands):
+        place = folder / f"warm-{number}"
+        place.mkdir(parents=True)
+        prepare(command, place)
+        run(command, place)
+    return commands
+
+
 def measure(folder: Path, kills: int, stride: int, seed: int, names: list[str] | None) -> dict[str, Any]:
     """Kill every command at its steps, and all of them together so often at random moments."""
     draw, found, made = random.Random(seed), {}, []
-    commands = [command for command in COMMANDS if names is None or command.name in names]
-    for number, command in enumerate(commands):
-        warm = folder / f"warm-{number}"
-        warm.mkdir(parents=True)
-        prepare(command, warm)
-        run(command, warm)
+    commands = warmed(folder, names)
     for number, command in enumerate(commands):
         trial = Trial(command, folder / str(number))
         for step in range(0, trial.steps, stride):

@@ -77,7 +77,19 @@ def test_names_of_any_kind_go_through_every_command(tmp_path, succeeds, refused)
         Image.fromarray(random.integers(0, 255, (6, 6, 3), dtype=np.uint8)).save(label / name, format="PNG")
     store, picks, out = tmp_path / "x.emb", tmp_path / "picks.json", tmp_path / "out"
     succeeds("embed", folder, "-o", store, "--encoder", "pixels:4x4")
-    succeeds("select", store, "-k", len(NAMES), "-o", picks, "--weights", "--report", tmp_path / "picks.html")
+    succeeds(
+        "select",
+        store,
+        "-k",
+        len(NAMES),
+        "-o",
+        picks,
+        "--method",
+        "herding",
+        "--weights",
+        "--report",
+        tmp_path / "picks.html",
+    )
     succeeds("export", picks, folder, "-o", out)
     exported = {str(path.relative_to(out)) for path in out.rglob("*.png")}
     assert exported == {str(path.relative_to(folder)) for path in folder.rglob("*.png")}
@@ -109,7 +121,7 @@ def test_no_cell_of_a_table_is_a_formula(tmp_path, succeeds):
             Image.fromarray(pixels).save(folder / label / f"{number} again.png")
     store, picks = tmp_path / "x.emb", tmp_path / "picks.parquet"
     succeeds("embed", folder, "-o", store, "--encoder", "pixels:4x4")
-    succeeds("select", store, "-k", 9, "-o", picks, "--weights")
+    succeeds("select", store, "-k", 9, "-o", picks, "--method", "herding", "--weights")
     succeeds("export", picks, folder, "-o", tmp_path / "out")
     succeeds("certify", picks, "-o", tmp_path / "check.csv", "--sample", 6)
     succeeds("duplicates", store, "-o", tmp_path / "groups.csv", "--threshold", 0.99)

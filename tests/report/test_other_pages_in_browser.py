@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import numpy as np
 
 import gmmatch as gm
@@ -32,6 +34,20 @@ def test_hostile_content_stays_content(browser, hostile, tmp_path):
     assert browser.run("document.querySelectorAll('#class-legend bdi').length") == 14
     assert browser.run("document.querySelectorAll('#class-legend bdi *').length") == 0
     check_quiet_and_alone(browser, path)
+
+
+def test_no_cell_of_a_table_that_is_saved_is_a_formula(browser, hostile, tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text(hostile.source, encoding="utf-8")
+    browser.open(path)
+    source = (files("gmmatch.report") / "assets" / "csv.js").read_text(encoding="utf-8")
+    table = "download('x.csv', ['a', '=1+1'], [['@x', -1], ['-2', 'c']])"
+    saved = browser.run(
+        f"(() => {{ {source}; let text; const make = window.Blob;"
+        "window.Blob = function (parts, kind) { text = parts[0]; return new make(parts, kind); };"
+        f"{table}; window.Blob = make; return text; }})()"
+    )
+    assert saved == "a,'=1+1\n'@x,-1\n'-2,c\n"
 
 
 def test_methods_share_the_view_the_replay_and_the_pointer(browser, tmp_path):

@@ -97,10 +97,10 @@ def explained(path: Path, n_safe: int) -> Iterator[None]:
 
     Examples
     --------
-    >>> with explained(Path("x.emb"), 8192):
+    >>> with explained(Path("."), 8192):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
-    gmmatch.embeddings.beginning.StoreWriteError: x.emb could not be written: No space left on device.
+    gmmatch.embeddings.beginning.StoreWriteError: . could not be written: No space left on device.
     8,192 rows are safe in it; free some space and run the same again to go on from there.
     """
     try:
@@ -111,6 +111,7 @@ def explained(path: Path, n_safe: int) -> Iterator[None]:
         reason = (error.strerror or str(error)).rstrip(".")
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         remedy = "free some space" if full else "put that right"
+        n_safe = n_safe if is_remote(path) or path.exists() else 0  # the whole store may have been removed
         raise StoreWriteError(
             error.errno,
             f"{path} could not be written: {reason}. {n_safe:,} rows are safe in it; {remedy} and run the same "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -120,7 +121,7 @@ class Manifest:
                 for one in self.shards
             ],
         }
-        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, [text.encode("ascii")])
 
 
@@ -157,6 +158,9 @@ def parse_manifest(data: bytes, path: Path | str) -> Manifest:
     try:
         manifest = _from_document(document)
         _check(manifest, document)
+        expected = document.pop("sha256", None)  # stores of earlier versions have none
+        if expected is not None and expected != _checksum(document):
+            raise ValueError("its checksum is wrong")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(path, error) from None
     return manifest
@@ -182,6 +186,10 @@ def check_sha256(file: Path, expected: str, place: object = None) -> None:
 def damaged_file(path: Path | str, reason: object) -> InvalidInputError:
     """Make the error for a file of a store whose contents are not what was written."""
     return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, allow_nan=False).encode()).hexdigest()
 
 
 def _shard_entry(document: Mapping[str, Any]) -> ShardEntry:

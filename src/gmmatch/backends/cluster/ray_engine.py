@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -18,6 +19,8 @@ from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 # From here on an argument of all workers is stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
+# How often to look whether workers were given a place, and how long a cluster may have no machine to give them one.
+_LOOK_SECONDS, _GONE_SECONDS = 1.0, 20.0
 
 
 class RayEngine:
@@ -187,16 +190,26 @@ class RayPlacement(Placement):
         return self._class.options(scheduling_strategy="SPREAD").remote(self._handles[number])
 
     def _await(self, actors: list[Any]) -> None:
-        errors = self._ray.exceptions
-        try:
-            self._ray.get([actor.process.remote() for actor in actors], timeout=self._timeout)
-        except errors.GetTimeoutError:
-            raise WorkerLostError(
-                f"The cluster did not make room for {len(actors)} workers within {self._timeout:.0f} seconds: other "
-                "jobs may hold its CPUs (`ray status` shows them). Ask for fewer workers, or wait."
-            ) from None
-        except errors.RayActorError as error:
-            raise Died(_reason(error)) from None
+        errors, begun = self._ray.exceptions, time.monotonic()
+        pending, last_seen = [actor.process.remote() for actor in actors], begun
+        while pending:
+            ready, pending = self._ray.wait(pending, timeout=min(_LOOK_SECONDS, self._timeout))
+            try:
+                self._ray.get(ready)
+            except errors.RayActorError as error:
+                raise Died(_reason(error)) from None
+            now = time.monotonic()
+            last_seen = now if self._ray.cluster_resources().get("CPU") else last_seen
+            if pending and now - last_seen > _GONE_SECONDS:
+                raise WorkerLostError(
+                    f"No machine of the cluster has had a CPU for {_GONE_SECONDS:.0f} seconds, so no worker could be "
+                    "replaced. Start machines by `ray start --address=...`, and select again."
+                )
+            if pending and now - begun > self._timeout:
+                raise WorkerLostError(
+                    f"The cluster did not make room for {len(actors)} workers within {self._timeout:.0f} seconds: "
+                    "other jobs may hold its CPUs (`ray status` shows them). Ask for fewer workers, or wait."
+                )
 
 
 def _import_ray() -> Any:

@@ -1,7 +1,9 @@
 // A table as a file that the browser saves; nothing is sent anywhere.
 function download(name, header, lines) {
   const cell = (value) => {
-    const text = String(value ?? "");
+    // As gmmatch.files.plain_cell: a spreadsheet would run a text that begins like this.
+    const formula = typeof value === "string" && /^[=+\-@\t\r]/.test(value);
+    const text = (formula ? "'" : "") + String(value ?? "");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const text = [header, ...lines].map((line) => line.map(cell).join(",")).join("\n") + "\n";
