@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -102,12 +103,6 @@ def test_of_several_columns_of_vectors_one_is_named(table, picked, tmp_path, suc
     assert of_w["rows"][0]["moment_error"] != of_v["rows"][0]["moment_error"]
 
 
-def test_numbers_in_columns_of_their_own_are_no_vectors(table, tmp_path, refused):
-    path = table(id=TEXTS, **{f"f{i}": ROWS[:, i] for i in range(3)})
-    line = refused("select", path, "-k", 6, "-o", tmp_path / "p.json")
-    assert "no column of embeddings" in line and "'id', 'f0', 'f1', 'f2'" in line
-
-
 def test_columns_of_what_has_none_are_refused(vectors, tmp_path, succeeds, refused):
     succeeds("embed", vectors, "-o", tmp_path / "x.emb", "--encoder", "identity")
     for path in (vectors, tmp_path / "x.emb"):
@@ -120,7 +115,7 @@ def test_columns_of_what_has_none_are_refused(vectors, tmp_path, succeeds, refus
 def test_info_says_which_columns_could_be_embeddings(table, succeeds):
     path = table(id=TEXTS, v=list(ROWS), w=list(OTHER), kind=["a", "b"] * 15, score=ROWS[:, 0])
     found = succeeds("info", path, "--json")
-    assert found["columns"] == {"embeddings": ["v", "w"], "texts": ["id", "kind"], "others": ["score"]}
+    assert found["columns"] == {"embeddings": ["v", "w"], "texts": ["id", "kind"], "numbers": ["score"]}
     assert (found["what"], found["kind"], found["n_rows"], found["format"]) == ("source", None, 30, "Parquet")
     assert "tell `gmmatch select` which column to take, as --embedding-column 'v'" in found["how"]
     shown = " ".join(succeeds("info", path).split())
@@ -150,8 +145,9 @@ def test_what_info_says_to_type_works(kind, tmp_path, succeeds):
 
 
 def test_info_describes_a_table_that_no_command_could_use(table, succeeds):
-    found = succeeds("info", table(**{f"f{i}": ROWS[:, i] for i in range(3)}), "--json")
-    assert found["columns"] == {"others": ["f0", "f1", "f2"]} and "no column holds embeddings" in found["how"]
+    found = succeeds("info", table(day=np.array([0, 1], "datetime64[D]"), score=ROWS[:2, 0]), "--json")
+    assert found["columns"] == {"numbers": ["score"], "others": ["day"]}
+    assert "no column holds embeddings" in found["how"]
 
 
 @pytest.mark.parametrize("option", ["--labels", "--truth"])
@@ -214,6 +210,26 @@ def test_export_needs_not_be_told_which_column_the_picks_were_made_by(table, tmp
 
 def test_text_in_columns_is_no_reason_to_name_an_option_that_is_not_there(tmp_path, refused):
     path = tmp_path / "x.csv"
-    path.write_text("f0,f1\n0.5,1.5\n")
+    path.write_text("f0,f1\na,1.5\n")
     line = refused("select", path, "-k", 1, "-o", tmp_path / "p.json")
-    assert f"gmmatch embed {path} --text-column f0 -o" in line and "save them as .npy or Parquet" in line
+    assert (
+        f"gmmatch embed {path} --text-column f0 -o" in line and "nothing but numbers, labels and ids" in line
+    )
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_table_of_numbers_is_selected_from_and_its_picks_are_exported(
+    kind, tmp_path, table, picked, succeeds
+):
+    """The name of the labels' column may be any, if it is given."""
+    columns = {"id": TEXTS, **{f"f{i}": ROWS[:, i] for i in range(3)}, "species": ["a", "b"] * 15}
+    path = table(**columns)
+    if kind == "csv":
+        path = tmp_path / "x.csv"
+        pyarrow.csv.write_csv(pa.table(columns), path)
+    selection = picked(path, "--labels", "species")
+    assert selection.counts == {"a": 3, "b": 3}
+    assert selection.ids.tolist() == [TEXTS[row] for row in selection.indices]
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", tmp_path / f"out.{kind}")
+    read = pyarrow.csv.read_csv if kind == "csv" else pq.read_table
+    assert read(tmp_path / f"out.{kind}")["id"].to_pylist() == selection.ids.tolist()

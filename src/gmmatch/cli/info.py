@@ -22,6 +22,7 @@ _USES = {
     "image": "images",
     "text": "texts",
     "number": "integers",
+    "float": "numbers",
     "other": "others",
 }
 

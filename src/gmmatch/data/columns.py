@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -13,13 +13,20 @@ from gmmatch.data.source import Id, Kind
 from gmmatch.errors import InvalidInputError, InvalidTypeError, listed, unknown_name
 from gmmatch.selection.labels import Label, plain_label
 
-ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "other"]
+ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
 
 _KINDS: tuple[Kind, ...] = ("image", "embedding", "text")
-_PLURALS = {"image": "images", "embedding": "embeddings", "text": "text", "number": "numbers"}
+_PLURALS = {
+    "image": "images",
+    "embedding": "embeddings",
+    "text": "text",
+    "number": "numbers",
+    "float": "numbers",
+}
 _LABEL_NAMES = ("label", "labels", "class", "category", "target", "cls")
-_ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__")
+# The last three are the index that pandas writes.
+_ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__", "", "unnamed: 0", "__index_level_0__")
 _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
     "image": ("image", "img", "picture", "photo"),
     "embedding": ("embedding", "embeddings", "vector", "features"),
@@ -78,6 +85,7 @@ class Columns:
     """The choice: what kind of rows, in which columns, and why.
 
     ``id_like`` is a column that is named as ids are, where the caller named none: its values may serve.
+    ``features`` are the columns of numbers that make an embedding together; ``data`` is then the first.
     ``available`` are all columns, and what each could serve as.
     """
 
@@ -87,24 +95,29 @@ class Columns:
     id: str | None
     how: str
     id_like: str | None = None
+    features: tuple[str, ...] = ()
     available: Mapping[str, ColumnType] = field(default_factory=dict, compare=False, repr=False)
 
     def names(self) -> list[str]:
         """Return the distinct columns to read."""
-        return list(dict.fromkeys(name for name in (self.data, self.label, self.id) if name is not None))
+        wanted = (self.data, *self.features, self.label, self.id)
+        return list(dict.fromkeys(name for name in wanted if name is not None))
 
     def settings(self) -> tuple[str | None, ...]:
         """Return what a fingerprint must depend on."""
-        return (self.kind, self.data, self.label, self.id)
+        return (self.kind, self.data, *self.features, self.label, self.id)
 
 
-def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, where: str) -> Columns:
+def choose_columns(
+    available: Mapping[str, ColumnType], request: ColumnRequest, where: str, *, wide: bool = False
+) -> Columns:
     """Decide which columns to read.
 
     What the caller named is taken. Otherwise the only column of images is, else the only column of
     embeddings, else the only column of text or the one named ``text``; where that leaves a choice, the
     error lists the candidates, unless the caller prefers a kind. A text named like ``id`` is none of them
-    beside embeddings. Labels come from a column named like ``label``, if there is one.
+    beside embeddings. Labels come from a column named like ``label``, if there is one. If ``wide``, the numbers of a
+    table that has nothing but numbers, labels and ids are an embedding of each row.
 
     Examples
     --------
@@ -115,17 +128,38 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
     if request.id is not None:
         _require(request.id, "id", ("text", "number"), available, where)
     named = request.data()
+    features = number_columns(available, {label, request.id}) if wide and named is None else ()
     if named is not None:
         kind, data = named
         _require(data, kind, (kind,), available, where)
         how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
+    elif features:
+        kind, data = "embedding", features[0]
+        how = f"embeddings in {len(features):,} columns of numbers ({features[0]!r} to {features[-1]!r})"
     else:
         kind, data = _data_column(available, {label, request.id}, request.prefer, where)
         how = f"{_PLURALS[kind]} in column {data!r}"
     how += f", labels in column {label!r} ({label_how})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
     id_like = _id_like(available, {data, label}) if request.id is None else None
-    return Columns(kind, data, label, request.id, how, id_like, dict(available))
+    return Columns(kind, data, label, request.id, how, id_like, features, dict(available))
+
+
+def number_columns(
+    available: Mapping[str, ColumnType], taken: Collection[str | None] = ()
+) -> tuple[str, ...]:
+    """Return the columns of a table of numbers, without labels and ids; none if it has texts or columns named so.
+
+    Examples
+    --------
+    >>> number_columns({"id": "text", "width": "float", "height": "float", "class": "text"}, {"class"})
+    ('width', 'height')
+    """
+    names = [name for name in available if name not in taken]
+    names = [name for name in names if name.lower() not in (*_ID_NAMES, *_LABEL_NAMES)]
+    numbers = len(names) > 1 and all(available[name] in ("number", "float") for name in names)
+    numbers = numbers and not any(name.lower() in _USUAL_NAMES["text"] for name in names)
+    return tuple(names) if numbers else ()
 
 
 def _label_column(
@@ -134,7 +168,7 @@ def _label_column(
     if request.label == "":
         return None, ""
     if request.label is not None:
-        _require(request.label, "label", ("text", "number"), available, where)
+        _require(request.label, "label", ("text", "number", "float"), available, where)
         return request.label, "as asked"
     named = request.data()
     taken = {request.id, named[1] if named else None}
@@ -192,7 +226,7 @@ def _require(
         raise unknown_name(f"{role}_column", name, available, f"{where} has no such column; its columns are")
     if available[name] not in types:
         holds = _PLURALS.get(available[name], "something else")
-        wanted = " or ".join(_PLURALS[one] for one in types)
+        wanted = " or ".join(dict.fromkeys(_PLURALS[one] for one in types))
         raise InvalidInputError(
             f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
             f"its columns are {listed(available)}."

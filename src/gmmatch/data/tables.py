@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -45,7 +45,7 @@ class TableSource(BaseSource):
     _n_features: int | None = None
 
     def _choose(self, available: dict[str, ColumnType], request: ColumnRequest) -> None:
-        self.columns = choose_columns(available, request, self.location)
+        self.columns = choose_columns(available, request, self.location, wide=True)
         self.kind, self.how = self.columns.kind, self.columns.how
 
     @abstractmethod
@@ -94,7 +94,9 @@ class TableSource(BaseSource):
         chosen = self.columns
         data = column(chosen.data)
         rows: Any
-        if chosen.kind == "embedding":
+        if chosen.features:
+            rows = _matrix({feature: column(feature) for feature in chosen.features}, name)
+        elif chosen.kind == "embedding":
             rows = self._vectors(_combined(data), first)
         elif chosen.kind == "image":
             rows = [_image(value, name(i), folder) for i, value in enumerate(_plain(data))]
@@ -218,6 +220,40 @@ def _opened(path: Path) -> Iterator[Any]:
         ) from None
 
 
+def _matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:
+    """Return columns of numbers as a matrix, of float32 where that holds them; texts are read as numbers."""
+    parts = []
+    for column, values in columns.items():
+        known = hasattr(values, "to_numpy") and not values.null_count
+        plain = values.to_numpy(zero_copy_only=False) if known else np.array(_plain(values), dtype=object)
+        if plain.dtype.kind not in "fiub":
+            bad = next((i for i, value in enumerate(plain) if not is_number(value)), None)
+            if bad is not None:
+                held = f"{str(plain[bad])[:40]!r}, which is no number," if plain[bad] else "no number"
+                raise InvalidInputError(
+                    f"{name(bad)} has {held} in column {column!r}: fill it in, or drop the row."
+                )
+            plain = plain.astype(np.float64)
+        parts.append(plain)
+    dtype = np.result_type(np.float32, *(part.dtype for part in parts))
+    return np.stack(parts, axis=1).astype(dtype, copy=False)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value, or the text of a cell, is a number.
+
+    Examples
+    --------
+    >>> is_number("1e-3"), is_number("one"), is_number(None)
+    (True, False, False)
+    """
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _plain(values: Any) -> list[Any]:
     return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
@@ -266,6 +302,8 @@ def _column_type(kind: Any) -> ColumnType:
         return "text"
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return "number"
+    if pt.is_floating(kind):
+        return "float"
     if pt.is_binary(kind) or pt.is_large_binary(kind):
         return "image"
     if pt.is_struct(kind) and kind.get_field_index("bytes") >= 0:

@@ -19,10 +19,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
-from gmmatch.data.columns import ColumnRequest, ColumnType
+from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.source import Batch, Id
-from gmmatch.data.tables import TableSource
+from gmmatch.data.tables import TableSource, is_number
 from gmmatch.errors import InvalidInputError
 from gmmatch.selection.labels import Label
 
@@ -38,13 +38,13 @@ class TextTable(TableSource):
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = list(files), location
-        available = self._available()
+        available = self._available(request)
         if (request.image or request.embedding) is not None:
             raise InvalidInputError(f"{self.location}: {self.format} is read for text; give text_column.")
         self._choose(available, request)
 
     @abstractmethod
-    def _available(self) -> dict[str, ColumnType]:
+    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         """Return the columns that the beginning of the first file has."""
 
     @abstractmethod
@@ -99,23 +99,31 @@ class TextTable(TableSource):
 
 
 class CSVTable(TextTable):
-    """Texts in a CSV file with a header line, or in several with the same columns.
+    """Texts in a CSV file with a header line, or in several with the same columns; or a table of numbers.
 
     The delimiter is whichever of comma, semicolon, tab and bar is most frequent in the header. Quoted
-    cells may span lines. Everything is text: a label ``3`` is the string ``"3"``, an empty label is
-    none. Files are UTF-8.
+    cells may span lines. Everything but a table's columns of numbers is text: a label ``3`` is the string
+    ``"3"``, an empty label is none. Files are UTF-8.
     """
 
     format = "CSV"
 
-    def _available(self) -> dict[str, ColumnType]:
+    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         _, names, _ = next(csv_records(self.files[0]), (0, None, ""))
         if names is None:
             raise InvalidInputError(f"{self.files[0]} is empty: expected a header line with column names.")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidInputError(f"{self.files[0]} has two columns named {twice!r}: rename one.")
-        return dict.fromkeys(names, "text")
+        some = [cells for _, cells, _ in islice(csv_records(self.files[0]), 1, _EXAMINED)]
+        columns = dict(zip(names, zip(*some, strict=False), strict=False))
+        # A column of numbers is text like any other, unless the table has nothing else.
+        kinds: dict[str, ColumnType] = {
+            name: "float" if any(cells) and all(is_number(cell or 0) for cell in cells) else "text"
+            for name, cells in columns.items()
+        }
+        numbers = () if request.text is not None else number_columns(kinds, {request.label, request.id})
+        return {name: "float" if name in numbers else "text" for name in names}
 
     def _entries(self, path: Path) -> Iterator[tuple[int, Any]]:
         records = csv_records(path)
@@ -143,14 +151,16 @@ class JSONLines(TextTable):
 
     format = "JSON lines"
 
-    def _available(self) -> dict[str, ColumnType]:
+    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         available: dict[str, ColumnType] = {}
         path = self.files[0]
         for line, entry in islice(json_lines(path), _EXAMINED):
             for key, value in parsed_json(path, line, entry).items():
                 kind: ColumnType = "other"
-                if isinstance(value, (str, int)):
-                    kind = "text" if isinstance(value, str) else "number"
+                if isinstance(value, (str, int, float)):
+                    kind = (
+                        "text" if isinstance(value, str) else "number" if isinstance(value, int) else "float"
+                    )
                 if available.get(key, "other") == "other":
                     available[key] = kind
         if not available:

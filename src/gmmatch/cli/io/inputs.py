@@ -66,7 +66,15 @@ def open_embeddings(
         origin = store.manifest.origin(str(store.path))
         opened = Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
     else:
-        source = opened_as = _open_vectors(path, embedding_column, id_column)
+        from gmmatch.data.opening import format_of
+
+        # A column of text that is the labels' does not make a table one of texts.
+        column = None if labels in (None, "", "none") or _names_file(str(labels)) else labels
+        column = column if format_of(path) in ("csv", "json", "parquet") else None
+        try:
+            source = opened_as = _open_vectors(path, embedding_column, id_column, column)
+        except InvalidInputError as error:
+            raise type(error)(str(error).replace("label_column=", "--labels ", 1)) from None
         rows, shape = _read_rows(source, memory)
         ids = None if isinstance(source.ids, range) else source.ids
         opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
@@ -88,7 +96,7 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
         raise InvalidInputError(f"{option} '': give a file or the name of a column, or 'none' for no labels.")
     store = embeddings.store
     file, column = text.rpartition("::")[::2] if "::" in text else (text, None)
-    if Path(file).suffix.lower() in _SUFFIXES or Path(file).exists():
+    if _names_file(text):
         labels = _read_labels(Path(file), column, f"{option} {text}")
         if len(labels) == len(embeddings):
             return labels
@@ -112,9 +120,18 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
         raise InvalidInputError(str(error).replace("label_column=", f"{option} ", 1)) from None
 
 
-def _open_vectors(path: str, embedding_column: str | None, id_column: str | None) -> BaseSource:
+def _names_file(text: str) -> bool:
+    """Whether what was given for labels names a file, with or without one of its columns."""
+    file = text.rpartition("::")[0] if "::" in text else text
+    return Path(file).suffix.lower() in _SUFFIXES or Path(file).exists()
+
+
+def _open_vectors(
+    path: str, embedding_column: str | None, id_column: str | None, label_column: str | None
+) -> BaseSource:
     """Open a file of embeddings; by default with a column that is named like ids, if it can serve as that."""
     options: dict[str, Any] = {"prefer": "embedding", "embedding_column": embedding_column}
+    options["label_column"] = label_column
     source = _open_as_vectors(path, {**options, "id_column": id_column or None})
     name = getattr(getattr(source, "columns", None), "id_like", None)
     if id_column is not None or name is None or source.n_rows is None:
@@ -150,8 +167,12 @@ def _not_vectors(path: str, kind: str, column: str | None = None) -> InvalidInpu
     from gmmatch.data.opening import format_of
 
     named = "" if column is None else f" --{kind}-column {column}"
-    # Numbers in a text file are the likeliest thing to be taken for embeddings.
-    hint = " Vectors are not read from CSV: save them as .npy or Parquet." if format_of(path) == "csv" else ""
+    # A table of numbers is the likeliest thing to be taken for embeddings.
+    hint = (
+        " A table is read as vectors if it has nothing but numbers, labels and ids."
+        if format_of(path) == "csv"
+        else ""
+    )
     return InvalidInputError(
         f"{path} holds {_PLURALS[kind]}, not embeddings: make some first, as `gmmatch embed {path}{named} "
         f"-o rows.emb`.{hint}"
