@@ -47,7 +47,7 @@ def core_seconds(per: Constants, n_rows: int, n_features: int, passes: int, roun
 
 
 def of_result(result: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return the constants of a result: from the unlabelled case and the check with the longest rows."""
+    """Return the constants of a result: from the unlabeled case and the check with the longest rows."""
     longest = _longest(result)
     return constants([
         (result["cases"][0]["local"], result["rows"], result["features"]),
@@ -72,7 +72,7 @@ def predictions(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         })  # fmt: skip
 
     for case in result["cases"]:
-        kind = "unlabelled" if case["classes"] == 1 else f"{case['classes']} classes"
+        kind = "unlabeled" if case["classes"] == 1 else f"{case['classes']} classes"
         for engine in ("local", "ray"):
             if case is not first or engine != "local":
                 add(f"{kind}, {engine} engine", case[engine], result["rows"], result["features"])
@@ -80,14 +80,14 @@ def predictions(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         if check is _longest(result):
             continue
         workers = "1 worker" if check["workers"] == 1 else f"{check['workers']} workers"
-        add(f"unlabelled, local engine, {workers}", check["run"], check["rows"], check["features"])
+        add(f"unlabeled, local engine, {workers}", check["run"], check["rows"], check["features"])
     return found
 
 
 def extrapolated(
     result: Mapping[str, Any], *, rows: int, features: int, share: float, machines: int, cores: int
 ) -> dict[str, Any]:
-    """Return what the model says about a larger job, from the unlabelled case."""
+    """Return what the model says about a larger job, from the unlabeled case."""
     from gmmatch.matching.batches import independent_batches, stages
 
     case, k = result["cases"][0], int(rows * share)
@@ -202,7 +202,7 @@ def _measured(result: Mapping[str, Any]) -> str:
         f"{result['rows']:,} × {result['features']} {result['dtype']} rows from files that had just been written, "
         f"{cases[0]['k']:,} picked, {result['workers']} workers on {result['workers']} nodes of one machine.{turns} "
         f"{shared}Core-seconds are the time that processes had a core, all of Ray's included.\n\n"
-        + _table(["", "unlabelled", "per class"], rows)
+        + _table(["", "unlabeled", "per class"], rows)
     )
 
 
@@ -220,7 +220,7 @@ def _constants(result: Mapping[str, Any]) -> str:
         ["start: the workers", f"{start['seconds_to_place']:.1f} s"],
     ]  # fmt: skip
     return (
-        "The constants, in time on one core, from the unlabelled run of the local engine and one of longer rows, and "
+        "The constants, in time on one core, from the unlabeled run of the local engine and one of longer rows, and "
         "for `robust` from three runs of different sizes:\n\n" + _table(["constant", "measured"], rows)
     )
 

@@ -29,7 +29,7 @@ def methods() -> str:
         f"{size['classes']} "
         f"classes, {percent(size['kept'], 0)} kept (`{costs['command']}`, {cite(COSTS, up=1)}). *Bad "
         "picks* and *MMD* to the "
-        f"clean rows: on the spoilt half of the figures' data, of which "
+        f"clean rows: on the corrupted half of the figures' data, of which "
         f"{percent(figures['settings']['bad'], 0)} is bad "
         f"(`{figures['command']}`, {cite(FIGURES, up=1)}); one draw and few picks, so a picture "
         "rather than a ranking. There `moment-matching` has the coordinate-wise median as its target."

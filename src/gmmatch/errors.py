@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class GMMatchError(Exception):
-    """Base class of every exception that gmmatch raises on purpose."""
+    """Base class of all exceptions of gmmatch."""
 
 
 class InvalidInputError(GMMatchError, ValueError):
@@ -26,11 +26,11 @@ class InvalidTypeError(GMMatchError, TypeError):
 
 
 class UnknownMethodError(GMMatchError, ValueError):
-    """No method goes by that name; the message lists the nearest ones."""
+    """The method is unknown; the message lists similar names."""
 
 
 class MissingDependencyError(GMMatchError, ImportError):
-    """An optional package is not installed; the message names the extra that brings it."""
+    """An optional package is not installed; the message names the extra to install."""
 
 
 class DataFileNotFoundError(GMMatchError, FileNotFoundError):
@@ -49,11 +49,11 @@ def first_line(error: object) -> str:
 
 
 class GMMatchWarning(UserWarning):
-    """Base class of every warning that gmmatch gives."""
+    """Base class of all warnings of gmmatch."""
 
 
 class FarRowWarning(GMMatchWarning):
-    """A row lies so far out that linear matching may pick it and lose the target."""
+    """A row is so far from the others that linear matching may pick it and miss the target."""
 
 
 class ConvergenceWarning(GMMatchWarning):

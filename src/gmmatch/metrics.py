@@ -1,4 +1,4 @@
-"""How good a subset is: does it match, cover and balance the data, and how much of it is corrupt.
+"""Metrics of a subset: how well it matches, covers and balances the data, and how much of it is corrupted.
 
 Plain functions on arrays, and :class:`Yardsticks` for many subsets of the same rows. Inputs are read block by
 block, summed in float64 and never modified.
@@ -51,7 +51,7 @@ def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
     ----------
     picked_rows : array of shape (k, s)
     reference_rows : array of shape (n, s)
-        The rows the picks stand for; the clean ones, where these are known.
+        The rows that the picks should represent; the clean ones, if known.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def mmd(
 
 
 def contamination(picks: Any, corrupt: Any) -> float:
-    """Return the fraction of the picks that are corrupt.
+    """Return the share of the picks that are corrupted.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def class_balance(labels: Any, picks: Any) -> dict[Any, tuple[float, float]]:
 def imbalance(labels: Any, picks: Any) -> float:
     """Return how far the picks' classes are from the data's: half the sum of the shares' differences.
 
-    This is the total variation distance: 0 for the same shares, towards 1 when the picks hold only
-    classes that the data hardly has. It is the share of picks that would have to change class.
+    This is the total variation distance: 0 for the same shares, towards 1 if the picks have only
+    classes that are rare in the data. It is the share of picks that would have to change class.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     of : int array, optional
         The rows to be covered; all by default.
     block_rows : int
-        Rows worked on at a time.
+        Rows in a block.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
 
 @dataclass(frozen=True)
 class Figures:
-    """What is measured of a subset; less is better everywhere.
+    """The metrics of a subset; less is better for all.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class Yardsticks:
     classes : int array of shape (n,), optional
         The class number of each row, -1 where it is of none; without, all rows are one class.
     reference : boolean mask, optional
-        Which rows the picks should stand for; all by default.
+        Which rows the picks should represent; all by default.
     cover_all : bool
         Whether coverage is that of all rows rather than of the reference.
     sampled_rows, covered_rows : int

@@ -90,6 +90,6 @@ def test_bad_input_is_refused(refused, train, tmp_path):
     assert ".parquet or .csv" in refused("duplicates", train, "-o", tmp_path / "groups.txt")
     assert "no.npy" in refused("duplicates", train, "--against", tmp_path / "no.npy")
     other = tmp_path / "a.csv"
-    assert "is itself what is read" in refused("duplicates", train, "-o", other, "--against", other)
+    assert "is also an input" in refused("duplicates", train, "-o", other, "--against", other)
     np.save(tmp_path / "narrow.npy", np.eye(3))
     assert "against has 3" in refused("duplicates", train, "--against", tmp_path / "narrow.npy")

@@ -262,7 +262,7 @@ def check_dynamics(names: Names) -> None:
 
 
 def check_corrupting(names: Names) -> None:
-    """As many rows were spoilt as the rates say."""
+    """As many rows were corrupted as the rates say."""
     assert sum(names["bad"].counts.values()) == 719 and len(names["bad"].counts) == 5
     assert names["attacked"].mask.sum() == 359
     assert Path("bad.mask.parquet").exists() and Path("far.npy").exists()

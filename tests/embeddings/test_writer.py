@@ -363,6 +363,6 @@ class TestFullDisk:
 
         monkeypatch.setattr(beginning.Path, "mkdir", refuse)
         with pytest.raises(
-            StoreWriteError, match=r"x\.emb could not be written: Permission denied\. .*put that right"
+            StoreWriteError, match=r"x\.emb could not be written: Permission denied\. .*correct this"
         ):
             writer(tmp_path / "x.emb")

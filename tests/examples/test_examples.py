@@ -96,7 +96,7 @@ def margins_tell_wrong_labels(ran: Ran) -> None:
     assert ran.number("of largest margin: ") < 0.05 and ran.pictures == 1
 
 
-def spoilt_images_are_counted(ran: Ran) -> None:
+def corrupted_images_are_counted(ran: Ran) -> None:
     assert sum(ran.names["bad"].counts.values()) == round(0.3 * 1797)
     assert ran.number("in the data ") == pytest.approx(0.3, abs=1e-3)
     assert ran.number("easy ") < 0.5 * ran.number("random ") and ran.pictures == 1
@@ -119,7 +119,7 @@ class Example:
 
 EXAMPLES = {
     "compare_methods": Example(methods_differ_in_accuracy, slow=True),
-    "corrupt_images": Example(spoilt_images_are_counted, slow=True),
+    "corrupt_images": Example(corrupted_images_are_counted, slow=True),
     "image_folder": Example(images_are_exported, ("matplotlib", "PIL", "jinja2")),
     "larger_than_memory": Example(the_target_is_met_from_disk),
     "no_labels": Example(the_median_stays_and_robust_avoids_corrupted_rows),

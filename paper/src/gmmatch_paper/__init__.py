@@ -1,1 +1,1 @@
-"""The laboratory of gmmatch: the paper's figures, tables, corruptions, networks and diffusion."""
+"""Reproduction of the paper: its figures, tables, corruptions, networks and diffusion."""

@@ -64,8 +64,8 @@ def median_error_bound(
 
     Two things are called ε in the paper. Its definition of an approximate median is relative,
     ρ(z) ≤ (1 + ε) ρ(z*), and so is ``eps`` here and the gap that this package certifies. Its proof
-    uses an additive one, ρ(z) ≤ ρ(z*) + ε_add. The two agree when ε_add = ε·ρ(z*), which is what is
-    put into the bound; hence ``optimal_objective``.
+    uses an additive one, ρ(z) ≤ ρ(z*) + ε_add. The two agree when ε_add = ε·ρ(z*), which the
+    bound uses; hence ``optimal_objective``.
 
     Parameters
     ----------

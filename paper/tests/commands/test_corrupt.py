@@ -42,7 +42,7 @@ def pixels(path: Path) -> np.ndarray:
         return np.asarray(picture)
 
 
-def test_a_folder_of_images_gets_a_copy_in_which_the_masked_ones_are_spoilt(photos, tmp_path, succeeds):
+def test_a_folder_of_images_gets_a_copy_in_which_the_masked_ones_are_corrupted(photos, tmp_path, succeeds):
     out = tmp_path / "bad"
     facts = succeeds(
         "corrupt",
@@ -67,8 +67,8 @@ def test_a_folder_of_images_gets_a_copy_in_which_the_masked_ones_are_spoilt(phot
     expected = corruption.apply([Image.open(photos / name) for name in mask["id"]])
     assert mask["corrupted"] == expected.mask.tolist()
     assert [kind or "" for kind in mask["kind"]] == expected.kinds.tolist()
-    for name, spoilt, picture in zip(mask["id"], mask["corrupted"], expected.data, strict=True):
-        if spoilt:
+    for name, corrupted, picture in zip(mask["id"], mask["corrupted"], expected.data, strict=True):
+        if corrupted:
             assert np.array_equal(pixels(out / name), np.asarray(picture))
             assert not np.array_equal(pixels(out / name), pixels(photos / name))
         else:
@@ -100,8 +100,8 @@ def test_images_that_stay_can_be_linked(photos, tmp_path, succeeds):
     before = {path: path.read_bytes() for path in photos.rglob("*.png")}
     succeeds("corrupt", photos, "-o", tmp_path / "bad", "--kind", "cutout", "--link")
     mask = mask_of(tmp_path / "bad.mask.parquet")
-    for name, spoilt in zip(mask["id"], mask["corrupted"], strict=True):
-        assert (tmp_path / "bad" / name).samefile(photos / name) != spoilt
+    for name, corrupted in zip(mask["id"], mask["corrupted"], strict=True):
+        assert (tmp_path / "bad" / name).samefile(photos / name) != corrupted
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
@@ -162,11 +162,13 @@ def test_images_in_parquet(photos, tmp_path, succeeds):
     assert [int(row["id"]) for row in mask] == list(range(24))
     chosen = [row["corrupted"] == "true" for row in mask]
     assert chosen == ImageCorruption(rate=0.5).choose(24).tolist()
-    for old, new, spoilt in zip(before["image"].to_pylist(), after["image"].to_pylist(), chosen, strict=True):
-        assert (old != new) == spoilt and old["path"] == new["path"]
+    for old, new, corrupted in zip(
+        before["image"].to_pylist(), after["image"].to_pylist(), chosen, strict=True
+    ):
+        assert (old != new) == corrupted and old["path"] == new["path"]
         with Image.open(io.BytesIO(old["bytes"])) as one, Image.open(io.BytesIO(new["bytes"])) as other:
             assert (one.format, one.size) == (other.format, other.size)
-    assert [row["kind"] for row in mask] == ["gaussian-noise" if spoilt else "" for spoilt in chosen]
+    assert [row["kind"] for row in mask] == ["gaussian-noise" if corrupted else "" for corrupted in chosen]
 
 
 def test_labels_in_parquet(photos, tmp_path, succeeds):
@@ -400,11 +402,11 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
     assert "moving.gif" in line and ".png" in line
 
 
-GUIDE = (Path(__file__).parents[3] / "docs/guides/corrupting.md").read_text(encoding="utf-8")
+REFERENCE = (Path(__file__).parents[3] / "docs/api/corruption.md").read_text(encoding="utf-8")
 
 
-def test_the_settings_in_the_guide_are_those_of_the_code():
-    table = dict(re.findall(r"^\| `([\w-]+)` \| .*? \| (.*?) \|$", GUIDE, flags=re.MULTILINE))
+def test_the_settings_in_the_reference_are_those_of_the_code():
+    table = dict(re.findall(r"^\| `([\w-]+)` \| .*? \| (.*?) \|$", REFERENCE, flags=re.MULTILINE))
     settings = {
         "gaussian-noise": [f"{value:.2f}" for value in GaussianNoise().deviations],
         "occlusion": [f"{value:.0%}"[:-1] for value in Occlusion().areas],

@@ -1,4 +1,4 @@
-"""Spoilt images: which, how much, and the same in whatever pieces they come."""
+"""Corrupted images: which, how much, and the same in whatever pieces they come."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def image_sets() -> dict[str, np.ndarray]:
     }
 
 
-def distances(images: np.ndarray, spoilt: np.ndarray) -> np.ndarray:
+def distances(images: np.ndarray, corrupted: np.ndarray) -> np.ndarray:
     """Root mean squared difference of every image, on the scale from 0 to 1."""
-    difference = (spoilt.astype(np.float64) - images) / (255.0 if images.dtype == np.uint8 else 1.0)
+    difference = (corrupted.astype(np.float64) - images) / (255.0 if images.dtype == np.uint8 else 1.0)
     return np.sqrt((difference.reshape(len(images), -1) ** 2).mean(axis=1))
 
 
@@ -145,7 +145,7 @@ def test_the_recorded_kind_is_what_was_done():
 
 
 @pytest.mark.parametrize("kind", SINGLE)
-def test_floats_are_spoilt_as_bytes_are(kind):
+def test_floats_are_corrupted_as_bytes_are(kind):
     images = photos(28, 6)
     as_bytes = ImageCorruption(kind=kind, severity=3, seed=0).apply(images).data
     for dtype, tolerance in ((np.float64, 0.51), (np.float32, 0.51), (np.float16, 0.8)):
@@ -184,11 +184,11 @@ def test_untouched_pictures_are_copies():
 def test_occlusion_is_black_or_noise_and_leaves_the_rest_alone():
     images = np.full((200, 20, 20), 100, dtype=np.uint8)
     for fill in ("black", "noise", "either"):
-        spoilt = ImageCorruption(kind=Occlusion(fill=fill), severity=3, seed=0).apply(images).data
-        hidden = spoilt != 100
+        corrupted = ImageCorruption(kind=Occlusion(fill=fill), severity=3, seed=0).apply(images).data
+        hidden = corrupted != 100
         area = hidden.mean(axis=(1, 2))
         assert area.min() > 0.1 and area.max() < 0.3 and abs(area.mean() - 0.2) < 0.02
-        black = np.array([set(np.unique(image)) == {0, 100} for image in spoilt])
+        black = np.array([set(np.unique(image)) == {0, 100} for image in corrupted])
         assert (
             black.all() if fill == "black" else not black.any() if fill == "noise" else 60 < black.sum() < 140
         )

@@ -179,9 +179,9 @@ def test_the_classifier_tells_digits_from_noise_and_is_the_same_again(tmp_path: 
     space = feature_space("classifier", data, Cache(tmp_path / "a"), "cpu")
     assert space.accuracy is not None and space.accuracy > 0.8
     noise = np.random.default_rng(0).integers(0, 256, (300, 16, 16, 1), dtype=np.uint8)
-    real, spoilt = data.x_train[:300], data.x_train[:300].copy()
-    spoilt[:150] = noise[:150]
-    distances = [space.distance(images) for images in (real, spoilt, noise)]
+    real, corrupted = data.x_train[:300], data.x_train[:300].copy()
+    corrupted[:150] = noise[:150]
+    distances = [space.distance(images) for images in (real, corrupted, noise)]
     assert 3.0 * distances[0] < distances[1] < distances[2]
     again = feature_space("classifier", data, Cache(tmp_path / "b"), "cpu")
     assert again.fingerprint == space.fingerprint

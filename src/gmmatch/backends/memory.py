@@ -1,7 +1,9 @@
-"""Many small groups of rows in memory: compiled loops over all of them, where Python would take longer than the work.
+"""Many small groups of rows in memory: compiled loops over all of them.
 
-What is computed for a group is what is computed for a group alone, to the last bit but for medians, which may differ
-within their certificate's rounding.
+Calling Python for each group would take longer than the work.
+
+The results are those of each group alone, to the last bit; medians may differ within the rounding of their
+certificate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many picks are mislabeled at most, by the answers of a person about a random sample of them."""
+"""A bound on the number of mislabeled picks, from a random sample that a person has checked."""
 
 from gmmatch.certificate.sample import CheckSample
 

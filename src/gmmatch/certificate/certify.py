@@ -23,16 +23,16 @@ RIGHT, WRONG, UNSURE = "right", "wrong", "unsure"
 
 @dataclass(frozen=True)
 class Certificate:
-    """How many picks are mislabeled at most.
+    """A bound on the number of mislabeled picks.
 
     Attributes
     ----------
     n_picks, n_checked, n_wrong, n_unsure : int
-        How many picks there are, were looked at, and were called wrong or not told; the latter count as wrong.
+        How many picks there are, were checked, and were called wrong or unsure; unsure counts as wrong.
     most_wrong : int
-        How many picks are mislabeled at most, with this confidence.
+        The largest number of mislabeled picks, with this confidence.
     confidence : float
-        How often such a bound is right, over random samples.
+        How often such a bound holds, over random samples.
     stratified : bool
         Whether the screening's probabilities were used.
 

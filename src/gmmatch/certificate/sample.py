@@ -20,7 +20,7 @@ _WORTH = 0.9
 
 @dataclass(frozen=True, eq=False)
 class CheckSample:
-    """Some picks to look at, in random order; what :func:`gmmatch.check_sample` returns.
+    """A sample of picks to check, in random order; what :func:`gmmatch.check_sample` returns.
 
     Attributes
     ----------
@@ -56,14 +56,14 @@ class CheckSample:
 def check_sample(
     selection: Selection, size: int = 200, *, seed: int = 0, stratified: bool = False
 ) -> CheckSample:
-    """Draw picks for a person to look at.
+    """Draw a random sample of the picks for a person to check.
 
     Parameters
     ----------
     selection : Selection
         The picks; one that was picked twice counts once.
     size : int
-        How many to look at; all of them if there are no more.
+        How many to check; all of them if there are fewer.
     seed : int
         Random seed.
     stratified : bool

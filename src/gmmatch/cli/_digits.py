@@ -89,7 +89,7 @@ class Figures:
     contamination: float
     """Share of the picks with a wrong label."""
     moment_error: float
-    """‖mean of the picks labelled c − mean of the clean rows of class c‖, averaged over c."""
+    """‖mean of the picks labeled c − mean of the clean rows of class c‖, averaged over c."""
     mmd: float
     """Distance between the same two sets in a Gaussian kernel's space, averaged over c."""
     accuracy: float
@@ -133,7 +133,7 @@ def pick(digits: NoisyDigits, contender: Contender, seed: int) -> Indices:
 
 
 def measure(digits: NoisyDigits, picks: Indices) -> Figures:
-    """Measure a selection against the correctly labelled rows."""
+    """Measure a selection against the correctly labeled rows."""
     from sklearn.linear_model import LogisticRegression
 
     from gmmatch.metrics import Yardsticks, contamination
@@ -256,7 +256,7 @@ def _fill(figure: Any, digits: NoisyDigits, seed: int) -> None:
 
 
 def _places(images: NDArray[np.float64], members: Indices) -> NDArray[np.float64]:
-    """Every image's place on the map: the two main directions in which the class, as labelled, varies."""
+    """Every image's place on the map: the two main directions in which the class, as labeled, varies."""
     from sklearn.decomposition import PCA
 
     places: NDArray[np.float64] = PCA(2, random_state=0).fit(images[members]).transform(images)

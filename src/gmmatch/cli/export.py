@@ -270,8 +270,8 @@ def _at_their_places(selection: Selection, source: BaseSource, repeated: Any) ->
     known = list(source.ids)
     if len(known) != selection.n_rows or [known[row] for row in rows] != ids.tolist():
         raise InvalidInputError(
-            f"{source.location} has two rows with the id {repeated!r}, and is not what the picks were made from, row "
-            "by row: give that one, or a source in which every id is there once."
+            f"{source.location} has two rows with the id {repeated!r}, so picks cannot be looked up by id: "
+            "pass the source that was embedded, or one in which every id is unique."
         )
     return np.array(rows, dtype=np.int64)
 

@@ -263,7 +263,7 @@ def print_selection(selection: Selection) -> None:
 
 
 def _about_screening(screening: Screening) -> str:
-    """Return what was learnt about the rows, in one line."""
+    """Return what was learned about the rows, in one line."""
     counts = ", ".join(f"{count:,} {reason}" for reason, count in screening.counts.items())
     line = f"Not trusted: {counts}." if counts else "All rows are trusted."
     if screening.noise_rate is not None:

@@ -149,7 +149,7 @@ def budget_curve(
     X : array of shape (n, s)
         The rows (embeddings).
     y : array of shape (n,), optional
-        Labels. Without, there is no accuracy.
+        Labels. Without labels there is no accuracy.
     sizes : counts or shares of the rows
         Where to measure.
     methods : str or list of str

@@ -62,7 +62,7 @@ class Source(Protocol):
     """Rows of one kind in a fixed order. Anything with these members can be embedded.
 
     Two passes over a source give the same rows in the same order, and ``batches(b, start=s)`` gives the
-    rows from number s on, so that interrupted work can go on where it stopped.
+    rows from number s on, so that interrupted work can be resumed.
     """
 
     @property

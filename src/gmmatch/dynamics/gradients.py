@@ -1,4 +1,4 @@
-"""EL2N and GraNd of a model as it is: one pass over the rows, in memory that does not grow with them."""
+"""EL2N and GraNd of a trained model: one pass over the rows, in memory that does not grow with them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class ForgettingCounter:
         self.first_learnt[learnt[self.first_learnt[learnt] == _NEVER]] = epoch
 
     def add(self, other: ForgettingCounter) -> None:
-        """Add the events of another training; a row counts as learnt if it was learnt in either."""
+        """Add the events of another training run; a row counts as learned if it was learned in either."""
         self.events += other.events
         both = np.stack([self.first_learnt, other.first_learnt])
         earliest = np.where(both == _NEVER, np.iinfo(np.int32).max, both).min(axis=0)
@@ -54,7 +54,7 @@ class ForgettingCounter:
         self.last = np.maximum(self.last, other.last)
 
     def score(self) -> Vector:
-        """Return the events, infinity for a row that was never learnt, NaN for one never presented."""
+        """Return the events, infinity for a row that was never learned, NaN for one never presented."""
         score = self.events.astype(np.float64)
         score[self.first_learnt == _NEVER] = np.inf
         score[self.last == _NEVER] = np.nan

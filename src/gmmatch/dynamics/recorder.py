@@ -1,4 +1,4 @@
-"""The recorder of training dynamics: what each row did while a model learnt, from any training loop."""
+"""The recorder of training dynamics: what happened to each row while a model learned, from any training loop."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ _MEANS = ("el2n", "margin", "grand")
 class Dynamics:
     """Records forgetting events, EL2N, GraNd and the area under the margin while a model trains.
 
-    Feed it what a training step has at hand anyway. A step costs a few small operations where the
-    logits lie; nothing is kept of a batch, so that memory is some 100 bytes per row however long the
-    training.
+    A step costs a few small operations on the device of the logits. Nothing is kept of a batch: memory is about
+    100 bytes per row for any number of epochs.
 
     Parameters
     ----------
     n_rows : int
         Rows of the training set.
     first_epochs : int, optional
-        Average EL2N and GraNd over so many epochs from the start, which is where they tell most; by
+        Average EL2N and GraNd over this many epochs from the start, where they are most informative; by
         default over all. Forgetting and the margin always cover the whole training.
     history : bool
         Keep EL2N, margin and GraNd of every epoch too, as float32: 4 bytes per row, epoch and statistic.
@@ -55,8 +54,8 @@ class Dynamics:
 
     Notes
     -----
-    What is recorded of a row is what the model says when the row is presented, before the step that
-    learns from it, with augmentation and dropout as they are in the loop.
+    A row is recorded as the model predicts it when it is presented, before the step that learns from it, with
+    the augmentation and dropout of the loop.
 
     A row presented several times in an epoch is observed each time, in that order: forgetting compares
     one presentation with the one before, and means are over presentations. A row that is not presented
@@ -66,7 +65,7 @@ class Dynamics:
     See Also
     --------
     gmmatch.dynamics.gradients.el2n_scores, gmmatch.dynamics.gradients.grand_scores :
-        The same scores of a model as it is, in one pass over the rows.
+        The same scores of a trained model, in one pass over the rows.
 
     Examples
     --------
@@ -134,7 +133,7 @@ class Dynamics:
             self._fetch()
 
     def end_epoch(self) -> None:
-        """Say that an epoch is over.
+        """Mark the end of an epoch.
 
         Only :attr:`first_learnt`, ``first_epochs``, ``over="last"`` and the history depend on it; without
         it all is one epoch.
@@ -156,14 +155,14 @@ class Dynamics:
 
     @property
     def first_learnt(self) -> NDArray[np.int32]:
-        """The epoch, from 0, in which each row was first classified right; -1 if never; shape (n,)."""
+        """The epoch, from 0, in which each row was first classified correctly; -1 if never; shape (n,)."""
         self._fetch()
         return self._counter.first_learnt.copy()
 
     def forgetting(self) -> Vector:
         """Return how often each row was forgotten, shape (n,): per training, if several were merged.
 
-        Infinity for a row that was never classified right: it counts as the most forgotten.
+        Infinity for a row that was never classified correctly: it counts as the most forgotten.
         """
         self._fetch()
         return self._counter.score() / self.runs
@@ -258,7 +257,7 @@ class Dynamics:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dynamics:
-        """Read a recording that :meth:`save` wrote; recording can go on from there."""
+        """Read a recording that :meth:`save` wrote; recording can be resumed."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 return cls._restored({name: file[name] for name in file.files})

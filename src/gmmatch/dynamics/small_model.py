@@ -101,7 +101,7 @@ class SmallTask:
 
     @property
     def batch_size(self) -> int:
-        """Few enough rows that a small set, too, is learnt in a handful of epochs."""
+        """Few enough rows that a small set, too, is learned in a handful of epochs."""
         return int(np.clip(len(self.rows) // 32, 16, 128))
 
     def in_order(self) -> Iterator[tuple[Tensor, Tensor]]:

@@ -93,7 +93,7 @@ def writer_lock(folder: Path) -> WriterLock | NoLock:
 
 @contextlib.contextmanager
 def explained(path: Path, n_safe: int) -> Iterator[None]:
-    """Turn a failed write into one sentence that says how many rows are safe and how to go on.
+    """Turn a failed write into one sentence that says how many rows are safe and how to resume.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def explained(path: Path, n_safe: int) -> Iterator[None]:
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
     gmmatch.embeddings.beginning.StoreWriteError: . could not be written: No space left on device.
-    8,192 rows are safe in it; free some space and run the same again to go on from there.
+    8,192 rows are safe in it; free some space and run the same again to resume.
     """
     try:
         yield
@@ -110,12 +110,12 @@ def explained(path: Path, n_safe: int) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).rstrip(".")
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "free some space" if full else "put that right"
+        remedy = "free some space" if full else "correct this"
         n_safe = n_safe if is_remote(path) or path.exists() else 0  # the whole store may have been removed
         raise StoreWriteError(
             error.errno,
             f"{path} could not be written: {reason}. {n_safe:,} rows are safe in it; {remedy} and run the same "
-            "again to go on from there.",
+            "again to resume.",
         ) from None
 
 

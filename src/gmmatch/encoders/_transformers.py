@@ -35,7 +35,7 @@ _CLS_TOKENS = ("cls_token", "class_embedding")
 class TransformersEncoder:
     """A vision model of ``transformers``.
 
-    CLIP and its kin give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
+    CLIP and similar models give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
     pooled output; see :class:`~gmmatch.encoders._transformers.Pooler` for the rest.
 
     Pictures are made RGB by :func:`gmmatch.data.load_image` and then treated by the model's own image

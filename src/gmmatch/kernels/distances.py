@@ -49,7 +49,7 @@ def negative_half_squared_distances(A: Block, B: Block, scale: float, out: Block
 
 
 def typical_row(rows: NDArray[np.floating]) -> Block:
-    """Return a point in the midst of most rows: the coordinate-wise median of a few of them.
+    """Return a point in the middle of most rows: the coordinate-wise median of a few of them.
 
     A median, because one far row would drag a mean away from all others.
 

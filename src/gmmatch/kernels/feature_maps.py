@@ -70,7 +70,7 @@ class FeatureMap(ABC):
         ----------
         X : array of shape (n, s)
         out : float array of shape (n, n_features_out_), optional
-            Where to write them (a memory map, say); made anew, in ``dtype``, by default.
+            Where to write them (a memory map, say); by default a new array of ``dtype``.
         """
         if not hasattr(self, "n_features_out_"):
             raise InvalidInputError(f"This {type(self).__name__} is not fitted yet: call fit(X) first.")

@@ -34,7 +34,7 @@ Bandwidth: TypeAlias = "float | Literal['median']"
 
 @runtime_checkable
 class Kernel(Protocol):
-    """What every kernel k(x, y) = ⟨φ(x), φ(y)⟩ offers; implement it to bring your own.
+    """What every kernel k(x, y) = ⟨φ(x), φ(y)⟩ offers; implement it to write your own.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class Polynomial(_KernelBase):
     degree : int
         The highest moment to match, at least 1.
     c : float
-        Weight of the lower moments, at least 0 (a negative one is no kernel).
+        Weight of the lower moments, at least 0 (otherwise it is not a kernel).
 
     Examples
     --------
@@ -258,7 +258,7 @@ class RBF(_BandwidthKernel):
 class Laplacian(_BandwidthKernel):
     """The Laplacian kernel k(x, y) = exp(−‖x − y‖₁ / h), with the L1 distance.
 
-    Characteristic like :class:`RBF`, with heavier tails: rows of middling distance still count. The L1
+    Characteristic like :class:`RBF`, with heavier tails: rows at a medium distance still count. The L1
     distance is the convention of scikit-learn and coreax; there is no matrix product behind it, so it
     is several times slower than :class:`RBF`.
 

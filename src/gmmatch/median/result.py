@@ -15,7 +15,7 @@ FAR = 30.0
 
 @dataclass(frozen=True)
 class MedianResult:
-    """A point and the proof of how good it is.
+    """A geometric median, with a certificate of its accuracy.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The one search for a geometric median, wherever the rows may lie: it asks for evaluations and is answered.
+"""The search for a geometric median, wherever the rows are: the caller evaluates the points that it asks for.
 
 References
 ----------

@@ -1,7 +1,7 @@
 """The geometric medians of many small groups in memory, compiled: a class of ten rows takes microseconds.
 
-For each evaluation that :mod:`gmmatch.median.search` asks for, Python takes a millisecond. These loops take its steps
-with a memory of one step, as the kernels on a GPU do; the few groups that this leaves unfinished are that search's.
+For each evaluation that :mod:`gmmatch.median.search` asks for, Python takes a millisecond. These loops take the same
+steps with a memory of one step, as the kernels on a GPU do; the few groups that do not converge so are left to it.
 Plain loops throughout: expressions of whole arrays would take the compiler five times as long.
 """
 

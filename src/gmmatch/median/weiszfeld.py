@@ -36,10 +36,10 @@ def geometric_median(
 ) -> MedianResult:
     r"""Return the point with the least summed distance to the rows of ``X``.
 
-    Minimises :math:`\rho(z) = \sum_i w_i \lVert z - x_i \rVert` by Weiszfeld's re-weighted mean
+    Minimizes :math:`\rho(z) = \sum_i w_i \lVert z - x_i \rVert` by Weiszfeld's re-weighted mean
     :math:`z^+ = \sum_i \frac{w_i x_i}{d_i} \big/ \sum_i \frac{w_i}{d_i}`, with Vardi and Zhang's rule
-    where :math:`z` meets a row. The point moves boundedly as long as less than half of the weight is
-    corrupt.
+    where :math:`z` meets a row. The point stays within a bounded distance while less than half of the weight is
+    corrupted.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def geometric_median(
         rule does its work without moving the answer); the certificate is that of the true objective.
     init : "auto", "mean" or array of shape (s,)
         Where to start: the median of an evenly spaced sample of the rows when there are many and their
-        mean otherwise; the mean (the paper); or a point of yours.
+        mean otherwise; the mean (the paper); or your own point.
     fraction : float
         The paper's γ: use a random sample of this share of the rows (at least one).
     stop : "gap" or "step"

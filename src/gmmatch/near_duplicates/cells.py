@@ -1,6 +1,6 @@
 """Candidates for near-duplicates: all pairs of short vectors that are near enough, and few products to find them.
 
-Vectors are sorted into cells, each around a centre. Between two cells runs the plane of points that are as near to
+Vectors are sorted into cells, each around a center. Between two cells runs the plane of points that are as near to
 one centre as to the other. A vector that lies h from it on one side, and one that lies h' from it on the other, are
 at least h + h' apart: only vectors with h + h' ≤ radius are multiplied. Nothing within the radius is ever missed.
 """
@@ -98,9 +98,9 @@ def centre_distances(centres: NDArray[np.float32]) -> NDArray[np.float32]:
 def candidate_pairs(
     left: Cells, right: Cells, threshold: float, take: Take, threads: int, rounding: float
 ) -> None:
-    """Hand over all pairs whose vectors have a product of at least the threshold, less what rounding may hide.
+    """Pass on all pairs whose vectors have a product of at least the threshold, less what rounding may hide.
 
-    Both sides have the same centres. If they are the same vectors, each pair is handed over once, in some order.
+    Both sides have the same centres. If they are the same vectors, each pair is passed on once, in some order.
 
     Examples
     --------

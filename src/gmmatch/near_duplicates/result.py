@@ -20,9 +20,10 @@ class Duplicates:
     Attributes
     ----------
     original : int64 array of shape (n,)
-        The row that each row is a duplicate of: one of the same rows, or of ``against``. -1 where a row is none.
+        The row that each row is a duplicate of: one of the same rows, or of ``against``;
+        -1 if the row is not a duplicate.
     similarity : float64 array of shape (n,)
-        The cosine of each row and its original, at least ``threshold``; NaN where a row is no duplicate.
+        The cosine of each row and its original, at least ``threshold``; NaN if the row is not a duplicate.
     threshold : float
         The least cosine of duplicates.
     estimated : bool

@@ -39,9 +39,8 @@ def duplicates(
     X : array of shape (n, s)
         Rows (embeddings): in memory, on disk, or a CUDA tensor.
     threshold : float, optional
-        The least cosine of near-duplicates, above 0 and at most 1. By default it is estimated: so high that rows that
-        are not copies of each other would not be expected to reach it even once in the whole data, judging by how far
-        apart neighbours are, and at least 0.9.
+        The least cosine of near-duplicates, above 0 and at most 1. By default it is estimated from the distances
+        between neighbors, as a cosine that no two rows are expected to reach by chance, and at least 0.9.
     against : array of shape (m, s), optional
         Another set of rows, such as a test set: find the rows of ``X`` that have a near-duplicate there, instead of
         those that have one in ``X``.
@@ -117,7 +116,7 @@ class _Search:
         self.right = self.left if others is None else sketches(others, axes, threads)
 
     def candidates(self, take: Take) -> None:
-        """Hand over all pairs that may be near-duplicates, and some that are not."""
+        """Pass on all pairs that may be near-duplicates, and some that are not."""
         if on_device(self.rows):
             from gmmatch.backends.cuda.near_pairs import candidate_blocks
 

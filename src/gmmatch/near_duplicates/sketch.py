@@ -1,4 +1,4 @@
-"""Short vectors that stand for rows: no two of them are less similar than the rows are.
+"""Short vectors instead of rows: two of them are never less similar than the rows are.
 
 A row of length 1 is split into its coordinates along a few axes (the head) and the rest (the tail). By Cauchy and
 Schwarz, ⟨x, y⟩ ≤ ⟨head(x), head(y)⟩ + ‖tail(x)‖ ‖tail(y)‖, which is again the product of two vectors of length 1, but

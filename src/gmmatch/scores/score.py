@@ -24,7 +24,7 @@ class Score:
     Examples
     --------
     >>> EL2N.keep, AREA_UNDER_MARGIN.high_means
-    ('highest', 'learnt early and surely')
+    ('highest', 'learned early and surely')
     """
 
     name: str
@@ -34,7 +34,7 @@ class Score:
 
 
 FORGETTING = Score(
-    "forgetting", "highest", "forgotten often, or never learnt", "Toneva et al., 2019, arXiv:1812.05159"
+    "forgetting", "highest", "forgotten often, or never learned", "Toneva et al., 2019, arXiv:1812.05159"
 )
 EL2N = Score("el2n", "highest", "predicted wrongly", "Paul et al., 2021, arXiv:2107.07075")
 GRAND = Score("grand", "highest", "pulls hard on the parameters", "Paul et al., 2021, arXiv:2107.07075")
@@ -42,7 +42,7 @@ PROTOTYPE_DISTANCE = Score(
     "self-supervised", "highest", "unlike every prototype", "Sorscher et al., 2022, arXiv:2206.14486"
 )
 AREA_UNDER_MARGIN = Score(
-    "area-under-margin", "highest", "learnt early and surely", "Pleiss et al., 2020, arXiv:2001.10528"
+    "area-under-margin", "highest", "learned early and surely", "Pleiss et al., 2020, arXiv:2001.10528"
 )
 
 SCORES = {score.name: score for score in (FORGETTING, EL2N, GRAND, PROTOTYPE_DISTANCE, AREA_UNDER_MARGIN)}

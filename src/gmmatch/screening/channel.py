@@ -1,10 +1,10 @@
-"""The noise channel: how true classes come to be given labels, by the likelihood of the given labels.
+"""The noise channel: how probable each given label is for each true class, fitted to the given labels.
 
 p(y | x) = (1 − g) Σ_z p(z | x) T[z, y] + g q(y | x),   p(z | x) = softmax(β s(x) + b),   q ∝ √p
 
 The scores s(x) come from models that have not seen the row. T is the identity (no noise), one rate, or full; its form
 is the one that predicts the labels of one half of a sample best when fitted to the other half. With probability g the
-label is a guess, whatever the class is: a guess falls on a class that the row looks like, as people's mistakes do.
+label is a guess among the classes that the row looks like, as people's mistakes are.
 Everything here takes NumPy arrays or tensors.
 """
 

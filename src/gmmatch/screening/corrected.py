@@ -1,4 +1,4 @@
-"""Labels with what is likely wrong put right: an answer to a wrong label other than dropping its row."""
+"""Corrected labels: replace labels that are likely wrong, instead of dropping their rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JUDGED = (KEPT, MISLABELED, IN_DOUBT)
 
 
 def corrected_labels(y: Any, screening: Screening, min_confidence: float = CONFIDENCE) -> NDArray[Any]:
-    """Return labels in which those that are confidently known to be wrong are replaced by the suggested ones.
+    """Return the labels with those that are confidently wrong replaced by the suggested ones.
 
     Parameters
     ----------

@@ -25,18 +25,18 @@ REASONS = (KEPT, MISLABELED, IN_DOUBT, NO_CLASS, FAR_OUT, DUPLICATE)
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """Which rows may be picked, and what speaks against the others.
+    """Which rows may be picked, and why the others may not.
 
     Attributes
     ----------
     kept : bool array of shape (n,)
         Rows that may be picked.
     probability : float64 array of shape (n,)
-        The probability that something is wrong with a row: for dropped rows, what their reason says.
+        The probability that something is wrong with a row; for dropped rows, that of their reason.
     reason : int8 array of shape (n,)
         Position in ``reasons``; 0 for kept rows.
     reasons : tuple of str
-        What speaks against a row; the first is empty and stands for "kept".
+        Why rows were dropped; the first is empty and means "kept".
     suggested_labels : array of shape (n,), optional
         The most probable label of each row; None where there were no labels to compare.
     suggested_probability : float64 array of shape (n,), optional

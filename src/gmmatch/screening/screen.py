@@ -1,4 +1,4 @@
-"""``screen``: which rows may be picked, from the rows and, where there are any, their labels.
+"""``screen``: which rows may be picked, judged by the rows and their labels, if any.
 
 Four tests, each on what the ones before it left: duplicates, rows far out, rows that belong to no class, labels. What
 labels likely should have been is known before groups are sought, and worked out again without them.
@@ -50,7 +50,7 @@ def screen(
     tolerance: float = TOLERANCE,
     n_jobs: int | None = -1,
 ) -> Screening:
-    """Find out which rows of ``X`` are worth picking from.
+    """Find the rows of ``X`` that look mislabeled, corrupted, duplicate or far out.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def screen(
     y : array of shape (n,), optional
         Labels; rows without one are not judged by their class.
     method : "auto", "labels", "rows" or "none"
-        "rows" drops duplicates, rows far out, and groups of rows that belong to no class. "labels" drops rows whose
+        "rows" drops duplicates, outliers, and groups of rows that belong to no class. "labels" drops rows whose
         label is likely wrong. "auto" does both.
     tolerance : float
-        The share of mislabeled rows that does no harm. If more are expected, the most trusted rows are kept, as many
-        as keep the expected share below this.
+        The share of mislabeled rows to accept among the kept ones. If more are expected, only the most trusted rows
+        are kept, as many as keep the expected share below it.
     n_jobs : int or None
         Threads; the result does not depend on it.
 

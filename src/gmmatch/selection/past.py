@@ -1,4 +1,4 @@
-"""What an updatable selection keeps: its picks' rows, and the sums that stand for all rows so far."""
+"""What an updatable selection keeps: its picks' rows, and sums over all rows so far."""
 
 from __future__ import annotations
 

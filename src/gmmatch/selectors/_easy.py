@@ -1,4 +1,4 @@
-"""Easy: keep the rows closest to the centre of their class."""
+"""Easy: keep the rows nearest to the center of their class."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gmmatch.selectors.ranking import CenterRanking
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Easy(CenterRanking):
-    """Keep the rows nearest to their group's centre.
+    """Keep the rows nearest to their group's center.
 
-    The most typical rows (Shah et al., 2020): safe among scattered outliers, poor in diversity, and as
-    fragile as its centre, which is the mean unless ``center`` says otherwise.
+    The most typical rows (Shah et al., 2020). Scattered outliers are avoided, but the picks are not diverse, and
+    they are only as robust as the center, which is the mean by default.
 
     Parameters
     ----------

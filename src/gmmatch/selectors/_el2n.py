@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 class EL2N(ModelRanking):
     """Keep the rows whose predicted probabilities are farthest from their label, early in training.
 
-    The error's length ‖p − y‖, averaged over several trainings (Paul et al., 2021). Among the rows it
-    keeps are those with a wrong label: it is a measure of difficulty, made for clean data.
+    The score is ‖p − y‖, averaged over several training runs (Paul et al., 2021). It measures difficulty and is
+    made for clean data: mislabeled rows look difficult, and are kept.
 
     Parameters
     ----------
     scores : array of shape (n,) or path, optional
-        Scores of your own, in place of a training; labels are then needed only to pick per class.
+        Your own scores instead of a training run; labels are then needed only to pick per class.
     dynamics : Dynamics, list of them or path, optional
-        What a recorder saw of a training of your own.
+        A recording of your own training run.
     epochs, runs, hidden : int
-        Without either, a small model is trained on the rows: for so many epochs, so many times with
-        other seeds, with so many hidden units (0: softmax regression), by SGD on standardised rows.
-        The scores are those at the end, averaged over the runs.
+        Without scores or dynamics, a small model is trained on the standardized rows by SGD: the number of
+        epochs, of runs with different seeds, and of hidden units (0: softmax regression). The scores at the
+        end are averaged over the runs.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
         As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the model still learns ``y``.
 

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Forgetting(ModelRanking):
-    """Keep the rows that are forgotten most often in the course of a training.
+    """Keep the rows that are forgotten most often during a training run.
 
-    A row is forgotten when it is classified wrong after it was classified right (Toneva et al., 2019).
-    One that is never classified right counts as the most forgotten. Rows with the same number of
-    events, of which there are many, go by their row number.
+    A row is forgotten when it is classified correctly once and wrongly the next time (Toneva et al., 2019).
+    A row that is never classified correctly counts as the most forgotten. Ties, of which there are many,
+    go to the lowest row number.
 
     Parameters
     ----------
     scores : array of shape (n,) or path, optional
-        Scores of your own, in place of a training; labels are then needed only to pick per class.
+        Your own scores instead of a training run; labels are then needed only to pick per class.
     dynamics : Dynamics, list of them or path, optional
-        What a recorder saw of a training of your own.
+        A recording of your own training run.
     epochs, runs, hidden : int
         As in :class:`~gmmatch.EL2N`; events are counted over all epochs.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
@@ -48,11 +48,11 @@ class Forgetting(ModelRanking):
     ranked_by = FORGETTING
 
     def of_recording(self, recording: Dynamics) -> Vector:
-        """Return the number of events, infinity where a row was never learnt."""
+        """Return the number of events, infinity where a row was never learned."""
         return recording.forgetting()
 
     def of_training(self, task: SmallTask, seed: int) -> ForgettingCounter:
-        """Return the events that were counted in the course of a training."""
+        """Return the events that were counted during a training run."""
         from gmmatch.dynamics.per_row import ForgettingCounter
         from gmmatch.dynamics.small_model import train_small_model
 
@@ -65,7 +65,7 @@ class Forgetting(ModelRanking):
         return counter
 
     def of_runs(self, trainings: list[ForgettingCounter]) -> Vector:
-        """Return the mean number of events; a row counts as learnt if it was in any of the trainings."""
+        """Return the mean number of events; a row counts as learned if it was in any of the runs."""
         whole, *others = trainings
         for other in others:
             whole.add(other)

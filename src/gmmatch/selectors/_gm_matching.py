@@ -11,10 +11,10 @@ from gmmatch.selectors.moment_matching import MomentMatching, TargetName
 class GMMatching(MomentMatching):
     """Pick rows whose mean approaches the geometric median of their group (the paper's method).
 
-    The geometric median stays put while less than half of the rows are corrupt, so the *target* cannot
-    be dragged away. A single far row can still be *picked*; a warning says so where it matters.
+    The geometric median is bounded while less than half of the rows are corrupted, so outliers cannot move the
+    *target* far. A distant outlier can still be *picked*; a warning says so if there is one.
 
-    ``normalize=True, unit_target=True`` is the behaviour of the paper's authors' released code, which
+    ``normalize=True, unit_target=True`` is what the code of the paper's authors does, which
     differs from the paper's text. See :class:`~gmmatch.MomentMatching` for all parameters.
 
     References

@@ -1,4 +1,4 @@
-"""GraNd: keep the rows that pull hardest on the parameters, early in training."""
+"""GraNd: keep the rows with the largest gradients early in training."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 class GraNd(ModelRanking):
     """Keep the rows whose loss has the longest gradient, early in training.
 
-    Averaged over several trainings (Paul et al., 2021). Like EL2N it measures difficulty, and rows with
-    a wrong label are difficult.
+    The score is averaged over several training runs (Paul et al., 2021). Like EL2N it measures difficulty, and
+    mislabeled rows look difficult.
 
     Parameters
     ----------
     scores : array of shape (n,) or path, optional
-        Scores of your own, in place of a training; labels are then needed only to pick per class.
+        Your own scores instead of a training run; labels are then needed only to pick per class.
     dynamics : Dynamics, list of them or path, optional
-        What a recorder that was given the features saw of a training of your own.
+        A recording of your own training run, with features.
     epochs, runs, hidden : int
         As in :class:`~gmmatch.EL2N`.
     parameters : "all" or "last-layer"
-        By which parameters of that small model the gradient is taken.
+        The parameters of that small model that the gradient is taken of.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
         As in :class:`~gmmatch.MomentMatching`. With ``per_class=None`` the model still learns ``y``.
 

@@ -1,4 +1,4 @@
-"""Hard: keep the rows farthest from the centre of their class."""
+"""Hard: keep the rows farthest from the center of their class."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gmmatch.selectors.ranking import CenterRanking
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Hard(CenterRanking):
-    """Keep the rows farthest from their group's centre.
+    """Keep the rows farthest from their group's center.
 
-    Edge cases where the data is clean (Joshi et al., 2009); where it is not, mostly the corrupt rows.
+    On clean data these are edge cases (Joshi et al., 2009); otherwise mostly corrupted or mislabeled rows.
 
     Parameters
     ----------

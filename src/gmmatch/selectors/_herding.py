@@ -11,7 +11,7 @@ from gmmatch.selectors.moment_matching import MomentMatching
 class Herding(MomentMatching):
     """Pick rows whose mean approaches the mean of their group (Welling, 2009).
 
-    Excellent on clean data, and led astray by as little as one corrupt row. See
+    Good on clean data; a single corrupted row can mislead it. See
     :class:`~gmmatch.MomentMatching` for all parameters.
 
     Examples

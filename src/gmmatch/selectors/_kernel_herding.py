@@ -13,7 +13,7 @@ class KernelHerding(MomentMatching):
     """Pick rows that follow the whole distribution of their group, not only its mean.
 
     Herding in the space of a characteristic kernel (Chen, Welling and Smola, 2010), by default the
-    Gaussian one with the median bandwidth. It follows the corrupt rows as faithfully as the clean
+    Gaussian one with the median bandwidth. It follows corrupted rows as closely as clean
     ones. See :class:`~gmmatch.MomentMatching` for all parameters.
 
     Examples

@@ -1,4 +1,4 @@
-"""Moderate: keep the rows at a middling distance from the centre of their class."""
+"""Moderate: keep the rows at a medium distance from the center of their class."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gmmatch.selectors.ranking import CenterRanking
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Moderate(CenterRanking):
-    """Keep the rows whose distance to the centre is nearest to the median distance.
+    """Keep the rows whose distance to the center is nearest to the median distance.
 
-    Neither the easiest nor the hardest rows (Xia et al., 2022). The paper's text centres on the class
-    mean, the default; the method's authors on ``center="coordinate-median"``.
+    Neither the easiest nor the hardest rows (Xia et al., 2022). The default center is the class mean, as
+    in the paper; the authors of the method use ``center="coordinate-median"``.
 
     Parameters
     ----------

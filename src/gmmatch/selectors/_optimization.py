@@ -40,23 +40,23 @@ class _Facts:
 class Optimization(Selector):
     """Leave out the rows whose summed influence on a classifier's parameters is smallest.
 
-    The influence of a row is how the parameters of a regularised softmax regression on the rows would
-    move without it, H⁻¹ gᵢ to first order. Leaving a set of rows out moves them by the sum, and the rows
-    that are left out are chosen, within the budget, to make that sum short (Yang et al., 2023). All
-    rows' influence sums to zero, so that the rows that are kept have a sum as short.
+    The influence of a row is how the parameters of a regularized softmax regression would change without it,
+    H⁻¹ gᵢ to first order. Leaving out a set of rows changes them by the sum of their influences, and the rows to
+    leave out are chosen to make that sum short (Yang et al., 2023). The influences of all rows sum to zero, so
+    the sum over the kept rows is equally short.
 
-    From a random start, picks are swapped for other rows of their class while that shortens the sum;
-    Yang et al. use simulated annealing on the same problem. The sum is that of all classes together, so
-    a class is not picked from as if it were alone. Picks are not in order of merit.
+    Starting from random picks, picks are swapped for other rows of their class while that shortens the sum;
+    Yang et al. use simulated annealing. The sum is over all classes, so classes are not independent. The order
+    of the picks has no meaning.
 
     Parameters
     ----------
     vectors : array of shape (n, m), optional
-        Influence vectors of your own; labels are then needed only to pick per class.
+        Your own influence vectors; labels are then needed only to pick per class.
     strength : float
-        λ, the regularisation of the regression on standardised rows.
+        λ, the regularization of the regression on standardized rows.
     sweeps : int
-        How often to go over the classes for swaps, at most.
+        The largest number of sweeps over the classes.
     memory_limit : int, optional
         Bytes for the influence vectors, 128 MiB by default. A vector has one number per parameter, up to
         1,024 and at least 16; where there are more parameters, or less memory, vectors are projected at random.

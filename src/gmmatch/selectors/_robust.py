@@ -1,4 +1,4 @@
-"""Robust: screen the rows, then match what is left of their distribution."""
+"""Robust: screen the rows, then match the distribution of the trusted ones."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ CORRECTED = "label corrected"
 class Robust(KernelHerding):
     """Pick rows that follow the distribution of the clean data.
 
-    Rows that do not look clean are screened out (see :func:`~gmmatch.screen`). Kernel herding then picks from the
-    others, so that the picks follow the distribution of the rows that are trusted, each counting by the trust in its
-    label. Where a class has too few such rows for its picks, the least suspicious of the others are added, with a
-    warning.
+    Rows that look mislabeled, corrupted or duplicate are screened out (see :func:`~gmmatch.screen`). Kernel herding
+    then picks from the others, so that the picks follow the distribution of the trusted rows, each weighted by the
+    trust in its label. If a class has too few trusted rows for its picks, the least suspicious others are added, with
+    a warning.
 
     Parameters
     ----------
     screen : "auto", "labels", "rows" or "none"
-        Which rows are screened out; see :func:`~gmmatch.screen`.
+        What is screened; see :func:`~gmmatch.screen`.
     tolerance : float
-        The share of mislabeled rows that does no harm; see :func:`~gmmatch.screen`.
+        The share of mislabeled rows to accept; see :func:`~gmmatch.screen`.
     approximation : "auto", "nystroem", "fourier" or None
         "auto" uses Fourier features of the Gaussian kernel from 5,000 rows on, and on an engine.
     k, per_class, unlabeled, preprocess, random_state, n_jobs, kernel and all others

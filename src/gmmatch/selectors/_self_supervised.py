@@ -21,20 +21,20 @@ _SCIKIT_LEARN = 32_000_000
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SelfSupervised(ScoreRanking):
-    """Keep the rows that are farthest from the nearest prototype, the centre of a k-means cluster.
+    """Keep the rows that are farthest from the nearest prototype, the center of a k-means cluster.
 
-    The least typical rows (Sorscher et al., 2022), and so the most corrupt ones where rows are. The rows
-    should be embeddings of a self-supervised model: of the hub, such as
+    The least typical rows (Sorscher et al., 2022); corrupted rows are among them. The rows
+    should be embeddings of a self-supervised model from the hub, such as
     ``gmmatch embed --encoder facebook/dinov2-small``, or your own, which
-    :func:`gmmatch_paper.training.contrastive.train_simclr` trains on images. Labels play no part in the score,
-    only in the number of clusters, and in the quotas.
+    :func:`gmmatch_paper.training.contrastive.train_simclr` trains on images. Labels do not change the score,
+    only the number of clusters and the quotas.
 
     Parameters
     ----------
     n_clusters : int, optional
         Prototypes. By default as many as there are classes, and 10 without labels.
     scores : array of shape (n,) or path, optional
-        Scores of your own, in place of the distances.
+        Your own scores instead of the distances.
     k, per_class, unlabeled, preprocess, random_state, n_jobs
         As in :class:`~gmmatch.MomentMatching`. ``preprocess=["unit"]`` ranks by angle.
 

@@ -55,7 +55,7 @@ DEFAULT_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller of ``select`` asked for, after every check.
+    """The arguments of ``select``, after every check.
 
     ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the rows
     after the steps, which are done once; ``maps`` do the same to other rows. ``facts`` goes into the provenance;
@@ -97,7 +97,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a method learnt from all rows before it picks from any group.
+    """What a method has learned from all rows before it picks from a group.
 
     ``request`` is the caller's, changed where the method rules rows out; ``facts`` is handed to every
     group's task as it is; ``details`` goes into the provenance, and ``screening`` into the selection.
@@ -147,14 +147,13 @@ class Selector(EstimatorConventions, BaseEstimator):
         sample_weight : array of shape (n,), optional
             How much each row counts in the target (for ``random``: in the draw).
         include : row numbers or boolean mask, optional
-            Rows that are picked already. They come first, count towards ``k``, and a matching starts
+            Rows that must be picked. They come first, count towards ``k``, and a matching starts
             from them.
         exclude : row numbers or boolean mask, optional
             Rows that must not be picked. They still count in the target; ``k`` as a share is one of
             the others.
         ids : array of shape (n,) or callable, optional
-            Your own names of the rows, integers or strings, carried along; or a function that returns those of
-            given row numbers.
+            Your own ids of the rows, integers or strings; or a function that returns the ids of row numbers.
         engine : "local", "ray", LocalEngine or RayEngine, optional
             Where the work runs: this process without one; else workers that hold the rows, threads of this
             machine or the machines of a Ray cluster (:mod:`gmmatch.backends.cluster`).

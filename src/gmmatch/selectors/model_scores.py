@@ -54,7 +54,7 @@ class Labels:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ScoreRanking(Selector):
-    """Base of the rankings whose score is given, or learnt from all rows together."""
+    """Base of the rankings whose score is given, or learned from all rows together."""
 
     scores: Any = None
 

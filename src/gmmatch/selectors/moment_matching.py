@@ -57,14 +57,14 @@ class MomentMatching(Selector):
         With labels, how ``k`` is shared among the classes; a mapping of class to count or share says
         it for each; None ignores the labels.
     unlabeled : "drop" or "group"
-        What becomes of rows without a label.
+        Whether rows without a label are left out or form a group of their own.
     preprocess : list of "center", "scale", "pca:64", "unit", optional
         Steps applied to the rows first.
     duplicates : "keep" or "one"
-        Whether of rows that are nearly the same (see :func:`~gmmatch.duplicates`) only the most typical one may be
-        picked, and counts.
+        With "one", only the most typical row of each group of near-duplicates (see :func:`~gmmatch.duplicates`)
+        counts and may be picked.
     random_state : int, Generator or None
-        Seed; the one that was used is recorded.
+        Random seed; the one that was used is recorded.
     n_jobs : int or None
         Threads, -1 for every core. The picks do not depend on it.
     target : "mean", "geometric-median" or "coordinate-median"
@@ -80,11 +80,11 @@ class MomentMatching(Selector):
     replacement : bool
         Whether a row may be picked again.
     batches : int, optional
-        Random batches, of which one is worked on at a time. By default one for rows in memory, and as
-        many as ``memory_limit`` asks for where rows come from files.
+        Number of random batches, which are matched one after another. By default one for rows in memory, and as
+        many as ``memory_limit`` requires for rows in files.
     carry : bool
-        Whether θ is carried from batch to batch. If not, batches are independent: they run side by side, their
-        last picks correct what they err by together, and the picks are the same in memory and on any engine.
+        Whether θ is carried from batch to batch. If not, batches are independent and run in parallel,
+        their last picks correct their common error, and the picks are the same in memory and on any engine.
     median_fraction : float
         The paper's γ: share of the rows that the median is computed from.
     eps, max_iter, delta : float, int, float
@@ -92,20 +92,20 @@ class MomentMatching(Selector):
     strategy : "auto", "direct" or "coded"
         How scores are computed; the picks are the same.
     approximation : "auto", "nystroem", "fourier" or None
-        Explicit features in place of a kernel; "auto" uses them where the exact computation does not
+        Explicit features instead of a kernel; "auto" uses them where the exact computation does not
         fit, with a warning, and None never.
     n_components : int, optional
         Number of those features.
     memory_limit : int, optional
         Bytes of working memory beside the input.
     weights : bool
-        Whether the picks get weights by which their mean comes as near to the target as it can:
+        Whether to compute weights that bring the mean of the picks as near to the target as possible:
         :attr:`Selection.weights <gmmatch.Selection.weights>`.
     refine : int
-        How often to go over the picks at most, and exchange each for the row that brings the mean of all picks
+        The largest number of sweeps in which each pick is exchanged for the row that brings the mean of all picks
         nearest to the target.
     reference : array of shape (m, s), or a pair of such an array and its labels, optional
-        Rows that the picks should follow in place of the data's own: the target is computed from them. With labels,
+        Rows that the picks should follow instead of the data: the target is computed from them. With labels,
         each class follows the reference rows of its label; without, every class follows all of them.
     reference_weight : float
         How much the reference's target counts beside the data's own, above 0 and up to 1.
@@ -170,7 +170,7 @@ class MomentMatching(Selector):
         return own
 
     def mass_of(self, task: GroupTask, moment: Moment) -> float:
-        """Return how much weighs behind a group's own moment: its rows, near ones more where that is a median.
+        """Return the weight of a group's own moment: its rows, near ones counting more for a median.
 
         Two medians are joined like two means, to first order, if each counts by Σ w/d, its objective's curvature.
         """
@@ -210,7 +210,7 @@ class MomentMatching(Selector):
         picker: Callable[[list[Pool]], Picker],
         memory: int = 0,
     ) -> list[GroupResult]:
-        """Match the moments of groups, wherever their rows lie; ``picker`` makes picks from pools of rows."""
+        """Match the moments of groups, wherever their rows are; ``picker`` makes picks from pools of rows."""
         pools = []
         for task, moment in zip(tasks, moments, strict=True):
             point = moment.point

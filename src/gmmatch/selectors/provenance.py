@@ -1,4 +1,4 @@
-"""What a selection records of how it was made: enough to make it again, in the words of JSON."""
+"""The provenance of a selection: how it was made, in JSON, so that it can be made again."""
 
 from __future__ import annotations
 

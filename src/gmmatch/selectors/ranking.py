@@ -39,7 +39,7 @@ class Ranking(Selector):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CenterRanking(Ranking):
-    """A ranking by distance to the group's centre."""
+    """A ranking by distance to the group's center."""
 
     center: Literal["mean", "coordinate-median", "geometric-median"] = "mean"
 

@@ -1,4 +1,4 @@
-"""``reference=``: what was given as a reference, checked, preprocessed and told apart by class."""
+"""``reference=``: the reference rows, checked, preprocessed and split by class."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class GroupTask:
 
     Positions count within the group; ``row_numbers`` translates them to rows of the input. What memory
     may be used is measured by ``input_bytes``, the whole input's, and shared by the groups that are
-    worked on ``side_by_side``. ``facts`` is what the method learnt from all rows. ``seed`` tells independent
+    worked on ``side_by_side``. ``facts`` is what the method has learned from all rows. ``seed`` tells independent
     batches apart, among ``n_total`` rows of all groups. ``reference`` is what to follow, if not the group's own rows.
     """
 
@@ -80,7 +80,7 @@ class GroupResult:
     """The picks of a group, with what should be recorded and warned about.
 
     ``weights`` are shares of the rows that were there before and of the picks, in this order; ``moment`` is the
-    target and what weighs behind it. None if not asked for.
+    target and its weight. None if not asked for.
     """
 
     picks: Picks

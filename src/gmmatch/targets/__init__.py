@@ -1,4 +1,4 @@
-"""Moments to match: one point that stands for a group of rows."""
+"""Moments to match: one point that represents a group of rows."""
 
 from gmmatch.targets.moments import (
     CoordinateMedianTarget,

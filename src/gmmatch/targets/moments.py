@@ -23,10 +23,10 @@ _READ_ELEMENTS = 1 << 23
 
 @dataclass(frozen=True)
 class Moment:
-    """A target and how it came about.
+    """A target and how it was computed.
 
     ``details`` goes into the provenance; ``distances`` are those of all rows to the point, where the
-    computation gave them for free; ``mass`` is how much weighs behind it, where that is known.
+    computation gave them for free; ``mass`` is its weight, where that is known.
     """
 
     point: Vector
@@ -59,7 +59,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class MeanTarget:
-    """The weighted mean: one corrupt row can move it anywhere."""
+    """The weighted mean: one corrupted row can move it anywhere."""
 
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows."""
@@ -68,7 +68,7 @@ class MeanTarget:
 
 @dataclass(frozen=True)
 class GeometricMedianTarget:
-    """The geometric median: bounded while less than half of the weight is corrupt."""
+    """The geometric median: bounded while less than half of the weight is corrupted."""
 
     eps: float = 1e-8
     max_iter: int = 1000
@@ -102,7 +102,7 @@ class GeometricMedianTarget:
 
 @dataclass(frozen=True)
 class CoordinateMedianTarget:
-    """The weighted median of each column on its own; it turns with the axes, unlike the other two."""
+    """The weighted median of each column on its own; unlike the other two, it depends on the axes."""
 
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows."""
@@ -165,7 +165,7 @@ def sample_positions(weights: Vector, fraction: float, random: np.random.Generat
 
 
 def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Target:
-    """Return the target that goes by ``name``: "mean", "geometric-median" or "coordinate-median".
+    """Return the target with this ``name``: "mean", "geometric-median" or "coordinate-median".
 
     ``options`` are those of :class:`GeometricMedianTarget`; ``argument`` is what messages call ``name``.
 

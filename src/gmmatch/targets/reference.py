@@ -1,4 +1,4 @@
-"""A reference: rows that the picks should follow in place of the data's own, or beside them."""
+"""A reference: rows that the picks should follow instead of the data, or mixed with it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""New rows for a selection that exists: the earlier rows are not read again."""
+"""New rows for an existing selection, without reading the old rows again."""

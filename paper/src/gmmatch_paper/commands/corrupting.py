@@ -99,17 +99,17 @@ class Job:
 
         source, output, corruption = self.source, self.output, self.corruption
         if isinstance(source, ImageFolder):
-            from gmmatch_paper.commands.corrupting_images import spoil_folder
+            from gmmatch_paper.commands.corrupting_images import corrupt_folder
 
-            return lambda advance: spoil_folder(source, corruption, output, advance, link=self.link)
+            return lambda advance: corrupt_folder(source, corruption, output, advance, link=self.link)
         if isinstance(corruption, LabelNoise):
             from gmmatch_paper.commands.corrupting_labels import turn_labels
 
             return lambda advance: turn_labels(source, corruption, output, advance)
         if isinstance(corruption, ImageCorruption):
-            from gmmatch_paper.commands.corrupting_images import spoil_parquet
+            from gmmatch_paper.commands.corrupting_images import corrupt_parquet
 
-            return lambda advance: spoil_parquet(source, corruption, output, advance)
+            return lambda advance: corrupt_parquet(source, corruption, output, advance)
         from gmmatch_paper.commands.corrupting_vectors import replace_vectors
 
         return lambda advance: replace_vectors(source, corruption, output, advance)

@@ -31,7 +31,7 @@ _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def spoil_folder(
+def corrupt_folder(
     source: ImageFolder,
     corruption: ImageCorruption | LabelNoise,
     output: Path,
@@ -41,22 +41,22 @@ def spoil_folder(
 ) -> Touched:
     """Write a copy of a folder of images; it appears under its name when it is complete.
 
-    Spoilt images keep their names and formats (JPEG at quality 95), all others are copied or linked as
+    Corrupted images keep their names and formats (JPEG at quality 95), all others are copied or linked as
     they are. Label noise moves images to the folder of another class.
     """
     from gmmatch_paper.corruption.images import ImageCorruption
 
     if isinstance(corruption, ImageCorruption):
-        return _spoilt_folder(source, corruption, output, advance, link=link)
+        return _corrupted_folder(source, corruption, output, advance, link=link)
     return _moved_folder(source, corruption, output, advance, link=link)
 
 
-def _spoilt_folder(
+def _corrupted_folder(
     source: ImageFolder, corruption: ImageCorruption, output: Path, advance: Advance, *, link: bool
 ) -> Touched:
     names = [str(name) for name in source.ids]
     mask = corruption.choose(len(names))
-    _check_writable([name for name, spoil in zip(names, mask.tolist(), strict=True) if spoil])
+    _check_writable([name for name, corrupt in zip(names, mask.tolist(), strict=True) if corrupt])
 
     def place(row: int, target: Path) -> str:
         path = source.folder / names[row]
@@ -64,8 +64,8 @@ def _spoilt_folder(
             put_image(path, target, link)
             return ""
         format, options = _FORMATS[path.suffix.lower()]
-        spoilt, kind = corruption.spoil(open_picture(path), row)
-        spoilt.save(target, format=format, **options)
+        corrupted, kind = corruption.corrupt(open_picture(path), row)
+        corrupted.save(target, format=format, **options)
         return kind
 
     kinds = _fill_folder(source, names, output, place, advance)
@@ -181,7 +181,7 @@ def open_picture(item: Any) -> Image:
     return picture.convert("L") if mode in ("1", "L", "LA", "La", "F") or mode.startswith("I") else picture
 
 
-def spoil_parquet(source: Any, corruption: ImageCorruption, output: Path, advance: Advance) -> Touched:
+def corrupt_parquet(source: Any, corruption: ImageCorruption, output: Path, advance: Advance) -> Touched:
     """Write a copy of Parquet files, in which the bytes of some images are others.
 
     JPEGs stay JPEGs (of quality 95); all other formats become PNG.
@@ -202,10 +202,10 @@ def spoil_parquet(source: Any, corruption: ImageCorruption, output: Path, advanc
         images = source.table_batch(batch, first, folder).rows
 
         def work(i: int) -> bytes:
-            spoilt, kinds[first + chosen[i]] = corruption.spoil(
+            corrupted, kinds[first + chosen[i]] = corruption.corrupt(
                 open_picture(images[chosen[i]]), first + chosen[i]
             )
-            return encoded(spoilt, images[chosen[i]])
+            return encoded(corrupted, images[chosen[i]])
 
         column = batch.column(name)
         values = column.to_pylist()

@@ -56,7 +56,7 @@ def panels(seed: int = 0) -> NDArray[np.uint8]:
     rows = [originals]
     for severity in SEVERITIES:
         corruptions = [ImageCorruption(kind=kind, severity=severity, seed=seed) for kind in KINDS]
-        rows.append(np.stack([one.spoil(originals[i], i)[0] for i, one in enumerate(corruptions)]))
+        rows.append(np.stack([one.corrupt(originals[i], i)[0] for i, one in enumerate(corruptions)]))
     return np.stack(rows)
 
 

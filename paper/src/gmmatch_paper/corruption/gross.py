@@ -1,4 +1,4 @@
-"""Gross corruption: an adversary looks at all rows and replaces some of them as it likes."""
+"""Gross corruption: an adversary looks at all rows and replaces some of them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class GrossCorruption(RateAndSeed):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanAttack:
-    """Replace a single row so that the mean of all becomes any point that the adversary likes.
+    """Replace a single row so that the mean of all becomes any point that the adversary chooses.
 
     The row is :math:`x_B = n \\mu_B - \\sum_{i \\neq B} x_i` (the paper's ``sec:vulnerability``), which is why
     the mean has a breakdown point of 0.

@@ -1,4 +1,4 @@
-"""Spoilt images: which of them, by what, and in whatever form the images come."""
+"""Corrupted images: which of them, by what, and in whatever form the images come."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _MOST_CHANNELS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ImageCorruption(RateAndSeed):
-    """Spoil a share of some images.
+    """Corrupt a share of some images.
 
     Parameters
     ----------
     kind : str, distortion, or several
         ``"gaussian-noise"``, ``"occlusion"``, ``"low-resolution"``, ``"fog"``, ``"motion-blur"``,
         ``"uniform-noise"``, ``"random-patches"``, ``"cutout"``, ``"random-image"``; an object of these with
-        settings of its own, such as ``Occlusion(fill="black")``; or several, of which each spoilt image
+        settings of its own, such as ``Occlusion(fill="black")``; or several, of which each corrupted image
         gets one, all equally likely. ``"mixture"``, the default, are the first five, as in the paper's
         classification experiments; ``"generation-mixture"`` the five of its experiments on generation.
     rate : float
-        Share of the images. Exactly rate · n of them, rounded half up, are spoilt.
+        Share of the images. Exactly rate · n of them, rounded half up, are corrupted.
     severity : int
         From 1 (mild) to 5 (severe).
     seed : int
         An image's result depends on the seed, its own pixels and its row number alone. With the same
-        seed, a higher rate spoils the same images and more, and a higher severity in the same way.
+        seed, a higher rate corrupts the same images and more, and a higher severity in the same way.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class ImageCorruption(RateAndSeed):
         as_distortions(self.kind)
 
     def apply(self, images: Any, /, *, start: int = 0, n_rows: int | None = None) -> Corrupted:
-        """Return a copy of the images, some of them spoilt.
+        """Return a copy of the images, some of them corrupted.
 
         Parameters
         ----------
@@ -99,11 +99,11 @@ class ImageCorruption(RateAndSeed):
         if isinstance(many, np.ndarray):
             check_images(many, "images")
             data = np.array(many)
-            data[chosen], kinds[chosen] = self._spoil_array(many, chosen, start + chosen)
+            data[chosen], kinds[chosen] = self._corrupt_array(many, chosen, start + chosen)
         else:
             data = []
-            for i, (image, spoil) in enumerate(zip(many, mask.tolist(), strict=True)):
-                copy, kinds[i] = self.spoil(image, start + i) if spoil else (image.copy(), "")
+            for i, (image, corrupt) in enumerate(zip(many, mask.tolist(), strict=True)):
+                copy, kinds[i] = self.corrupt(image, start + i) if corrupt else (image.copy(), "")
                 data.append(copy)
         return Corrupted(data[0] if single else data, mask, kinds)
 
@@ -113,12 +113,12 @@ class ImageCorruption(RateAndSeed):
         return as_distortions(self.kind)
 
     def kind_of(self, row: int) -> str:
-        """Return what happens to a row if it is spoilt."""
+        """Return what happens to a row if it is corrupted."""
         distortions = self.distortions
         return distortions[self._drawn_kind(row_stream(self.seed, row), len(distortions))].name
 
-    def spoil(self, image: Any, row: int) -> tuple[Any, str]:
-        """Return a spoilt copy of one image, whatever the rate, and the name of what was done to it.
+    def corrupt(self, image: Any, row: int) -> tuple[Any, str]:
+        """Return a corrupted copy of one image, whatever the rate, and the name of what was done to it.
 
         Parameters
         ----------
@@ -129,24 +129,24 @@ class ImageCorruption(RateAndSeed):
         """
         if isinstance(image, np.ndarray):
             check_images(image[None], "image")
-            spoilt, names = self._spoil_array(image[None], np.array([0]), np.array([row]))
-            return spoilt[0], str(names[0])
+            corrupted, names = self._corrupt_array(image[None], np.array([0]), np.array([row]))
+            return corrupted[0], str(names[0])
         from PIL import Image
 
         from gmmatch.data.images import load_image
 
         gray = getattr(image, "mode", "") in ("1", "L")
         picture = load_image(image)
-        pixels, name = self.spoil(np.asarray(picture.convert("L") if gray else picture), row)
+        pixels, name = self.corrupt(np.asarray(picture.convert("L") if gray else picture), row)
         return Image.fromarray(pixels), name
 
     def _drawn_kind(self, stream: np.random.Generator, count: int) -> int:
         return int(stream.integers(count)) if count > 1 else 0
 
-    def _spoil_array(
+    def _corrupt_array(
         self, images: NDArray[Any], places: Indices, rows: Indices
     ) -> tuple[NDArray[Any], NDArray[np.str_]]:
-        """Spoil the images at these places, which have these row numbers."""
+        """Corrupt the images at these places, which have these row numbers."""
         distortions = self.distortions
         streams = [row_stream(self.seed, row) for row in rows.tolist()]
         # The first draw of a stream is the kind, so this comes before anything else.
@@ -158,8 +158,8 @@ class ImageCorruption(RateAndSeed):
             for first in range(0, len(mine), at_a_time):
                 part = mine[first : first + at_a_time]
                 block = to_unit(images[places[part]])
-                spoilt = distortion(block, self.severity, [streams[i] for i in part.tolist()])
-                out[part] = from_unit(spoilt, images.dtype).reshape(len(part), *images.shape[1:])
+                corrupted = distortion(block, self.severity, [streams[i] for i in part.tolist()])
+                out[part] = from_unit(corrupted, images.dtype).reshape(len(part), *images.shape[1:])
         names = np.array([distortion.name for distortion in distortions])
         return out, names[drawn]
 

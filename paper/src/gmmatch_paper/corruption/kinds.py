@@ -1,4 +1,4 @@
-"""The ways to spoil images, by name."""
+"""The ways to corrupt images, by name."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class SymmetricNoise(_RatedNoise):
     Parameters
     ----------
     rate : float
-        Share of the labelled rows. Exactly rate · n of them, rounded half up, change.
+        Share of the labeled rows. Exactly rate · n of them, rounded half up, change.
     stratify : bool
         Whether every class loses the same share: the count is then divided among the classes by largest
         remainder, so that each loses rate times its size to within one row, and the total stays exact.

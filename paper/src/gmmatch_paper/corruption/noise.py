@@ -22,11 +22,11 @@ Levels: TypeAlias = "tuple[float, float, float, float, float]"
 
 
 class Distortion(Protocol):
-    """One way to spoil images.
+    """One way to corrupt images.
 
-    An image's result may depend on its own pixels and its own generator only, so that it is the same in
-    whatever company it comes; and the first draws should not depend on the severity, so that a higher
-    one does the same to an image, but more of it.
+    An image's result may depend on its own pixels and its own generator only, so that it does not
+    depend on the other images. The first random draws should not depend on the severity, so that a higher
+    severity does the same to an image, only more strongly.
     """
 
     @property
@@ -35,7 +35,7 @@ class Distortion(Protocol):
         ...
 
     def __call__(self, images: Images, severity: int, streams: Streams, /) -> Images:
-        """Return spoilt copies of the images, of shape (b, h, w, c), with values from 0 to 1."""
+        """Return corrupted copies of the images, of shape (b, h, w, c), with values from 0 to 1."""
         ...
 
 

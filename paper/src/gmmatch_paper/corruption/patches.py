@@ -74,8 +74,8 @@ class RandomPatches:
 
     Examples
     --------
-    >>> spoilt = RandomPatches(patches=1)(np.zeros((1, 10, 10, 1)), 4, [np.random.default_rng(0)])
-    >>> int((spoilt > 0.0).sum())
+    >>> corrupted = RandomPatches(patches=1)(np.zeros((1, 10, 10, 1)), 4, [np.random.default_rng(0)])
+    >>> int((corrupted > 0.0).sum())
     9
     """
 

@@ -14,16 +14,16 @@ from gmmatch.types import Indices, Mask
 
 @dataclass(frozen=True, eq=False)
 class Corrupted:
-    """A corrupted copy of some rows, with the truth that a selection method must not see.
+    """A corrupted copy of some rows, with the ground truth that a selection method must not see.
 
     Attributes
     ----------
     data
         The rows, of the type that was given. Nothing in it is shared with the input.
     mask : bool array of shape (n,)
-        Which rows were touched.
+        Which rows are corrupted.
     kinds : str array of shape (n,)
-        The name of what touched each row; empty where nothing did.
+        The kind of corruption of each row; empty for clean rows.
 
     Examples
     --------
@@ -41,21 +41,21 @@ class Corrupted:
 
     @property
     def rows(self) -> Indices:
-        """The numbers of the rows that were touched, ascending."""
+        """The numbers of the corrupted rows, ascending."""
         return np.flatnonzero(self.mask)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows each kind touched."""
+        """How many rows each kind of corruption has."""
         return dict(sorted(Counter(self.kinds[self.mask].tolist()).items()))
 
 
 class Corruption(Protocol):
-    """A way to make data bad on purpose: a frozen object whose ``apply`` returns :class:`Corrupted`."""
+    """A synthetic corruption: a frozen object whose ``apply`` returns :class:`Corrupted`."""
 
     @property
     def seed(self) -> int:
-        """Decides everything that is random; the same seed gives the same result."""
+        """Random seed; the same seed gives the same result."""
         ...
 
     def apply(self, data: Any, /) -> Corrupted:

@@ -12,7 +12,7 @@ from gmmatch_paper.corruption.noise import Images, Levels, Streams, at_severity,
 
 @dataclass(frozen=True)
 class Fog:
-    """Lay clouds of fog over the image, which take away contrast and sight.
+    """Lay fog over the image, which reduces its contrast.
 
     A pixel x becomes (1 − a) x + a · brightness. Its opacity a is the severity's, times something from
     ``thinnest`` to 1 that a random field of fractal clouds says.

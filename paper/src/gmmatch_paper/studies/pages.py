@@ -1,6 +1,6 @@
 """The documentation's pages of the studies, written from the committed results.
 
-``python -m gmmatch_paper.studies.pages`` writes them anew; with ``--take FOLDER`` it first copies what
+``python -m gmmatch_paper.studies.pages`` writes them again; with ``--take FOLDER`` it first copies what
 ``gmmatch reproduce`` wrote there into the documentation. No number on a page is written by hand.
 """
 

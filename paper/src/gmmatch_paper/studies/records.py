@@ -1,6 +1,6 @@
 """Results on disk: a journal while a study runs, one JSON file when it is done.
 
-The journal gets a line per finished cell, so a study that is killed goes on where it was. The JSON file
+The journal gets a line per finished cell, so a study that is killed resumes. The JSON file
 is written under a temporary name and renamed: it is whole or not there.
 """
 

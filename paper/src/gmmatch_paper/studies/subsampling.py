@@ -185,7 +185,7 @@ STUDY = Study(
     ),
     differs="Nothing; the paper gives a rate without a constant.",
     found=(
-        "The rate holds without corruption, and γ = 0.5 costs next to nothing. Under 40% corruption the error added "
+        "The rate holds without corruption, and γ = 0.5 costs almost nothing. Under 40% corruption the error added "
         "is about twenty times the prediction."
     ),
     missing="Nothing.",

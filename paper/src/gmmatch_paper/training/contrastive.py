@@ -1,4 +1,4 @@
-"""SimCLR in small: an encoder learnt from images without labels (Chen et al., 2020, arXiv:2002.05709)."""
+"""A compact SimCLR: an encoder learned from images without labels (Chen et al., 2020, arXiv:2002.05709)."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def train_simclr(
     Returns
     -------
     ContrastiveEncoder
-        Its losses tell whether it learnt: without learning they stay near log(2 · batch_size − 1).
+        Its losses tell whether it learned: without learning they stay near log(2 · batch_size − 1).
 
     Examples
     --------

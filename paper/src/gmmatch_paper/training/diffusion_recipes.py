@@ -22,7 +22,7 @@ class DiffusionRecipe:
     steps
         Updates, the same number for any number of images.
     batch_size, learning_rate, weight_decay
-        Of AdamW; every batch is drawn from all images anew.
+        Of AdamW; every batch is drawn from all images.
     schedule
         ``"constant"``, or ``"one-cycle"``: the learning rate rises over the first twentieth and then falls
         to zero in a straight line.

@@ -78,7 +78,7 @@ class TrainingStep:
         return self._logits
 
     def totals(self) -> tuple[float, int]:
-        """Return the summed loss and the rows predicted right since the last call, and start anew."""
+        """Return the summed loss and the rows predicted right since the last call, and start again."""
         found = float(self.loss_sum), int(self.correct)
         self.loss_sum.zero_()
         self.correct.zero_()

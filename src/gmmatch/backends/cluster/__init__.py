@@ -1,7 +1,7 @@
-"""Where the work runs: threads of this machine, or the machines of a Ray cluster.
+"""Engines: threads of this machine, or the machines of a Ray cluster.
 
-Rows lie in files that every worker can reach; workers keep their share of them at hand, and only sums, picks and
-picked rows travel. ``gmmatch.select(..., engine=...)`` makes the same picks on every engine, whatever the number of
+Rows are in files that every worker can read. Each worker keeps its share of them, and only sums and picked
+rows are sent. ``gmmatch.select(..., engine=...)`` makes the same picks on every engine, whatever the number of
 workers.
 """
 

@@ -328,8 +328,8 @@ def _check(placement: Placement, n: int, skip_unreadable: bool) -> dict[str, str
             first, *others = broken.values()
             also = f" And {len(others)} more files, the next: {others[0]}" if others else ""
             raise UnreadableShardError(
-                f"{first}{also} Nothing was selected; put that right, or give the engine skip_unreadable=True to go "
-                "on without."
+                f"{first}{also} Nothing was selected. Correct this, or pass skip_unreadable=True to the engine to "
+                "leave these rows out."
             )
         absent |= broken
         placement.assign([replace(spec, absent=frozenset(absent)) for spec in placement.specs])

@@ -1,1 +1,1 @@
-"""Many groups at once on one device: one class of a thousand is too small to fill a GPU, all are not."""
+"""Many groups at once on one device: a single class is often too small to keep a GPU busy."""

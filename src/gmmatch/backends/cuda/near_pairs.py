@@ -31,7 +31,7 @@ def halves(rows: Rows, like: Rows | None = None) -> Any:
 
 
 def candidate_blocks(left: Any, right: Any, threshold: float, take: Take) -> None:
-    """Hand over all pairs whose product is at least the threshold, less what rounding may hide."""
+    """Pass on all pairs whose product is at least the threshold, less what rounding may hide."""
     import torch
 
     size = min(_BLOCK, len(left)) * min(_BLOCK, len(right))

@@ -44,7 +44,7 @@ def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: st
     target = _place(output)
     for given in (*inputs, folder):
         if given and _place(given) == target:
-            raise InvalidInputError(f"--output {output} is itself what is read: choose another name.")
+            raise InvalidInputError(f"--output {output} is also an input: choose another name.")
     if folder and Path(folder).is_dir() and _place(folder) in target.parents:
         raise InvalidInputError(
             f"--output {output} lies within {folder}, which is read: choose another place."

@@ -71,7 +71,7 @@ class CommandFiles(Mapping[str, Any]):
 class CommandGroup(TyperGroup):
     """The top of the command line.
 
-    An error that gmmatch raises on purpose, or that the operating system does (a full disk, a file without
+    An error that gmmatch raises, or that the operating system does (a full disk, a file without
     permission), becomes one line on stderr and exit code 2, and Ctrl-C one line and 130; ``--traceback``
     lets the error through as it is. Anything else is a bug, with a traceback and exit code 1.
     """

@@ -127,8 +127,8 @@ def corrupt_data(
         given = data.human[spec.detail]
         return NoisyImages(images, given, given != labels)
     if spec.kind == "image":
-        spoilt = ImageCorruption(kind=spec.detail or "mixture", rate=spec.rate, seed=seed).apply(images)
-        return NoisyImages(spoilt.data, labels, spoilt.mask)
+        corrupted = ImageCorruption(kind=spec.detail or "mixture", rate=spec.rate, seed=seed).apply(images)
+        return NoisyImages(corrupted.data, labels, corrupted.mask)
     if spec.kind in ATTACKS:
         assert attacked is not None
         return NoisyImages(attacked, labels, (attacked != images).any(axis=(1, 2, 3)))

@@ -63,7 +63,7 @@ class Plan:
     dataset, encoder
         Names, or paths.
     corruptions, ratios, methods
-        What varies; no methods stands for all that the registry has.
+        What varies; no methods means all of the registry.
     downstream
         ``"probe"``, ``"scratch"`` or both.
     networks

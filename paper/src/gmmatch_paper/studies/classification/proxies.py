@@ -165,7 +165,7 @@ def _in_domain(
 def _train_proxy(
     data: ImageData, noisy: NoisyImages, network: str, seed: int, recipe: str, device: str, recording: Path
 ) -> Arrays:
-    """Train a network on the data as they are; return its features, and record how it learnt."""
+    """Train a network on the data as they are; return its features, and record how it learned."""
     from gmmatch.dynamics.recorder import Dynamics
     from gmmatch_paper.training.evaluation import predict
     from gmmatch_paper.training.images import put_images

@@ -1,4 +1,4 @@
-"""One cell: spoil, embed, pick, train a diffusion model on the picks, draw images, compare them with real ones."""
+"""One cell: corrupt, embed, pick, train a diffusion model on the picks, draw images, compare them with real ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class MeasureGeneration:
         places, seed, plan = self.places, int(key["seed"]), generation_recipe(recipe)
         images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
         spec = CorruptionSpec.parse(key["corruption"])
-        noisy = _spoilt(images, spec, seed)
+        noisy = _corrupted(images, spec, seed)
         picked = cache.get(
             "selections", key, lambda: _picked(places, images, noisy, spec, key, cache, device)
         )
@@ -157,7 +157,7 @@ def _picked(
 
 
 @lru_cache(maxsize=2)  # cells that follow each other differ in their seeds
-def _spoilt(images: ImageData, spec: CorruptionSpec, seed: int) -> NoisyImages:
+def _corrupted(images: ImageData, spec: CorruptionSpec, seed: int) -> NoisyImages:
     return corrupt_data(images, spec, seed)
 
 
