@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def headline(selection: Selection) -> str:
-    """Return what was learnt, in a few words.
+    """Return what was learned, in a few words.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def headline(selection: Selection) -> str:
 
 
 def in_short(selection: Selection) -> str:
-    """Return the rest of what was learnt, in two or three sentences; empty where no screen was used.
+    """Return the rest of what was learned, in two or three sentences; empty where no screen was used.
 
     Examples
     --------

@@ -250,7 +250,7 @@ def comparison_facts(
 
 
 def _headline(names: list[str], wrong: list[float | None]) -> str:
-    """What was learnt: whose picks have the fewest wrong labels, where that is known."""
+    """What was learned: whose picks have the fewest wrong labels, where that is known."""
     best = _best(wrong)
     if best is None or wrong.count(best) > 1:
         return f"{len(names)} methods side by side"
