@@ -101,8 +101,12 @@ def test_figures_that_were_measured_before_are_shown_as_they_are(tmp_path):
     assert "Measured elsewhere." in page.words() and "MMD" not in page.words()
 
 
-def test_shares_are_written_as_percentages(compared):
-    *_, page = compared
+def test_shares_are_written_as_percentages(compared, tmp_path):
+    X, y, found, page = compared
+    measured = [{"estimated_mislabeled": 0.0123 * number} for number in range(len(found))]
+    write_comparison(found, tmp_path / "page.html", X, y, projection="pca", measured=measured)
+    words = Page(tmp_path / "page.html").words()
+    assert "Estimated mislabeled" in words and "1.2%" in words and "4.9%" in words
     table = page.source.partition('aria-label="Figures of the methods"')[2].partition("</table>")[0]
     exact, written = zip(*re.findall(r'<data value="([^"]*)">([^<]*)</data></td></tr>', table), strict=True)
     assert list(written) == [f"{float(value):.1%}" for value in exact]  # the last column: imbalance

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.report import findings
+from gmmatch.report import findings, page
 from gmmatch.report.findings import headline, in_short, mixed_up, suspect_table
 from gmmatch.report.names import RowNames, classes_of
 from gmmatch.screening.result import FAR_OUT, IN_DOUBT, MISLABELED, REASONS, Screening
@@ -95,6 +95,18 @@ def test_where_nothing_is_mislabeled_there_is_no_matrix():
     assert mixed_up(selection_with(["", FAR_OUT], ["a", "b"]), classes) is None
     assert mixed_up(gm.Selection([0], n_rows=2), classes) is None
     assert suspect_table(gm.Selection([0], n_rows=2), classes, RowNames(None, [], 2)) is None
+
+
+def test_the_button_says_how_many_rows_it_saves_where_that_is_not_all(page_of, monkeypatch):
+    X, y = np.arange(8.0).reshape(4, 2), ["a", "b", "b", "a"]
+    selection = selection_with(["", MISLABELED, MISLABELED, MISLABELED], ["a"] * 4)
+    ((_, words),) = page_of(selection, X, y).all("button", id="download")
+    assert words == "Download as CSV"
+    for module in (findings, page):
+        monkeypatch.setattr(module, "MOST_LISTED", 2)
+    written = page_of(selection, X, y)
+    ((_, words),) = written.all("button", id="download")
+    assert words == "Download the 2 most suspicious as CSV" and len(written.data()["suspects"]["row"]) == 2
 
 
 def test_the_table_has_every_row_that_is_not_trusted_with_its_whole_id(monkeypatch):

@@ -17,6 +17,7 @@ def test_rows_that_are_not_trusted_are_faded_until_suspicion_is_highlighted(open
     assert share(opened, SCREENED) == 0 and share(opened, FADED) > 20
     opened.click("input[name=colour][value=suspicion]")
     assert share(opened, SCREENED) > 50
+    assert "The stronger a cross, the likelier" in text(opened, "#class-legend")
     opened.click("input[name=colour][value=state]")
     assert share(opened, SCREENED) == 0
 

@@ -14,7 +14,7 @@ from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.findings import headline, in_short, mixed_up, suspect_table
+from gmmatch.report.findings import MOST_LISTED, headline, in_short, mixed_up, suspect_table
 from gmmatch.report.galleries import (
     SHOWN_FIRST,
     CardMaker,
@@ -179,6 +179,7 @@ def write_report(
             "notes": subject.notes,
             "quality": quality_of(selection, yardsticks),
             "screened": screening is not None,
+            "most_listed": MOST_LISTED,
             "suspects": cards.suspects(suspects),
             "examined": len(subject.drawn.rows),
             "duplicates": selection.provenance.get("duplicates"),

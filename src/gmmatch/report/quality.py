@@ -169,10 +169,14 @@ def _moment_chart(selection: Selection, orders: list[Indices], yardsticks: Yards
 
 _KEYS = {
     "contamination": ("Mislabeled", "share of the picks whose label is not the true one"),
+    "estimated_mislabeled": (
+        "Estimated mislabeled",
+        "the same as the screening estimates it, by which robust picks",
+    ),
     **MEANINGS,
     "seconds": ("Seconds", "that the selection took"),
 }
-_SHARES = {"contamination", "imbalance"}
+_SHARES = {"contamination", "estimated_mislabeled", "imbalance"}
 # The page's colours, by method; others get one of the spare ones.
 _COLORS = {
     "random": "muted",

@@ -199,6 +199,7 @@ function single(out) {
   redraw();
 }
 function fillLegend() {
+  if (look.colour === "suspicion") return classLegend.replaceChildren(element("li", "The stronger a cross, the likelier something is wrong with the row.", "hint"));
   const shown = Math.min(data.classes.length, colors.classes.length);
   classLegend.replaceChildren(...data.classes.slice(0, shown).map((name, i) => {
     const line = element("li"), button = element("button"), dot = element("i");
@@ -219,7 +220,7 @@ all("input[name=map]").forEach((choice) => choice.addEventListener("change", () 
 if (chooser) chooser.addEventListener("change", () => single(Number(chooser.value)));
 all("input[name=colour]").forEach((choice) => choice.addEventListener("change", () => {
   look.colour = choice.value;
-  classLegend.hidden = choice.value !== "class";
+  classLegend.hidden = choice.value === "state";
   if (!classLegend.hidden) fillLegend();
   redraw();
 }));
