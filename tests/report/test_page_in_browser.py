@@ -179,11 +179,16 @@ def test_texts_stand_out_from_what_is_behind_them(browser, made, scheme):
 
 # The elements with text of their own whose contrast is below what WCAG AA asks for.
 CONTRAST = """(() => {
-  const parse = (text) => { const [r, g, b, a = 1] = text.match(/[0-9.]+/g).map(Number); return [r, g, b, a]; };
+  const parse = (text) => { const [r, g, b, a = 1] = text.match(/[0-9.]+/g).map(Number);
+    const full = text.startsWith('color(') ? 255 : 1; return [r * full, g * full, b * full, a]; };
   const light = ([r, g, b]) => { const f = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
     return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
-  const behind = (it) => { for (; it; it = it.parentElement) { const c = getComputedStyle(it).backgroundColor;
-    if (c.startsWith('rgb') && parse(c)[3] === 1) return parse(c); } return [255, 255, 255]; };
+  const behind = (it) => { // what is not opaque lets through what is behind it
+    if (!it) return [255, 255, 255];
+    const [r, g, b, a] = parse(getComputedStyle(it).backgroundColor);
+    if (a === 1) return [r, g, b];
+    return behind(it.parentElement).map((value, i) => value * (1 - a) + [r, g, b][i] * a);
+  };
   const faint = [];
   for (const it of document.querySelectorAll('body *')) {
     const own = [...it.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());

@@ -58,7 +58,7 @@ def write_page(
     )
     environment.filters.update(
         count=lambda value: f"{value:,}",
-        number=lambda value: "–" if value is None or value != value else f"{value:.4g}",
+        number=lambda value: "–" if value is None or value != value else f"{value:.3g}",
         percent=lambda value: f"{100 * value:.1f}%",
         chance=lambda value: ">99%" if value >= 0.995 else f"{value:.0%}",
     )
