@@ -58,10 +58,10 @@ def _in_turns(rows: Indices, suspicion: Vector, classes: Classes) -> Indices:
     """The most suspicious row of each class by suspicion, then the second of each: no class fills the page."""
     ordered = rows[np.argsort(-suspicion[rows], kind="stable")]
     of_class = classes.of_row[ordered]
+    by_class = np.argsort(of_class, kind="stable")
+    first = np.searchsorted(of_class[by_class], of_class[by_class])
     turn = np.empty(len(ordered), dtype=np.int64)
-    for number in np.unique(of_class):
-        mine = np.flatnonzero(of_class == number)
-        turn[mine] = np.arange(len(mine))
+    turn[by_class] = np.arange(len(ordered)) - first
     return ordered[np.argsort(turn, kind="stable")]
 
 

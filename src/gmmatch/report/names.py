@@ -65,13 +65,10 @@ class Classes:
     def __len__(self) -> int:
         return len(self.names)
 
-    def position(self, label: Label) -> int | None:
-        """Return the position of a label; 1, 1.0 and True are different ones."""
-        kinds = [(type(one), one) for one in self.labels]
-        return kinds.index((type(label), label)) if (type(label), label) in kinds else None
-
     def positions_of(self, labels: Any) -> Indices:
         """Return the position of each row's class by other labels; -1 where that is none of these classes.
+
+        1, 1.0 and True are different labels.
 
         Examples
         --------
@@ -79,8 +76,9 @@ class Classes:
         array([ 1, -1])
         """
         other = classes_of(labels, len(self.of_row))
-        positions = [self.position(label) for label in other.labels]
-        return np.array([-1 if one is None else one for one in positions], dtype=np.int64)[other.of_row]
+        known = {(type(label), label): position for position, label in enumerate(self.labels)}
+        positions = [known.get((type(label), label), -1) for label in other.labels]
+        return np.array(positions, dtype=np.int64)[other.of_row]
 
 
 def classes_of(y: Any, n: int, class_names: Any = None) -> Classes:
