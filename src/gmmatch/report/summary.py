@@ -122,7 +122,7 @@ def about_method(selection: Selection) -> str:
     Examples
     --------
     >>> about_method(Selection([0], n_rows=1, provenance={"method": "easy"}))
-    "Keep the rows nearest to their group's centre."
+    "Keep the rows nearest to their group's center."
     """
     cls = _method(selection.provenance)
     return "" if cls is None else (cls.__doc__ or "").strip().partition("\n")[0]
