@@ -18,7 +18,8 @@ import numpy as np
 import gmmatch as gm
 from benchmarks import machine
 from gmmatch.kernels.kernels import RBF
-from gmmatch.metrics import Yardsticks, mmd
+from gmmatch.metrics import mmd
+from gmmatch.yardsticks import Yardsticks
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS = 10

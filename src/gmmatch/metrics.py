@@ -1,6 +1,6 @@
 """Metrics of a subset: how well it matches, covers and balances the data, and how much of it is corrupted.
 
-Plain functions on arrays, and :class:`Yardsticks` for many subsets of the same rows. Inputs are read block by
+Plain functions on arrays; :mod:`gmmatch.yardsticks` measures many subsets of the same rows. Inputs are read block by
 block, summed in float64 and never modified.
 """
 
@@ -17,15 +17,20 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows.checks import check_pair, check_rows, check_sample_weight, check_whole_number
-from gmmatch.rows.parallel import blas_threads_for
-from gmmatch.rows.rows import Rows, as_rows
+from gmmatch.rows.checks import (
+    check_pair,
+    check_positions,
+    check_rows,
+    check_sample_weight,
+    check_whole_number,
+)
+from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import distinct_values
-from gmmatch.types import Indices, Mask, Matrix, Vector, on_host
+from gmmatch.types import Indices, Matrix, Vector, on_host
 
 __all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
 
-_BLOCK_ELEMENTS = 1 << 22
+BLOCK_ELEMENTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -229,125 +234,13 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     # Distances do not change when all rows move, but norms shrink, and with them the rounding.
     centre = typical_row(rows.gather(chosen[np.linspace(0, len(chosen) - 1, 31).astype(np.int64)]))
     squares = np.full(len(covered), np.inf)
-    for some in _parts(chosen, max(1, _BLOCK_ELEMENTS // rows.n_features)):
+    for some in parts(chosen, max(1, BLOCK_ELEMENTS // rows.n_features)):
         candidates = rows.gather(some) - centre
-        for part in _parts(np.arange(len(covered)), int(block_rows)):
+        for part in parts(np.arange(len(covered)), int(block_rows)):
             nearest = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
             squares[part] = np.minimum(squares[part], nearest)
     distances = np.sqrt(squares, out=squares)
     return Coverage(float(distances.max()), float(distances.mean()))
-
-
-@dataclass(frozen=True)
-class Figures:
-    """The metrics of a subset; less is better for all.
-
-    Examples
-    --------
-    >>> Yardsticks([[0.0], [1.0], [2.0]]).measure(np.array([1])).coverage_max
-    1.0
-    """
-
-    moment_error: float
-    """Distance between the means of the picks and of the reference, averaged over the classes."""
-    mmd: float
-    """Their distance as distributions, averaged over the classes. Of a sample if there are many rows."""
-    coverage_mean: float
-    """The mean distance from a row to its nearest pick. Of a sample if there are many rows."""
-    coverage_max: float
-    """The largest such distance."""
-
-
-class Yardsticks:
-    """Measures subsets of the same rows, class by class, in memory that does not grow with the rows.
-
-    Moment error and MMD are averaged over the classes that have picks. Means are those of all rows; MMD and
-    coverage, which compare rows with rows, take a sample of large inputs.
-
-    Parameters
-    ----------
-    X : array of shape (n, s)
-        All rows.
-    classes : int array of shape (n,), optional
-        The class number of each row, -1 where it is of none; without, all rows are one class.
-    reference : boolean mask, optional
-        Which rows the picks should represent; all by default.
-    cover_all : bool
-        Whether coverage is that of all rows rather than of the reference.
-    sampled_rows, covered_rows : int
-        The most rows that MMD and coverage are measured on.
-    seed : int
-        Of the samples.
-
-    Examples
-    --------
-    >>> yardsticks = Yardsticks([[0.0], [2.0], [4.0]])
-    >>> yardsticks.measure(np.array([0, 1])).moment_error
-    1.0
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        classes: Indices | None = None,
-        *,
-        reference: Mask | None = None,
-        cover_all: bool = False,
-        sampled_rows: int = 10_000,
-        covered_rows: int = 10_000,
-        seed: int = 0,
-    ) -> None:
-        self.rows = as_rows(X)
-        self.seed = seed
-        n = len(self.rows)
-        self.class_of_row = np.zeros(n, dtype=np.int64) if classes is None else classes
-        self.n_classes = int(self.class_of_row.max()) + 1
-        reference_rows = np.arange(n) if reference is None else np.flatnonzero(reference)
-        self.n_reference = len(reference_rows)
-        self.means = self._means(reference_rows)
-        random = np.random.default_rng(seed)
-        self.sampled_rows = sampled_rows
-        self.sampled = _sample(reference_rows, sampled_rows, random)
-        self.covered = _sample(np.arange(n) if cover_all else reference_rows, covered_rows, random)
-
-    def measure(self, picks: Indices) -> Figures:
-        """Return the figures of these rows, of which there is at least one."""
-        with blas_threads_for(len(self.rows) * self.rows.n_features):
-            nearest = coverage(self.rows, picks, of=self.covered)
-            mmd = self._mmd(picks)
-        return Figures(self._moment_error(self._means(picks)), mmd, nearest.mean, nearest.largest)
-
-    def moment_errors(self, order: Indices, steps: Indices) -> Vector:
-        """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""
-        sums, counts = np.zeros_like(self.means), np.zeros(self.n_classes)
-        errors = []
-        for part in np.split(order, steps)[: len(steps)]:
-            more = _class_sums(self.rows, part, self.class_of_row, self.n_classes)
-            sums, counts = sums + more[0], counts + more[1]
-            errors.append(self._moment_error(_divided(sums, counts)))
-        return np.array(errors)
-
-    def _means(self, positions: Indices) -> NDArray[np.float64]:
-        return class_means(self.rows, positions, self.class_of_row, self.n_classes)
-
-    def _moment_error(self, means: NDArray[np.float64]) -> float:
-        gaps = np.linalg.norm(means - self.means, axis=1)
-        gaps = gaps[~np.isnan(gaps)]  # of a class without picks
-        return float(gaps.mean()) if len(gaps) else float("nan")
-
-    def _mmd(self, picks: Indices) -> float:
-        chosen = _sample(picks, self.sampled_rows, np.random.default_rng([self.seed, 2]))
-        values = []
-        for number in range(self.n_classes):
-            picked, reference = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
-            if len(picked) and len(reference):
-                values.append(mmd(self.rows.subset(picked), self.rows.subset(reference)))
-        return float(np.mean(values)) if values else float("nan")
-
-
-def class_means(rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int) -> NDArray[np.float64]:
-    """Return the mean of these rows in each class, shape (classes, s); NaN where a class has none."""
-    return _divided(*_class_sums(rows, positions, class_of_row, n_classes))
 
 
 def mean_offset(rows: Rows, origin: Vector) -> Vector:
@@ -386,9 +279,7 @@ def _mean_within(kernel: Kernel, rows: Rows, biased: bool, block_rows: int) -> f
     if biased:
         return mean
     count = len(rows)
-    own = sum(
-        float(kernel.diagonal(rows.gather(part)).sum()) for part in _parts(np.arange(count), block_rows)
-    )
+    own = sum(float(kernel.diagonal(rows.gather(part)).sum()) for part in parts(np.arange(count), block_rows))
     return (count * mean - own / count) / (count - 1)
 
 
@@ -406,26 +297,11 @@ def _linear_mmd(left: Rows, right: Rows, biased: bool) -> float:
 
 
 def _pick_indices(picks: Any, n: int) -> Indices:
-    """Return row numbers from row numbers, a mask or a selection; at least one, all below ``n``."""
-    array = np.asarray(getattr(picks, "indices", picks))
-    if array.ndim != 1 or array.size == 0:
-        raise InvalidInputError(f"picks must name one row or more in one dimension; got shape {array.shape}.")
-    if array.dtype == np.bool_:
-        if len(array) != n:
-            raise InvalidInputError(f"picks is a mask of {len(array)} entries; there are {n} rows.")
-        if not array.any():
-            raise InvalidInputError("picks is a mask without a single True; pick at least one row.")
-        return np.flatnonzero(array).astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise InvalidTypeError(
-            f"picks has dtype {array.dtype}; give row numbers (integers) or a boolean mask."
-        )
-    bad = (array < 0) | (array >= n)
-    if bad.any():
-        raise InvalidInputError(
-            f"picks names row {array[bad][0]}; there are {n} rows, numbered 0 to {n - 1}."
-        )
-    return array.astype(np.int64)
+    """Return row numbers from row numbers, a mask or a selection; at least one."""
+    found = check_positions(picks, n, "picks")
+    if not len(found):
+        raise InvalidInputError("picks is empty: pick at least one row.")
+    return found
 
 
 def _classes(labels: Any) -> tuple[list[Any], Indices]:
@@ -451,38 +327,12 @@ def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]
     # The search works through norms: where they dwarf the distance it may have taken the wrong row.
     sizes = np.einsum("ij,ij->i", block, block) + np.einsum("ij,ij->i", nearest, nearest)
     doubtful = np.flatnonzero((squares > 0.0) & (squares < 1e-6 * sizes))
-    for these in _parts(doubtful, max(1, _BLOCK_ELEMENTS // len(candidates))):
+    for these in parts(doubtful, max(1, BLOCK_ELEMENTS // len(candidates))):
         squares[these] = cdist(block[these], candidates, "sqeuclidean").min(axis=1)
     return squares
 
 
-def _sample(positions: Indices, limit: int, random: np.random.Generator) -> Indices:
-    if len(positions) > limit:
-        positions = random.choice(positions, limit, replace=False)
-    return np.sort(positions)
-
-
-def _parts(positions: Indices, size: int) -> Iterator[Indices]:
+def parts(positions: Indices, size: int) -> Iterator[Indices]:
+    """Cut positions into parts of a size."""
     for start in range(0, len(positions), size):
         yield positions[start : start + size]
-
-
-def _class_sums(
-    rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int
-) -> tuple[NDArray[np.float64], Vector]:
-    """Return the sum and the number of these rows in each class."""
-    from scipy.sparse import csr_matrix
-
-    positions = positions[class_of_row[positions] >= 0]
-    sums = np.zeros((n_classes, rows.n_features))
-    for part in _parts(positions, max(1, _BLOCK_ELEMENTS // rows.n_features)):
-        members = csr_matrix(
-            (np.ones(len(part)), (class_of_row[part], np.arange(len(part)))), (n_classes, len(part))
-        )
-        sums += members @ rows.gather(part)  # several times as fast as np.add.reduceat
-    return sums, np.bincount(class_of_row[positions], minlength=n_classes).astype(np.float64)
-
-
-def _divided(sums: NDArray[np.float64], counts: Vector) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(sums / counts[:, None])

@@ -7,8 +7,8 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.curve import probe
-from gmmatch.metrics import Yardsticks
 from gmmatch.selectors import registry
+from gmmatch.yardsticks import Yardsticks
 
 RNG = np.random.default_rng(0)
 CENTRES = 1.4 * RNG.standard_normal((4, 10))

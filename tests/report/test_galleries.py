@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.metrics import class_means
 from gmmatch.report import galleries
 from gmmatch.report.galleries import screened_out, standing_apart, typical_picks
 from gmmatch.report.names import classes_of
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
+from gmmatch.yardsticks import class_means
 
 from .conftest import blobs
 

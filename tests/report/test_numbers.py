@@ -7,10 +7,10 @@ import pytest
 
 import gmmatch as gm
 from gmmatch import metrics
-from gmmatch.metrics import Yardsticks
 from gmmatch.report import quality as module
 from gmmatch.report.names import classes_of
 from gmmatch.report.quality import moment_errors, random_orders
+from gmmatch.yardsticks import Yardsticks
 
 from .conftest import blobs
 

@@ -183,7 +183,7 @@ def test_parameters_are_checked_before_the_rows_are_read():
 def test_an_unknown_method_names_the_nearest(name, nearest):
     with pytest.raises(UnknownMethodError, match=f"method='{name}': .*Did you mean {nearest}"):
         gm.select(X, method=name)
-    with pytest.raises(ValueError, match="there are 'random', 'easy', 'hard'"):
+    with pytest.raises(ValueError, match="there are 'robust', 'gm-matching', 'random'"):
         gm.method_class(name)
 
 

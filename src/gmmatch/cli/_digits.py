@@ -136,8 +136,9 @@ def measure(digits: NoisyDigits, picks: Indices) -> Figures:
     """Measure a selection against the correctly labeled rows."""
     from sklearn.linear_model import LogisticRegression
 
-    from gmmatch.metrics import Yardsticks, contamination
+    from gmmatch.metrics import contamination
     from gmmatch.rows.parallel import blas_threads_for
+    from gmmatch.yardsticks import Yardsticks
 
     with blas_threads_for(digits.images.size):
         found = Yardsticks(digits.images, digits.labels, reference=~digits.wrong).measure(picks)

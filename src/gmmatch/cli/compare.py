@@ -197,9 +197,9 @@ class Comparison:
     def __init__(self, embeddings: Embeddings, truth: list[Any] | None, per_class: Any, seed: int) -> None:
         import numpy as np
 
-        from gmmatch.metrics import Yardsticks
         from gmmatch.rows.rows import as_rows
         from gmmatch.selection.labels import group_rows
+        from gmmatch.yardsticks import Yardsticks
 
         rows = as_rows(embeddings.rows)
         given = None if embeddings.labels is None else _plain(embeddings.labels)

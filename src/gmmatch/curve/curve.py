@@ -33,7 +33,7 @@ class CurvePoint:
     Attributes
     ----------
     moment_error, mmd, coverage_mean, coverage_max
-        As in :class:`gmmatch.metrics.Figures`, of samples; less is better. The MMD is that of 256 random features.
+        As in :class:`gmmatch.yardsticks.Figures`, of samples; less is better. The MMD is that of 256 random features.
     mislabeled
         The expected number of mislabeled picks, if the method screens labels.
     accuracy, low, high

@@ -8,10 +8,10 @@ import numpy as np
 
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF
-from gmmatch.metrics import Yardsticks
 from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
+from gmmatch.yardsticks import Yardsticks
 
 # Rows whose nearest pick is sought, and classes and rows whose distances set the scale of the MMD.
 _COVERED = 500

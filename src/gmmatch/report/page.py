@@ -12,7 +12,6 @@ import numpy as np
 
 from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
-from gmmatch.metrics import Yardsticks, class_means
 from gmmatch.report.content import Content, Contents, contents_of, describe
 from gmmatch.report.findings import MOST_LISTED, headline, in_short, mixed_up, suspect_table
 from gmmatch.report.galleries import (
@@ -49,6 +48,7 @@ from gmmatch.rows.checks import check_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices, Mask
+from gmmatch.yardsticks import Yardsticks, class_means
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.metrics import Figures, Yardsticks, imbalance
+from gmmatch.metrics import imbalance
 from gmmatch.report.charts import Chart, Series, growing_steps, line_chart
 from gmmatch.report.names import Classes
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
 from gmmatch.types import Indices, Mask, Vector
+from gmmatch.yardsticks import Figures, Yardsticks
 
 # MMD takes as many rows per class as keep its cost the same however many classes there are.
 _MMD_ROWS = 1_500

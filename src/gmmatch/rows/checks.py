@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
 from gmmatch.rows.parallel import available_cores, map_in_order
 from gmmatch.rows.rows import Rows, as_rows
-from gmmatch.types import RandomState, Vector
+from gmmatch.types import Indices, RandomState, Vector
 
 # Squares of larger numbers overflow float64.
 LARGEST = 1e150
@@ -98,6 +98,35 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
     if not np.isfinite(array.sum()):
         raise InvalidInputError(f"{name} sums to infinity; divide the weights by their largest one.")
     return np.ascontiguousarray(array)
+
+
+def check_positions(rows: Any, n: int, name: str) -> Indices:
+    """Return row numbers of X from row numbers, a mask of all rows, or anything with ``.indices``.
+
+    Examples
+    --------
+    >>> check_positions([True, False, True], 3, "include")
+    array([0, 2])
+    """
+    rows = getattr(rows, "indices", rows)
+    array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise InvalidInputError(
+                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
+            )
+        return np.flatnonzero(array)
+    if array.ndim == 1 and array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"{name} must be a list of row numbers or a boolean mask; got dtype {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.min() < 0 or array.max() >= n:
+        bad = int(array[(array < 0) | (array >= n)][0])
+        raise InvalidInputError(f"{name} names row {bad}; X has rows 0 to {n - 1}.")
+    return array.astype(np.int64)
 
 
 def check_fraction(fraction: float, name: str) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.matching.swaps import SwapGroup, swap_towards_zero
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.selectors.base import GroupTask, Prepared, Request, Results, Selector, Tasks
 from gmmatch.selectors.model_scores import Labels, check_some_weight
 from gmmatch.selectors.places import place_of
 from gmmatch.selectors.provenance import array_fingerprint
-from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
 from gmmatch.types import offsets_of
 
 # Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.

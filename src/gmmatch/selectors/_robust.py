@@ -219,8 +219,8 @@ def _warn_of_shortage(short: list[tuple[Group, int, int]]) -> None:
     also = f" The same holds for {len(others):,} more of the classes." if others else ""
     warn_caller(
         GMMatchWarning(
-            f"{share:,} picks were asked of {group_name(group)}, but only {share - added:,} of its rows passed the "
-            f"screening: {added:,} of the others were added, the least suspicious first. Ask for fewer rows, or "
+            f"{share:,} picks were asked of {group_name(group.label)}, but only {share - added:,} of its rows passed "
+            f"the screening: {added:,} of the others were added, the least suspicious first. Ask for fewer rows, or "
             f'pass screen="none".{also}'
         )
     )

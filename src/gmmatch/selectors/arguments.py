@@ -7,12 +7,11 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_positions
 from gmmatch.selection.budget import PerClass
-from gmmatch.selection.groups import frozen_ids
-from gmmatch.selection.labels import Group, Groups, Label
+from gmmatch.selection.labels import Groups, Label
 from gmmatch.selectors.tasks import Tasks
 from gmmatch.types import Mask, offsets_of
 
@@ -52,32 +51,9 @@ def row_masks(include: Any, exclude: Any, n: int) -> tuple[Mask, Mask]:
 
 def _row_mask(rows: Any, n: int, name: str) -> Mask:
     mask = np.zeros(n, dtype=bool)
-    if rows is None:
-        return mask
-    array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
-    if array.dtype == bool:
-        if array.shape != (n,):
-            raise InvalidInputError(
-                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
-            )
-        return array.copy()
-    if array.ndim == 1 and array.size == 0:
-        return mask
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"{name} must be a list of row numbers or a boolean mask; got dtype {array.dtype} of shape "
-            f"{array.shape}."
-        )
-    if array.min() < 0 or array.max() >= n:
-        bad = int(array[(array < 0) | (array >= n)][0])
-        raise InvalidInputError(f"{name} names row {bad}; X has rows 0 to {n - 1}.")
-    mask[array] = True
+    if rows is not None:
+        mask[check_positions(rows, n, name)] = True
     return mask
-
-
-def check_ids(ids: Any, n: int) -> NDArray[Any] | None:
-    """Return the caller's names of all rows, integers or strings."""
-    return None if ids is None else frozen_ids(ids, n, "rows of X")
 
 
 def class_budgets(per_class: Any, y: Any) -> PerClass:
@@ -132,7 +108,7 @@ def check_tasks(tasks: Tasks) -> None:
     if too_many.any():
         at = int(np.argmax(too_many))
         raise InvalidInputError(
-            f"include names {tasks.n_included[at]} rows of {_name(tasks.labels[at])}, more than its "
+            f"include names {tasks.n_included[at]} rows of {group_name(tasks.labels[at])}, more than its "
             f"{tasks.quotas[at]} picks: raise k or include fewer."
         )
     if not tasks.weighted:
@@ -143,16 +119,12 @@ def check_tasks(tasks: Tasks) -> None:
     if tasks.references is not None:  # which say what to match
         empty &= np.array([one is None for one in tasks.references])
     if empty.any():
+        name = group_name(tasks.labels[int(np.argmax(empty))])
         raise InvalidInputError(
-            f"sample_weight is 0 for every row of {_name(tasks.labels[int(np.argmax(empty))])}; leave these rows out "
-            "of X instead."
+            f"sample_weight is 0 for every row of {name}; leave these rows out of X instead."
         )
 
 
-def group_name(group: Group) -> str:
-    """Return what a message calls a group."""
-    return _name(group.label)
-
-
-def _name(label: Label) -> str:
+def group_name(label: Label) -> str:
+    """Return what a message calls the group with a label."""
     return "the data" if label is None else f"class {label!r}"

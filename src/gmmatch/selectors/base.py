@@ -14,19 +14,19 @@ from sklearn.base import BaseEstimator
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
+from gmmatch.near_duplicates.left_out import DuplicatesChoice, without_duplicates
 from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
 from gmmatch.rows.parallel import blas_threads_for, map_in_order, resolve_jobs
 from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
-from gmmatch.selection.groups import interleaving, merge
+from gmmatch.selection.groups import frozen_ids, interleaving, merge
 from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
 from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors import provenance as record
 from gmmatch.selectors.arguments import (
-    check_ids,
     check_included,
     check_switches,
     check_tasks,
@@ -34,7 +34,6 @@ from gmmatch.selectors.arguments import (
     readable_groups,
     row_masks,
 )
-from gmmatch.selectors.duplicate_rows import DuplicatesChoice, without_duplicates
 from gmmatch.selectors.estimator import EstimatorConventions
 from gmmatch.selectors.tasks import GroupResult, GroupTask, Results, Tasks
 from gmmatch.targets.reference import PastMoment, Reference
@@ -193,7 +192,7 @@ class Selector(EstimatorConventions, BaseEstimator):
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, len(rows))
         inside, outside = row_masks(include, exclude, len(rows))
-        names = ids if callable(ids) else check_ids(ids, len(rows))
+        names = ids if ids is None or callable(ids) else frozen_ids(ids, len(rows), "rows of X")
         steps = parse_steps(self.preprocess) + self._own_steps()
         per_class = class_budgets(self.per_class, y)
         groups = group_rows(

@@ -57,22 +57,9 @@ class EstimatorConventions:
     sample_indices_: Indices
     sampling_strategy_: dict[Any, int]
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # the selector's own
         per_class: Any
-
-        def select(
-            self,
-            X: Any,
-            y: Any = None,
-            *,
-            sample_weight: Any = None,
-            include: Any = None,
-            exclude: Any = None,
-            ids: Any = None,
-            engine: Any = None,
-        ) -> Selection:
-            """Provided by the selector."""
-            ...
+        select: Any
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Select, and keep the result as ``selection_`` and ``sample_indices_``."""

@@ -169,7 +169,7 @@ class EngineRequest:
         near: Embeddings | None,
     ) -> tuple[Selection, float]:
         """Select on the engine, and say what it took."""
-        from gmmatch.selectors.duplicate_rows import rows_near
+        from gmmatch.near_duplicates.left_out import rows_near
         from gmmatch.selectors.relabel import select_relabeled
 
         began, facts = time.perf_counter(), {}

@@ -70,7 +70,7 @@ def run_selection(
             )
         options["relabel"] = relabel
     if near is not None:
-        from gmmatch.selectors.duplicate_rows import rows_near
+        from gmmatch.near_duplicates.left_out import rows_near
 
         options["exclude"], leaks = rows_near(check_rows(embeddings.rows), near.rows)
         facts["excluded_near"] = {"path": near.path, **leaks}

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gmmatch.selectors import swaps
-from gmmatch.selectors.swaps import SwapGroup, swap_towards_zero
+from gmmatch.matching import swaps
+from gmmatch.matching.swaps import SwapGroup, swap_towards_zero
 
 RNG = np.random.default_rng(0)
 
