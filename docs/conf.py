@@ -71,11 +71,8 @@ html_theme_options: dict[str, Any] = {
     "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_prev_next": True,
-    # Results and studies have no list of sections: their wide tables take its place.
-    "secondary_sidebar_items": {
-        pages: ["page-toc"]
-        for pages in ("index", "start", "choose", "guides/**", "methods/**", "api/**", "auto_examples/**")
-    },
+    # A list of sections only where pages are long: guides, results and studies use its room.
+    "secondary_sidebar_items": {pages: ["page-toc"] for pages in ("api/**", "auto_examples/**")},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
