@@ -114,7 +114,7 @@ def digits() -> str:
 
 
 def corrupt_rows() -> str:
-    """Return corrupt picks, the error of their mean and their MMD on the paper's noisy Gaussian."""
+    """Return corrupted picks, the error of their mean and their MMD on the paper's noisy Gaussian."""
     names = _unique(cell["method"] for cell in load(GAUSSIAN)["parts"]["picks"]["cells"])
     rows = [
         [

@@ -16,6 +16,7 @@ INSTEAD = {
     r"spoil(s|t|ed|ing)?": "corrupt, corrupted",
     r"(rightly|wrongly) label\w+": "correctly labeled, mislabeled",
     r"(mis|un)?labell(ed|ing)": "labeled, mislabeled",
+    r"(?<!to )corrupt (rows?|picks?)": "corrupted rows",
     r"bad rows?": "corrupted rows, mislabeled rows, outliers",
     r"dirty (data|rows)": "noisy data",
     r"made bad|(bad|wrong) on purpose": "corrupted",

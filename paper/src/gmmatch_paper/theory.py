@@ -2,7 +2,7 @@
 
 Use them to see what the theory promises for your counts, or to hold a measured error against it. The
 citations are to the paper's Theorem 1 (``th:gm_match_cvg``), Lemma 1 (``lemma:bound_mmd``) and their
-proofs. In all of them |G| is the number of clean rows, |B| that of corrupt ones and |B| < |G|.
+proofs. In all of them |G| is the number of clean rows, |B| that of corrupted ones and |B| < |G|.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def median_error_bound(
     Parameters
     ----------
     n_clean, n_corrupt : int
-        |G| and |B|; fewer corrupt rows than clean ones.
+        |G| and |B|; fewer corrupted rows than clean ones.
     clean_variance : float
         σ²(G); see :func:`clean_variance`.
     eps : float
@@ -220,7 +220,7 @@ def _lead(n_clean: int, n_corrupt: int) -> int:
         _check_count(n_corrupt, "n_corrupt")
     if n_corrupt >= n_clean:
         raise InvalidInputError(
-            f"n_corrupt={n_corrupt} is not below n_clean={n_clean}: the bound needs fewer corrupt rows than "
+            f"n_corrupt={n_corrupt} is not below n_clean={n_clean}: the bound needs fewer corrupted rows than "
             "clean ones."
         )
     return int(n_clean) - int(n_corrupt)

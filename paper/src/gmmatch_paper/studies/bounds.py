@@ -149,7 +149,7 @@ def _draw_against_psi(axes: Any, results: Results, part: str, other: tuple[str, 
     )
     style.band(axes, cells.curve("psi", other[0]), style.BLACK, marker="s", markersize=5, label=other[1])
     style.band(axes, cells.curve("psi", "error"), style.BLUE, marker="*", label="Median")
-    axes.set(yscale="log", xlabel="Share of corrupt rows ψ", ylabel="Squared error")
+    axes.set(yscale="log", xlabel="Share of corrupted rows ψ", ylabel="Squared error")
     axes.legend(fontsize=9)
 
 

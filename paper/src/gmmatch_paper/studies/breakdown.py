@@ -1,4 +1,4 @@
-"""What one corrupt row does to means, scores and picks; what almost half the rows do to a median."""
+"""What one corrupted row does to means, scores and picks; what almost half the rows do to a median."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def measure_half(*, n_clean: int, distance: float, seed: int) -> Measured:
 
 
 def measure_hull(*, configuration: str, seed: int) -> Measured:
-    """Compute a median of which fewer than half the rows are corrupt, and its distance to the clean hull."""
+    """Compute a median of which fewer than half the rows are corrupted, and its distance to the clean hull."""
     clean, corrupt = hull_example(configuration)
     rows = np.vstack([clean, corrupt])
     point = geometric_median(rows, n_jobs=1, eps=1e-12, max_iter=5000).point
@@ -110,7 +110,7 @@ def measure_hull(*, configuration: str, seed: int) -> Measured:
 
 
 def measure_exit(*, n_clean: int, seed: int) -> Measured:
-    """Return the smallest share of corrupt rows that can bring the median of Gaussian rows to their hull."""
+    """Return the smallest share of corrupted rows that can bring the median of Gaussian rows to their hull."""
     from scipy.spatial import ConvexHull
 
     clean = noisy_gaussian(n_clean, 0.0, seed).rows
@@ -122,7 +122,7 @@ def measure_exit(*, n_clean: int, seed: int) -> Measured:
 
 
 def hull_example(configuration: str) -> tuple[Any, Any]:
-    """Return clean and corrupt rows; in the first two the clean hull is thin, in the third a square."""
+    """Return clean and corrupted rows; in the first two the clean hull is thin, in the third a square."""
     if configuration == "collinear":  # by hand: 1 + 2y/√(1 + y²) = 2, so y = 1/√3
         return np.array([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0]] * 2)
     if configuration == "thin triangle":
@@ -180,7 +180,7 @@ def _check_breakdown(results: Results) -> Verdict:
     n_clean = results.fixed["worst"]["n_clean"]
     return Verdict(
         bounded and half.mean("half", distance=farthest) > 0.99 * farthest,
-        f"{n_clean - least} corrupt rows against {n_clean} clean ones (ψ = {worst.mean('psi', lead=least):.4f}) "
+        f"{n_clean - least} corrupted rows against {n_clean} clean ones (ψ = {worst.mean('psi', lead=least):.4f}) "
         f"move the median by {worst.mean('worst', lead=least):.1f} at the very worst; as many as there are clean "
         f"rows move it by {half.mean('half', distance=farthest):,.0f}, all the way",
     )
@@ -225,7 +225,7 @@ def _table_one_row(results: Results) -> Table:
     ]
     fixed = results.fixed["one-row"]
     return Table(
-        f"One corrupt row among {fixed['n']:,}: error of the mean, of the mean of k = {fixed['k']} picks, and of "
+        f"One corrupted row among {fixed['n']:,}: error of the mean, of the mean of k = {fixed['k']} picks, and of "
         "the geometric median, by how far the adversary wants the mean to go (medians over the seeds).",
         ("wanted shift", "mean", "Easy", "Herding", "GM Matching", "GM Matching (RBF)", "geometric median"),
         rows,
@@ -241,7 +241,7 @@ def _table_worst(results: Results) -> Table:
     ]
     return Table(
         f"Error of the median under the worst attack on {results.fixed['worst']['n_clean']} clean rows: the exact "
-        "worst case; the same attack carried out with all corrupt rows at that point, and far away in its "
+        "worst case; the same attack carried out with all corrupted rows at that point, and far away in its "
         "direction; the paper's adversary; the limit √(λ/2(1−α)); the theorem's bound (its root); and the distance "
         "from the clean rows' hull. Means over the seeds.",
         ("ψ", "worst", "rows there", "rows far off", "paper's mixture", "limit", "bound", "outside hull"),
@@ -262,7 +262,7 @@ STUDY = Study(
         "attack move the geometric median, and does it stay in the hull of the clean rows?"
     ),
     method=(
-        "One row: the paper's construction, which puts the mean at any wanted point. Worst attack: m corrupt rows "
+        "One row: the paper's construction, which puts the mean at any wanted point. Worst attack: m corrupted rows "
         "can make z the median exactly where the clean rows pull with a force of at most m, so the farthest such "
         "point is the worst case over all attacks, not only over those tried; it is found by scanning all "
         "directions, and carried out twice with the solver to confirm it. Hull: small examples whose median is "
@@ -341,10 +341,10 @@ STUDY = Study(
     pictures=(
         Picture(
             draw,
-            "(a) Errors under one corrupt row, by its distance. (b) The median's worst error as the clean rows' "
-            "lead over the corrupt ones shrinks. (c) Every median that corrupt rows can cause: inside each line, "
-            "any point can be made the median by that share of corrupt rows; black: the hull of the clean rows. "
-            "(d) Two corrupt rows against three clean ones on a line: the median leaves their hull.",
+            "(a) Errors under one corrupted row, by its distance. (b) The median's worst error as the clean rows' "
+            "lead over the corrupted ones shrinks. (c) Every median that corrupted rows can cause: inside each line, "
+            "any point can be made the median by that share of corrupted rows; black: the hull of the clean rows. "
+            "(d) Two corrupted rows against three clean ones on a line: the median leaves their hull.",
         ),
     ),
     tables=(_table_one_row, _table_worst),

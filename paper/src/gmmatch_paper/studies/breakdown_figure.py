@@ -39,7 +39,7 @@ def _draw_one_row(axes: Any, results: Results) -> None:
         curve = cells.curve("distance", field)
         axes.plot(cells.curve("distance", "row_distance").y, curve.y, label=style.LABELS[field], **look)
     axes.set(xscale="log", yscale="log", xlabel="Distance of the one row", ylabel="Error")
-    axes.set_title("(a)  One corrupt row")
+    axes.set_title("(a)  One corrupted row")
     axes.legend(loc="upper left", fontsize=8.5)
 
 
@@ -82,7 +82,7 @@ def _draw_hull(axes: Any, cell: Any) -> None:
     clean, corrupt = np.array(cell["clean"]), np.array(cell["corrupt"])
     axes.plot(*clean.T, color="black", linewidth=2.5, solid_capstyle="round", label="Hull of the clean rows")
     axes.scatter(*clean.T, s=90, color=style.CLEAN, edgecolors="black", zorder=3, label="Clean rows")
-    axes.scatter(*corrupt[0], s=90, color=style.CORRUPT, edgecolors="black", label="Two corrupt rows")
+    axes.scatter(*corrupt[0], s=90, color=style.CORRUPT, edgecolors="black", label="Two corrupted rows")
     style.mark_point(axes, cell["median"], "median")
     axes.annotate(
         f"{cell['distance']:.3f}",

@@ -149,7 +149,7 @@ def _check_noise(results: Results) -> Verdict:
     herding = [_mean(results, "herding_contamination", f"degree {degree}") for degree in DEGREES]
     return Verdict(
         shares[-1] > shares[0],
-        f"share of corrupt picks at ψ = 0.2: {_listed(results, 'gm_contamination')}; matching the mean instead: "
+        f"share of corrupted picks at ψ = 0.2: {_listed(results, 'gm_contamination')}; matching the mean instead: "
         f"{', '.join(f'{share:.2f}' for share in herding)} for the four degrees",
     )
 
@@ -217,7 +217,7 @@ def _table(results: Results) -> Table:
     fixed = results.fixed["kernels"]
     return Table(
         f"Error of the median relative to the mean's in the kernel's space; then, for k = {fixed['k']} picks of "
-        f"n = {fixed['n']:,} that match the median (GM) or the mean (H): share of corrupt picks, distance of their "
+        f"n = {fixed['n']:,} that match the median (GM) or the mean (H): share of corrupted picks, distance of their "
         "mean from the clean rows', and MMD to the clean rows. Means over the seeds.",
         ("ψ", "kernel", "median : mean", "corrupt GM", "corrupt H", "error GM", "error H", "MMD GM", "MMD H"),
         rows,
@@ -245,7 +245,7 @@ STUDY = Study(
     differs="An RBF kernel is added to the four polynomial ones.",
     found=(
         "Neither statement holds: a higher degree does not steadily lower the distance to the clean distribution, "
-        "nor pick more corrupt rows."
+        "nor pick more corrupted rows."
     ),
     missing="Nothing.",
     parts=(
@@ -270,7 +270,7 @@ STUDY = Study(
         ),
         Claim(
             "fig:exp-syn-kernel",
-            "A higher degree may amplify noise (checked as: degree 10 picks more corrupt rows than degree 1).",
+            "A higher degree may amplify noise (checked as: degree 10 picks more corrupted rows than degree 1).",
             _check_noise,
         ),
         Claim("ours", "Degree 1 gives the picks' mean that is nearest to the clean one.", _check_mean),

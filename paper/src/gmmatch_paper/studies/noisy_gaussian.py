@@ -86,7 +86,7 @@ def draw_curves(results: Results) -> Any:
     figure = style.new_figure(6.8)
     axes = figure.subplot_mosaic([["a", "b"], ["c", "c"]], height_ratios=[1, 1.1])
     columns = (
-        ("a", "contamination", "Share of corrupt picks"),
+        ("a", "contamination", "Share of corrupted picks"),
         ("b", "mean_error", "Error of the picks' mean"),
         ("c", "mmd", "MMD to the clean rows"),
     )
@@ -94,7 +94,7 @@ def draw_curves(results: Results) -> Any:
         for method in METHODS if name == "c" else SIX:
             curve = results["picks"].curve("psi", field, method=method)
             axes[name].plot(curve.x, curve.y, label=style.LABELS[method], **style.line(method))
-        axes[name].set(xlabel="Share of corrupt rows ψ", ylabel=label)
+        axes[name].set(xlabel="Share of corrupted rows ψ", ylabel=label)
         axes[name].set_title(f"({name})", loc="left")
     axes["a"].plot((0, 0.45), (0, 0.45), color=style.BLACK, linestyle=":", linewidth=1.2, zorder=1)
     axes["b"].set_yscale("symlog", linthresh=1.0)
@@ -123,7 +123,7 @@ def _check_others_follow(results: Results) -> Verdict:
     listed = ", ".join(f"{style.LABELS[method]} {share:.2f}" for method, share in shares.items())
     return Verdict(
         min(shares.values()) > 0.2,
-        f"share of corrupt picks at ψ = 0.4: {listed}. Easy centres on the mean, which stands between the "
+        f"share of corrupted picks at ψ = 0.4: {listed}. Easy centres on the mean, which stands between the "
         "two groups but nearer to the clean one",
     )
 
@@ -136,7 +136,7 @@ def _check_cleanest(results: Results) -> Verdict:
     first = min(later, key=lambda method: later[method])
     return Verdict(
         own < others[best],
-        f"share of corrupt picks at ψ = 0.4: {own:.2f}, against {others[best]:.2f} for {style.LABELS[best]} and "
+        f"share of corrupted picks at ψ = 0.4: {own:.2f}, against {others[best]:.2f} for {style.LABELS[best]} and "
         f"{others['herding']:.2f} for Herding; at ψ = 0.45 the least is {later[first]:.2f}, by "
         f"{style.LABELS[first]}",
     )
@@ -203,8 +203,8 @@ STUDY = Study(
     differs="Herding and GM Matching are also run in an RBF kernel.",
     found=(
         "Under 40% corruption the mean of GM Matching's picks is the nearest to the clean mean, as the paper says. "
-        "The picks themselves are not: a tenth is corrupt, Easy's are cleaner, and in the linear kernel they lie at "
-        "the rim of the clean rows and not among them."
+        "The picks themselves are not: a tenth is corrupted, Easy's are cleaner, and in the linear kernel they lie "
+        "at the edge of the clean rows and not among them."
     ),
     missing="The figure's own samples, which the paper does not give.",
     parts=(
@@ -225,7 +225,7 @@ STUDY = Study(
         ),
         Claim(
             "fig:exp-syn-corr=40",
-            "GM Matching yields the least corrupt subset of the six at ψ = 0.4.",
+            "GM Matching yields the least corrupted subset of the six at ψ = 0.4.",
             _check_cleanest,
         ),
         Claim(
@@ -244,18 +244,18 @@ STUDY = Study(
     pictures=(
         Picture(
             draw_picks,
-            "What six methods pick (black) at ψ = 0.4: clean rows light blue, corrupt rows vermillion.",
+            "What six methods pick (black) at ψ = 0.4: clean rows light blue, corrupted rows vermillion.",
         ),
         Picture(draw_every_rate, "The same at four rates of corruption.", "-every-rate"),
         Picture(
             draw_curves,
-            "Share of corrupt picks (a; dotted: as many as among all rows), error of the picks' mean (b) and "
+            "Share of corrupted picks (a; dotted: as many as among all rows), error of the picks' mean (b) and "
             "MMD to the clean rows (c) against ψ; medians over the seeds.",
             "-curves",
         ),
     ),
     tables=(
-        _table("contamination", "Share of corrupt picks"),
+        _table("contamination", "Share of corrupted picks"),
         _table("mean_error", "Distance from the picks' mean to the clean rows' mean"),
         _table("mmd", "MMD to the clean rows"),
     ),

@@ -17,7 +17,7 @@ CORRUPT_COVARIANCE = ((1.0, 0.5), (0.5, 0.5))
 
 @dataclass(frozen=True)
 class NoisyRows:
-    """Rows of which some are corrupt; which ones, a method does not know."""
+    """Rows of which some are corrupted; which ones, a method does not know."""
 
     rows: NDArray[np.float64]
     corrupt: Mask
@@ -40,9 +40,9 @@ def noisy_gaussian(n: int, psi: float, seed: int) -> NoisyRows:
     Parameters
     ----------
     n : int
-        Rows in all; ψn of them, rounded, are corrupt.
+        Rows in all; ψn of them, rounded, are corrupted.
     psi : float
-        Share of corrupt rows.
+        Share of corrupted rows.
     seed : int
         The same seed gives the same rows.
 
@@ -56,6 +56,6 @@ def noisy_gaussian(n: int, psi: float, seed: int) -> NoisyRows:
     n_corrupt = round(psi * n)
     clean = random.multivariate_normal(CLEAN_MEAN, CLEAN_COVARIANCE, n - n_corrupt)
     corrupt = random.multivariate_normal(CORRUPT_MEAN, CORRUPT_COVARIANCE, n_corrupt)
-    # In random order, since nothing should depend on where the corrupt rows stand.
+    # In random order, since nothing should depend on where the corrupted rows stand.
     order = random.permutation(n)
     return NoisyRows(np.vstack([clean, corrupt])[order], (np.arange(n) >= n - n_corrupt)[order])

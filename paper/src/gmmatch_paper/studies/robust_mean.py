@@ -1,4 +1,4 @@
-"""How far corrupt rows drag the mean, and how far the geometric median (fig:toy-moment)."""
+"""How far corrupted rows drag the mean, and how far the geometric median (fig:toy-moment)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def draw(results: Results) -> Any:
         style.band(axes["e"], curve, color, marker=marker, label=style.LABELS[estimate])
     spread = cells.median("clean_spread")
     axes["e"].axhline(spread, color=style.GREY, linestyle=":", label="Spread σ of the clean rows")
-    axes["e"].set(xlabel="Share of corrupt rows ψ", ylabel="Distance to the\nmean of the clean rows")
+    axes["e"].set(xlabel="Share of corrupted rows ψ", ylabel="Distance to the\nmean of the clean rows")
     axes["e"].set_title("(e)  Error against corruption")
     axes["e"].legend(loc="upper left")
     return figure
@@ -124,7 +124,7 @@ STUDY = Study(
         "are the mean and the geometric median of all rows?"
     ),
     method=(
-        "The paper's mixture (sec:exp-syn): clean rows around (0, 0), corrupt ones around (10, 6), "
+        "The paper's mixture (sec:exp-syn): clean rows around (0, 0), corrupted ones around (10, 6), "
         "1,000 in all. Both estimates are compared with the mean of the clean rows, the oracle."
     ),
     differs="Nothing in the data; errors are taken against the mean of the clean rows.",
@@ -163,7 +163,7 @@ STUDY = Study(
     pictures=(
         Picture(
             draw,
-            "Panels a to d: clean rows (light blue), corrupt rows (vermillion), the mean of the clean rows "
+            "Panels a to d: clean rows (light blue), corrupted rows (vermillion), the mean of the clean rows "
             "(cross), the mean (orange disc) and the geometric median (blue star) of all rows. Panel e: the "
             "errors of both, median and middle half of the seeds.",
         ),

@@ -116,7 +116,7 @@ def _check_corrupt(results: Results) -> Verdict:
         max(by_rate.values()) < 3.0,
         "averaged over γ, measured over predicted is "
         + ", ".join(f"{ratio:.1f} at ψ = {psi:g}" for psi, ratio in by_rate.items())
-        + ": a sample's share of corrupt rows varies too, and moves its median",
+        + ": a sample's share of corrupted rows varies too, and moves its median",
     )
 
 

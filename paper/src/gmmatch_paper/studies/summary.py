@@ -31,7 +31,7 @@ authors'.
 Of the theory, the bounds, the median's breakdown point, the 1/k rate towards it and the cost of its iterations hold.
 That the median stays in the hull of the clean rows, and that the errors of independent batches average out, does not.
 Nor does the step from the median to the picks: their mean is robust while features are bounded, but the picks are not
-free of corrupt rows.
+free of corrupted rows.
 
 Before comparing numbers: our networks are smaller and trained for less time than the paper's (each page says how), so
 compare margins, not levels. Tiny-ImageNet, ImageNet-1k and CLIP were not at hand. Each page has the command that runs

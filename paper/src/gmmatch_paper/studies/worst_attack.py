@@ -1,9 +1,9 @@
-"""The worst that a given number of corrupt rows can do to a geometric median, and convex hulls.
+"""The worst that a given number of corrupted rows can do to a geometric median, and convex hulls.
 
-At a point z the clean rows pull with the force g(z) = Σ (x − z)/‖x − z‖. Every corrupt row pulls with a
+At a point z the clean rows pull with the force g(z) = Σ (x − z)/‖x − z‖. Every corrupted row pulls with a
 force of at most 1, so m of them can hold z in balance only where ‖g(z)‖ ≤ m; and wherever that is so,
 putting all m *at* z makes z the median. The medians that m rows can cause are therefore exactly the set
-{z : ‖g(z)‖ ≤ m} (a clean row that lies at z counts with the corrupt ones), and the farthest point of that
+{z : ‖g(z)‖ ≤ m} (a clean row that lies at z counts with the corrupted ones), and the farthest point of that
 set is the worst attack there is, not only the worst that was tried. Its border is where the median goes
 when all m rows recede to infinity in one direction u: the minimum of Σ‖z − x‖ − m⟨u, z⟩.
 """
@@ -19,7 +19,7 @@ _DIRECTIONS = 72
 
 
 def pull(rows: NDArray[np.float64], points: NDArray[np.float64]) -> Vector:
-    """Return ‖g(z)‖ for each point z: how many corrupt rows it takes to make it the median.
+    """Return ‖g(z)‖ for each point z: how many corrupted rows it takes to make it the median.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def pulled_median(rows: NDArray[np.float64], m: int, direction: Vector) -> Vecto
 
 
 def worst_median(rows: NDArray[np.float64], m: int) -> tuple[Vector, Vector]:
-    """Return the farthest median from the mean that m corrupt rows can cause, and its direction; in the plane.
+    """Return the farthest median from the mean that m corrupted rows can cause, and its direction; in the plane.
 
     Examples
     --------
