@@ -147,7 +147,7 @@ def band(axes: Any, curve: Any, color: str, **options: Any) -> Any:
 
 def scatter_rows(axes: Any, clean: Any, corrupt: Any, size: float = 5.0) -> None:
     """Draw clean and corrupted rows as dots."""
-    for rows, color, label in ((clean, CLEAN, "Clean rows"), (corrupt, CORRUPT, "Corrupt rows")):
+    for rows, color, label in ((clean, CLEAN, "Clean rows"), (corrupt, CORRUPT, "Corrupted rows")):
         axes.scatter(*rows.T, s=size, linewidths=0, color=color)
         # Dots of this size vanish in a legend; an empty, larger set stands there for them.
         axes.scatter([], [], s=45, linewidths=0, color=color, label=label)
