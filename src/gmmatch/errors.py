@@ -37,6 +37,26 @@ class DataFileNotFoundError(GMMatchError, FileNotFoundError):
     """A file or folder that was asked for does not exist."""
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part, from where gmmatch itself was installed.
+
+    Examples
+    --------
+    >>> install_command("vision").endswith('[vision]"')
+    True
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        origin = json.loads(distribution("gmmatch").read_text("direct_url.json") or "{}").get("url", "")
+    except PackageNotFoundError:
+        origin = ""
+    place = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
+    return f'pip install "{place or "gmmatch"}[{extra}]"'
+
+
 def first_line(error: object) -> str:
     """Return the first line of what an error says, without its full stop.
 

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from gmmatch.errors import MissingDependencyError
+from gmmatch.errors import MissingDependencyError, install_command
 
 _PREFIX, _SUFFIX = ".gmmatch-", ".tmp"
 _PIECE = 1 << 22
@@ -43,7 +43,7 @@ def as_path(location: str | os.PathLike[str]) -> Path:
         path = UPath(str(location))
         _ = path.fs  # finds out whether the protocol's own package, such as s3fs, is there
     except ImportError as error:
-        remedy = "pip install 'gmmatch[cloud]'" if error.name in ("upath", "fsspec") else str(error)
+        remedy = install_command("cloud") if error.name in ("upath", "fsspec") else str(error)
         raise MissingDependencyError(
             f"{location} is an address, which needs more packages: {remedy}"
         ) from None

@@ -48,8 +48,6 @@ class Yardsticks:
         The class number of each row, -1 where it is of none; without, all rows are one class.
     reference : boolean mask, optional
         Which rows the picks should represent; all by default.
-    cover_all : bool
-        Whether coverage is that of all rows rather than of the reference.
     sampled_rows, covered_rows : int
         The most rows that MMD and coverage are measured on.
     seed : int
@@ -68,7 +66,6 @@ class Yardsticks:
         classes: Indices | None = None,
         *,
         reference: Mask | None = None,
-        cover_all: bool = False,
         sampled_rows: int = 10_000,
         covered_rows: int = 10_000,
         seed: int = 0,
@@ -84,7 +81,7 @@ class Yardsticks:
         random = np.random.default_rng(seed)
         self.sampled_rows = sampled_rows
         self.sampled = _sample(reference_rows, sampled_rows, random)
-        self.covered = _sample(np.arange(n) if cover_all else reference_rows, covered_rows, random)
+        self.covered = _sample(reference_rows, covered_rows, random)
 
     def measure(self, picks: Indices) -> Figures:
         """Return the figures of these rows, of which there is at least one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import types
 import warnings
@@ -165,3 +166,43 @@ def test_without_the_laboratory_one_line_says_how_to_install_it(monkeypatch):
     listed = run("--help").stdout
     assert "reproduce" not in listed and all(f" {name} " in listed for name in COMMANDS)
     assert run("reproduc").exit_code == 2
+
+
+def test_names_of_methods_are_completed():
+    for word, expected in (("ro", "robust"), ("random,ro", "random,robust")):
+        option = "--methods" if "," in word else "-m"
+        command = "compare" if "," in word else "select"
+        words = f"gmmatch {command} x.npy {option} {word}"
+        env = {"_GMMATCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
+        result = CliRunner().invoke(build_app(), prog_name="gmmatch", env=env)
+        assert result.stdout.split() == [expected]
+
+
+def test_the_list_of_commands_has_whole_sentences():
+    listed = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert len(listed) >= len(COMMANDS)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
+def test_methods_are_described_without_markup():
+    assert "``" not in run("methods").stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_whole_sentences_and_no_markup(name):
+    text = run(name, "--help", env={"COLUMNS": "80"}).stdout
+    assert "``" not in text and ":class:" not in text and ":func:" not in text and "..." not in text
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_one_line():
+    code = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *more):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from gmmatch.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")

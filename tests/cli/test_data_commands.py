@@ -243,7 +243,7 @@ def test_compare_counts_wrong_labels_and_measures_distances(tmp_path, succeeds):
             for label in (0, 1)
         ]
         assert row["mmd"] == pytest.approx(np.mean(distances))
-        covered = gm.metrics.coverage(X, picks)
+        covered = gm.metrics.coverage(X, picks.indices, of=np.flatnonzero(given == true))
         assert row["coverage_mean"] == pytest.approx(covered.mean, rel=1e-6)
         assert row["coverage_max"] == pytest.approx(covered.largest, rel=1e-6)
     assert rows["easy"]["contamination"] < rows["random"]["contamination"]

@@ -117,5 +117,5 @@ def test_a_missing_package_names_its_extra(monkeypatch, missing, kind, extra):
 
     monkeypatch.setattr(builtins, "__import__", without)
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(MissingDependencyError, match=rf'pip install "gmmatch\[{extra}\]"'):
+    with pytest.raises(MissingDependencyError, match=rf'pip install ".*\[{extra}\]"'):
         load_encoder("some/model", kind=kind)

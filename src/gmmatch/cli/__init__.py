@@ -23,6 +23,7 @@ COMMANDS = (
     "export",
     "info",
     "methods",
+    "screen",
     "select",
     "update",
 )

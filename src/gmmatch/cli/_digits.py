@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command
 from gmmatch.files import replacing
 from gmmatch.types import Indices, Mask
 
@@ -221,7 +221,7 @@ def draw(path: Path, seed: int = 0) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
-            'The picture needs matplotlib, which is not installed: pip install "gmmatch[report]".'
+            f"The picture needs matplotlib, which is not installed: {install_command('report')}."
         ) from error
 
     digits = noisy_digits(seed)

@@ -9,97 +9,97 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     AmountOption,
-    EmbeddingColumnOption,
-    EmbeddingsArgument,
-    IdColumnOption,
     JsonOption,
-    LabelsOption,
+    LabeledInput,
     MemoryOption,
+    MethodsOption,
     PerClassChoice,
     PerClassOption,
     SeedOption,
     parse_memory,
     split_names,
 )
-from gmmatch.cli.io.output import console, new_table, note, print_json, progress
-from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
+from gmmatch.cli.io.output import new_table, note, print_json, progress, show
+from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.screening.result import Screening
     from gmmatch.selection.selection import Selection
     from gmmatch.types import Indices, Mask
 
 # MMD compares every row with every other, so it takes a sample of large inputs.
 SAMPLED_ROWS = 10_000
+# Of Cohen's kappa: below it, labels and truth agree hardly more often than by chance.
+_LEAST_AGREEMENT = 0.1
 
 
 def compare(
+    *,
     context: typer.Context,
-    source: EmbeddingsArgument,
     k: AmountOption,
-    methods: Annotated[
-        str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
-    ] = "robust,gm-matching,moderate,random",
+    methods: MethodsOption = "robust,gm-matching,moderate,random",
     truth: Annotated[
         str | None,
         typer.Option(
             metavar="FILE|COLUMN",
             help="The true labels, from a file (.npy, .txt, or a table, as file.csv::column) or a column of the "
-            "input. A pick is then wrong if its label is not the true one.",
+            "input. A table with a column of ids or paths is joined by it. A pick is then wrong if its label is not "
+            "the true one.",
         ),
     ] = None,
-    labels: LabelsOption = None,
-    embedding_column: EmbeddingColumnOption = None,
-    id_column: IdColumnOption = None,
+    given: LabeledInput,
     per_class: PerClassOption = PerClassChoice.proportional,
     seed: SeedOption = 0,
     memory: MemoryOption = None,
-    report: ReportOption = None,
-    map_choice: MapOption = None,
-    content: ContentOption = None,
+    page: Report,
     force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run several methods on the same rows and measure what they keep.
+    """Run several methods and measure what they keep.
 
-    Moment error is the distance between the means of the picks and of all rows, MMD the distance between them
-    as distributions, both averaged over the classes; with --truth, the rows compared with are those whose label
-    is true. Coverage is the distance from a row to its nearest pick. Less is better everywhere.
+    Picks are compared with the rows that the screening trusts, or with --truth, with those whose label is true.
+    Moment error is the distance between the means of both, MMD the distance between them as distributions, averaged
+    over the classes. Coverage is the distance from such a row to its nearest pick. Less is better everywhere.
 
     \b
     Examples:
-      gmmatch compare photos.emb -k 10% --methods robust,gm-matching,random
-      gmmatch compare photos.emb -k 10% --report compared.html
-      gmmatch compare noisy.emb -k 10% --truth true_labels.npy --json
+      gmmatch compare photos.emb -k 10%
+      gmmatch compare photos.emb -k 10% --methods robust,herding --report compared.html
+      gmmatch compare noisy.emb -k 10% --truth true_labels.csv::label --json
     """
     names = split_names(methods, "--methods")
     limit = parse_memory(memory)
-    page = Report(report, map_choice, content, force=force, context=context)
-    from gmmatch.cli.io.inputs import open_embeddings
+    page.check(force=force, context=context)
     from gmmatch.cli.io.selecting import check_request
 
     _load(names)
-    embeddings = open_embeddings(
-        source, labels=labels, memory=limit, embedding_column=embedding_column, id_column=id_column
-    )
+    embeddings = given.open(memory=limit)
     page.find_contents(embeddings)
-    asked = {"k": k, "per_class": per_class.argument, "seed": seed, "memory": limit}
     for name in names:
         check_request(embeddings, k=k, method=name)
     true_labels = _read_truth(truth, embeddings)
-    comparison = Comparison(embeddings, true_labels, per_class.argument, seed)
-    rows, selections = _measure(names, embeddings, comparison, asked, keep=report is not None)
-    result = {"input": source, **comparison.describe(), "seed": seed, "rows": rows}
+    asked = {"k": k, "per_class": per_class.argument, "seed": seed, "memory": limit}
+    selections, rows = _select(names, embeddings, asked)
+    screening = None
+    if true_labels is None:
+        screening = next((one.screening for one in selections.values() if one.screening is not None), None)
+        screening = screening or _screened(embeddings)
+    comparison = Comparison(embeddings, true_labels, screening, per_class.argument, seed)
+    for row in rows:
+        row |= comparison.measure(selections[row["method"]])
+    result = {"input": given.source, **comparison.describe(), "seed": seed, "rows": rows}
+    facts = {"measured": rows, "caption": _caption(result), "truth": true_labels}
     try:
-        page.write(selections, embeddings, measured=rows, caption=_caption(result), truth=true_labels)
+        page.write(selections, embeddings, reference=comparison.trusted, **facts)
     finally:  # what was measured is shown even if there can be no page of it
         if as_json:
             print_json(result)
         else:
             _print_table(result)
-    if report is not None and not as_json:
-        note(f"Wrote {report}: open it in a browser.")
+    if page.report is not None and not as_json:
+        note(f"Wrote {page.report}: open it in a browser.")
 
 
 def _load(names: list[str]) -> None:
@@ -112,46 +112,55 @@ def _load(names: list[str]) -> None:
         select([[0.0], [1.0], [2.0], [3.0]], y=[0, 0, 1, 1], k=2, method=name)
 
 
-def _measure(
-    names: list[str], embeddings: Embeddings, comparison: Comparison, asked: dict[str, Any], *, keep: bool
-) -> tuple[list[dict[str, Any]], dict[str, Selection]]:
-    """Run the methods; return their figures, and their selections if they are needed later."""
+def _select(
+    names: list[str], embeddings: Embeddings, asked: dict[str, Any]
+) -> tuple[dict[str, Selection], list[dict[str, Any]]]:
+    """Run the methods; return their selections, and a line about each."""
     from gmmatch.cli.io.selecting import run_selection
 
     rows, selections = [], {}
     with progress() as bar:
-        for name in bar.track(names, description="Selecting and measuring"):
-            selection, seconds = run_selection(embeddings, method=name, **asked)
-            if keep:
-                selections[name] = selection
-            rows.append(
-                {"method": name, "k": selection.k, **comparison.measure(selection), "seconds": seconds}
-            )
-    return rows, selections
+        for name in bar.track(names, description="Methods"):
+            selections[name], seconds = run_selection(embeddings, method=name, **asked)
+            rows.append({"method": name, "k": selections[name].k, "seconds": seconds})
+    return selections, rows
+
+
+def _screened(embeddings: Embeddings) -> Screening:
+    from gmmatch.screening.screen import screen
+
+    return screen(embeddings.rows, embeddings.labels)
 
 
 def _print_table(result: dict[str, Any]) -> None:
-    known = result["rows"][0]["contamination"] is not None
+    shares = [
+        (name, heading)
+        for name, heading in (("contamination", "wrong labels"), ("estimated_mislabeled", "est. mislabeled"))
+        if result["rows"][0][name] is not None
+    ]
     title = f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows"
     table = new_table(title, caption=_caption(result))
     table.add_column("method", overflow="fold")
     headings = ["moment error", "MMD", "coverage (mean, max)", "seconds"]
-    for heading in (["wrong labels"] if known else []) + headings:
+    for heading in [heading for _, heading in shares] + headings:
         table.add_column(heading, justify="right")
     for row in result["rows"]:
-        wrong = [f"{row['contamination']:.1%}"] if known else []
         covered = f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}"
         distances = ["" if row[name] is None else f"{row[name]:.4g}" for name in ("moment_error", "mmd")]
-        figures = [*distances, covered, f"{row['seconds']:.1f}"]
-        table.add_row(row["method"], *wrong, *figures)
-    console().print(table)
+        wrong = [f"{row[name]:.1%}" for name, _ in shares]
+        table.add_row(row["method"], *wrong, *distances, covered, f"{row['seconds']:.1f}")
+    show(table)
 
 
 def _caption(result: dict[str, Any]) -> str:
     said = []
     if result["wrong_labels"] is not None:
         said.append(f"Of all rows, {result['wrong_labels']:.1%} are mislabeled.")
-    if result["sampled_rows"] < result["n_rows"]:
+    else:
+        said.append(f"Compared with the {result['trusted_rows']:,} rows that the screening trusts.")
+    if result["estimated_noise"] is not None:
+        said.append(f"Of all rows, an estimated {result['estimated_noise']:.1%} are mislabeled.")
+    if result["sampled_rows"] < result["trusted_rows"]:
         said.append(f"MMD and coverage are of a sample of {result['sampled_rows']:,} rows.")
     if result["classes"]:
         said.append(f"Moment error and MMD are averages over {result['classes']:,} classes.")
@@ -181,7 +190,22 @@ def _read_truth(text: str | None, embeddings: Embeddings) -> list[Any] | None:
             f"--truth {text} has labels such as {true[0]!r}, and none of them is among those of "
             f"{embeddings.path}, such as {given[0]!r}: give labels of the same classes."
         )
+    _warn_of_chance(text, true, given)
     return true
+
+
+def _warn_of_chance(text: str, true: list[Any], given: list[Any]) -> None:
+    """Warn if labels and truth agree hardly more often than if one of them were shuffled."""
+    from collections import Counter
+
+    n, counts = len(true), Counter(given)
+    agreement = sum(one == other for one, other in zip(true, given, strict=True)) / n
+    chance = sum(count * counts[label] for label, count in Counter(true).items()) / n**2
+    if chance < 1.0 and (agreement - chance) / (1.0 - chance) < _LEAST_AGREEMENT:
+        note(
+            f"Warning: --truth {text} agrees with the labels of {agreement:.1%} of the rows, and by chance it would "
+            f"with {chance:.1%}: is it in the order of the rows? A table with ids or paths is joined by them."
+        )
 
 
 def _plain(labels: Any) -> list[Any]:
@@ -192,9 +216,16 @@ def _plain(labels: Any) -> list[Any]:
 
 
 class Comparison:
-    """The yardsticks for selections from the same rows, and which rows they are held against."""
+    """The yardsticks for selections from the same rows, and which rows they are compared with."""
 
-    def __init__(self, embeddings: Embeddings, truth: list[Any] | None, per_class: Any, seed: int) -> None:
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        truth: list[Any] | None,
+        screening: Screening | None,
+        per_class: Any,
+        seed: int,
+    ) -> None:
         import numpy as np
 
         from gmmatch.rows.rows import as_rows
@@ -203,10 +234,14 @@ class Comparison:
 
         rows = as_rows(embeddings.rows)
         given = None if embeddings.labels is None else _plain(embeddings.labels)
+        self.screening = screening
         self.wrong: Mask | None = None
+        self.trusted: Mask = np.ones(len(rows), dtype=np.bool_)
         if truth is not None and given is not None:
             self.wrong = np.array([one != other for one, other in zip(given, truth, strict=True)])
-        self.trusted: Mask = np.ones(len(rows), dtype=np.bool_) if self.wrong is None else ~self.wrong
+            self.trusted = ~self.wrong
+        elif screening is not None and screening.kept.any():
+            self.trusted = screening.kept
         classes: Indices | None = None
         if given is not None and per_class is not None:
             classes = np.full(len(rows), -1, dtype=np.int64)
@@ -218,7 +253,6 @@ class Comparison:
             rows,
             classes if self.labeled else None,
             reference=self.trusted,
-            cover_all=True,
             sampled_rows=SAMPLED_ROWS,
             covered_rows=SAMPLED_ROWS,
             seed=seed,
@@ -230,8 +264,10 @@ class Comparison:
         return {
             "n_rows": len(rows),
             "n_features": rows.n_features,
+            "trusted_rows": int(self.trusted.sum()),
             "classes": self.yardsticks.n_classes if self.labeled else None,
             "wrong_labels": None if self.wrong is None else float(self.wrong.mean()),
+            "estimated_noise": None if self.screening is None else self.screening.noise_rate,
             "sampled_rows": len(self.yardsticks.covered),
         }
 
@@ -242,5 +278,22 @@ class Comparison:
         figures = asdict(self.yardsticks.measure(selection.indices))
         return {
             "contamination": None if self.wrong is None else contamination(selection, self.wrong),
+            "estimated_mislabeled": self._estimated(selection),
             **{name: None if value != value else value for name, value in figures.items()},
         }
+
+    def _estimated(self, selection: Selection) -> float | None:
+        """Return the share of the picks that are mislabeled, by the screening's probabilities."""
+        import numpy as np
+
+        from gmmatch.screening.result import IN_DOUBT, KEPT, MISLABELED
+
+        found = self.screening
+        if found is None or found.noise_rate is None:
+            return None
+        picks = selection.indices
+        of_labels = [
+            code for code, reason in enumerate(found.reasons) if reason in (KEPT, MISLABELED, IN_DOUBT)
+        ]
+        judged = np.isin(found.reason[picks], of_labels)
+        return float((found.probability[picks] * judged).mean())

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gmmatch.cli.io.arguments import (
-    EmbeddingColumnOption,
-    EmbeddingsArgument,
-    IdColumnOption,
     JsonOption,
-    LabelsOption,
+    LabeledInput,
+    MethodsOption,
     PerClassChoice,
     PerClassOption,
     SeedOption,
+    SettingsOption,
     parse_settings,
     split_names,
 )
 from gmmatch.cli.io.files import check_output, explained
-from gmmatch.cli.io.output import console, new_table, note, print_json
+from gmmatch.cli.io.output import console, new_table, note, print_json, show
 from gmmatch.errors import InvalidInputError
 from gmmatch.selectors.registry import DEFAULT_METHOD
 
@@ -29,13 +28,11 @@ if TYPE_CHECKING:
 
 
 def curve(
-    source: EmbeddingsArgument,
+    *,
     sizes: Annotated[
         str, typer.Option(help="Counts or shares of the rows, with commas between them.")
     ] = "1%,2%,5%,10%,20%,50%",
-    methods: Annotated[
-        str, typer.Option(help="Names with commas between them; see `gmmatch methods`.")
-    ] = DEFAULT_METHOD,
+    methods: MethodsOption = DEFAULT_METHOD,
     test: Annotated[
         str | None,
         typer.Option(
@@ -50,15 +47,10 @@ def curve(
     repeats: Annotated[
         int, typer.Option(min=1, max=10, help="How many random tenths of the rows are judged.")
     ] = 5,
-    labels: LabelsOption = None,
-    embedding_column: EmbeddingColumnOption = None,
-    id_column: IdColumnOption = None,
+    given: LabeledInput,
     per_class: PerClassOption = PerClassChoice.proportional,
     seed: SeedOption = 0,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the methods; can be repeated."),
-    ] = None,
+    settings: SettingsOption = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page (.html) of curves.")
     ] = None,
@@ -76,7 +68,6 @@ def curve(
       gmmatch curve photos.emb --sizes 1%,2%,5%,10%,20%,50%
       gmmatch curve train.emb --methods random,robust --test test.emb --report curve.html
     """
-    from gmmatch.cli.io.inputs import open_embeddings
     from gmmatch.cli.io.selecting import same_encoder
     from gmmatch.curve.curve import budget_curve
 
@@ -88,11 +79,10 @@ def curve(
         check_output(report, force=force, option="--report")
         check_target(report)
     names, options = split_names(methods, "--methods"), parse_settings(settings)
-    columns: Any = {"embedding_column": embedding_column, "id_column": id_column}
-    embeddings, judged = open_embeddings(source, labels=labels, **columns), None
+    embeddings, judged = given.open(), None
     if test is not None:
-        other = open_embeddings(test, labels=test_labels, **columns)
-        same_encoder(embeddings.origin, other.origin, f"--test {test}", source)
+        other = given.open_other(test, test_labels)
+        same_encoder(embeddings.origin, other.origin, f"--test {test}", given.source)
         if other.labels is None:
             raise InvalidInputError(f"--test {test} has no labels: give some by --test-labels.")
         judged = (other.rows, other.labels)
@@ -111,7 +101,7 @@ def curve(
         with explained(report):
             found.report(report)
     if as_json:
-        print_json({"input": source, **found.as_json()})
+        print_json({"input": given.source, **found.as_json()})
         return
     _print(found)
     if report is not None:
@@ -133,7 +123,7 @@ def _print(curve: BudgetCurve) -> None:
             "" if one.mislabeled is None else f"{one.mislabeled:,.0f}",
             *(f"{value:.3g}" for value in (one.mmd, one.moment_error, one.coverage_mean)),
         )
-    console().print(table)
+    show(table)
     said = f"Accuracy by {curve.judged_by}, with 95% intervals; error is the moment error."
     console().print(said, soft_wrap=True)
     console().print(curve.sentence, soft_wrap=True)

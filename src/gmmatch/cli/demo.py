@@ -9,7 +9,7 @@ import typer
 
 from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.files import check_output
-from gmmatch.cli.io.output import console, new_table, note, print_json, progress
+from gmmatch.cli.io.output import new_table, note, print_json, progress, show
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
@@ -77,7 +77,7 @@ def _print_table(result: dict[str, Any]) -> None:
             table.add_section()
             own = []
         table.add_row(row["label"], *format_figures(row))
-    console().print(table)
+    show(table)
 
 
 def format_figures(row: dict[str, Any]) -> list[str]:

@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import (
-    EmbeddingColumnOption,
-    EmbeddingsArgument,
-    ForceOption,
-    IdColumnOption,
-    JsonOption,
-)
-from gmmatch.cli.io.files import check_output, keep_inputs, write_csv, written
-from gmmatch.cli.io.output import console, new_table, note, print_json
-from gmmatch.errors import InvalidInputError
+from gmmatch.cli.io.arguments import ForceOption, Input, JsonOption
+from gmmatch.cli.io.files import check_table, is_stdout, keep_inputs, write_table
+from gmmatch.cli.io.output import console, new_table, note, print_json, show
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,9 +21,10 @@ _LEVELS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
 
 
 def duplicates(
-    source: EmbeddingsArgument,
+    *,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the groups go: .parquet or .csv.")
+        Path | None,
+        typer.Option("--output", "-o", help="Where the groups go: .csv or .parquet; '-' prints them as CSV."),
     ] = None,
     threshold: Annotated[
         float | None,
@@ -43,12 +37,11 @@ def duplicates(
             help="Find rows that are in these embeddings too (a test set), instead of groups.",
         ),
     ] = None,
-    embedding_column: EmbeddingColumnOption = None,
-    id_column: IdColumnOption = None,
+    given: Input,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find near-duplicates among rows, or rows of one set that are in another.
+    """Find near-duplicates among rows, or rows of a test set.
 
     Of each group the most typical row is kept, and the others are its duplicates. With --against, rows are paired
     with the most similar row of the other embeddings.
@@ -59,27 +52,21 @@ def duplicates(
       gmmatch duplicates train.emb --against test.emb -o leaks.csv
       gmmatch select train.emb -k 10% -o picks.parquet --exclude-near test.emb
     """
-    from gmmatch.cli.io.inputs import open_embeddings
     from gmmatch.near_duplicates.search import duplicates as search
 
     if output is not None:
-        if output.suffix.lower() not in (".parquet", ".csv"):
-            raise InvalidInputError(f"--output {output}: expected a file that ends in .parquet or .csv.")
-        check_output(output, force=force)
-        keep_inputs(output, [against], folder=source)
-    columns: Any = {"embedding_column": embedding_column, "id_column": id_column}
-    embeddings = open_embeddings(source, labels="none", **columns)
-    others = None
-    if against is not None:
-        others = open_embeddings(against, labels="none", **columns)
+        check_table(output, force=force)
+        keep_inputs(output, [against], folder=given.source)
+    embeddings = given.open(labels="none")
+    others = None if against is None else given.open_other(against)
     found = search(embeddings.rows, threshold, against=None if others is None else others.rows)
     if output is not None:
-        _write(group_table(found, embeddings, others), output)
+        write_table(group_table(found, embeddings, others), output)
     if as_json:
         print_json(_facts(found, output))
         return
-    _print(found)
-    if output is not None:
+    _print(found, to_stderr=output is not None and is_stdout(output))
+    if output is not None and not is_stdout(output):
         note(f"Wrote {output}.")
 
 
@@ -107,14 +94,6 @@ def _ids(name: str, embeddings: Embeddings, rows: Any) -> dict[str, Any]:
     return {} if ids is None else {name: ids}
 
 
-def _write(table: pa.Table, output: Path) -> None:
-    import pyarrow.parquet
-
-    write = pyarrow.parquet.write_table if output.suffix.lower() == ".parquet" else write_csv
-    with written(output) as temporary:
-        write(table, temporary)
-
-
 def _by_level(found: Duplicates) -> list[tuple[float, int]]:
     """Return how many rows would be duplicates at higher thresholds too, by their cosine."""
     levels = [found.threshold, *(level for level in _LEVELS if level > found.threshold)]
@@ -135,19 +114,20 @@ def _facts(found: Duplicates, output: Path | None) -> dict[str, Any]:
     return facts
 
 
-def _print(found: Duplicates) -> None:
+def _print(found: Duplicates, *, to_stderr: bool) -> None:
+    out = console(to_stderr=to_stderr)
     what = "have a near-duplicate in the other set" if found.against else "are near-duplicates of another row"
-    console().print(f"{len(found.rows):,} of {len(found):,} rows {what}", soft_wrap=True)
+    out.print(f"{len(found.rows):,} of {len(found):,} rows {what}", soft_wrap=True)
     table = new_table("", padding=(0, 1))
     table.add_column("cosine at least", justify="right")
     table.add_column("rows", justify="right")
     for level, count in _by_level(found):
         table.add_row(f"{level:.4g}", f"{count:,}")
-    console().print(table)
+    show(table, to_stderr=to_stderr)
     said = "chosen from the data" if found.estimated else "as given"
     line = f"Threshold: {found.threshold:.4g}, {said}."
     groups = found.groups
     if not found.against and groups:
         sizes = ", ".join(f"{len(group):,}" for group in groups[:5])
         line += f" {len(groups):,} groups; the largest have {sizes} rows."
-    console().print(line, soft_wrap=True)
+    out.print(line, soft_wrap=True)

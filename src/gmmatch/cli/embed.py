@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import Enum
 from pathlib import Path
@@ -16,6 +18,7 @@ from gmmatch.cli.io.arguments import (
     TextColumnOption,
 )
 from gmmatch.cli.io.files import check_output, keep_inputs
+from gmmatch.cli.io.group import Interrupted
 from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
@@ -46,7 +49,7 @@ def embed(
         str,
         typer.Argument(
             help="A folder of images; a Parquet, CSV, JSON-lines or WebDataset file, or a folder or pattern of "
-            "such files; a file of vectors (.npy, .npz, .safetensors); or the name of a Hugging Face dataset."
+            "such files; a file of vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset."
         ),
     ],
     output: Annotated[
@@ -154,7 +157,7 @@ def embed(
     model = load_encoder(encoder, kind=opened.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
-    with progress() as bar:
+    with _saved(output, opened.n_rows), progress() as bar:
         task = bar.add_task("Encoding", total=opened.n_rows)
         report = run(
             opened,
@@ -170,6 +173,20 @@ def embed(
         print_json(describe_report(report, opened.kind))
     else:
         _print_summary(report, opened.kind)
+
+
+@contextmanager
+def _saved(output: Path, total: int | None) -> Iterator[None]:
+    """Say after Ctrl-C how much of the work is done."""
+    from gmmatch.data.files import is_store
+    from gmmatch.embeddings import open_store
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        saved = len(open_store(output, allow_incomplete=True)) if is_store(output) else 0
+        of = "" if total is None else f" of {total:,}"
+        raise Interrupted(f"{saved:,}{of} rows saved; run the same command to resume.") from None
 
 
 def _check_places(source: str, output: Path) -> None:

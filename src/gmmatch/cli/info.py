@@ -36,7 +36,7 @@ def info(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a store, a selection or a source is, and which columns a table has.
+    """Say what a path holds: a store, a selection or a source.
 
     \b
     Examples:

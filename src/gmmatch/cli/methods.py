@@ -31,6 +31,10 @@ def describe_methods() -> list[dict[str, Any]]:
 
     classes = {name: method_class(name) for name in methods()}
     return [
-        {"name": name, "class": cls.__name__, "summary": (inspect.getdoc(cls) or "").partition("\n")[0]}
+        {
+            "name": name,
+            "class": cls.__name__,
+            "summary": (inspect.getdoc(cls) or "").partition("\n")[0].replace("``", ""),
+        }
         for name, cls in classes.items()
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,29 +12,27 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     AmountOption,
-    EmbeddingColumnOption,
-    EmbeddingsArgument,
     ForceOption,
-    IdColumnOption,
     JsonOption,
-    LabelsOption,
+    LabeledInput,
     MemoryOption,
+    MethodOption,
     PerClassChoice,
     PerClassOption,
     SeedOption,
+    SettingsOption,
     parse_memory,
     parse_settings,
 )
-from gmmatch.cli.io.engines import AddressOption, EngineOption, EngineRequest, SkipOption, WorkersOption
-from gmmatch.cli.io.files import check_output, explained, keep_inputs
-from gmmatch.cli.io.output import console, new_table, note, print_json
-from gmmatch.cli.io.reporting import ContentOption, MapOption, Report, ReportOption
+from gmmatch.cli.io.engines import EngineRequest
+from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
+from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
 from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from gmmatch.screening.result import Screening
     from gmmatch.selection.selection import Selection
 
 
@@ -49,8 +48,8 @@ _CLASSES_SHOWN = 30
 
 
 def select(
+    *,
     context: typer.Context,
-    source: EmbeddingsArgument,
     k: AmountOption,
     output: Annotated[
         Path,
@@ -59,22 +58,20 @@ def select(
             "-o",
             parser=as_path,
             metavar="PATH",
-            help="Where the picks go: .parquet, .json or .npy.",
+            help="Where the picks go: .parquet, .json or .npy. With '-', their ids or row numbers are printed.",
         ),
     ],
-    method: Annotated[str, typer.Option("--method", "-m", help="See `gmmatch methods`.")] = DEFAULT_METHOD,
+    method: MethodOption = DEFAULT_METHOD,
+    given: LabeledInput,
     per_class: PerClassOption = PerClassChoice.proportional,
     seed: SeedOption = 0,
     memory: MemoryOption = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
-    ] = None,
+    settings: SettingsOption = None,
     duplicates: Annotated[
         DuplicatesOption | None,
         typer.Option(
-            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default; copies "
-            "count once for robust in any case)."
+            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default). For "
+            "robust, copies count once in any case."
         ),
     ] = None,
     exclude_near: Annotated[
@@ -99,9 +96,7 @@ def select(
     ] = False,
     refine: Annotated[
         int,
-        typer.Option(
-            min=0, help="Go over the picks so often at most, and swap each for the row that matches best."
-        ),
+        typer.Option(min=0, help="The most rounds in which picks are swapped for rows that match better."),
     ] = 0,
     updatable: Annotated[
         bool, typer.Option("--updatable", help="Keep what `gmmatch update` needs with the picks (.parquet).")
@@ -123,20 +118,12 @@ def select(
             help="With --reference: its labels, as --labels names them; with 'none' every class follows all of it.",
         ),
     ] = None,
-    labels: LabelsOption = None,
-    embedding_column: EmbeddingColumnOption = None,
-    id_column: IdColumnOption = None,
-    engine: EngineOption = None,
-    address: AddressOption = None,
-    workers: WorkersOption = None,
-    skip_unreadable: SkipOption = False,
-    report: ReportOption = None,
-    map_choice: MapOption = None,
-    content: ContentOption = None,
+    engine: EngineRequest,
+    page: Report,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Pick the rows worth keeping.
+    """Pick the rows worth keeping, and say which rows look wrong.
 
     \b
     Examples:
@@ -144,20 +131,15 @@ def select(
       gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
       gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
       gmmatch select train.emb -k 10% -o picks.parquet --duplicates one --exclude-near test.emb
-      gmmatch select web.emb -k 10% -o picks.parquet --method robust --reference task.emb
-      gmmatch select texts.emb -k 500 -o picks.parquet --method easy --set center=geometric-median
+      gmmatch select web.emb -k 10% -o picks.parquet --reference task.emb
+      gmmatch select photos.emb -k 500 -o - --method gm-matching > picked.txt
     """
     from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
 
-    if output.suffix.lower() not in _FORMATS:
-        raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}.")
-    if updatable and output.suffix.lower() != ".parquet":
-        raise InvalidInputError(
-            f"--output {output}: --updatable keeps the rows of the picks in a .parquet file."
-        )
-    check_output(output, force=force)
-    keep_inputs(output, [labels, content, exclude_near, reference], folder=source)
-    page = Report(report, map_choice, content, force=force, context=context)
+    source = given.source
+    _check_target(output, updatable=updatable, force=force)
+    keep_inputs(output, [given.labels, page.content, exclude_near, reference], folder=source)
+    page.check(force=force, context=context)
     options = parse_settings(settings)
     if duplicates is not None:
         options["duplicates"] = duplicates.value
@@ -169,43 +151,78 @@ def select(
         options["reference_weight"] = reference_weight
     limit = parse_memory(memory)
     confidence = min_confidence if relabel else None
-    on_engine = EngineRequest(engine, address, workers, skip_unreadable)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
-    if on_engine.wanted(memory=memory, report=report, source=source):
+    if engine.wanted(memory=memory, report=page.report, source=source):
         if reference is not None:
             raise InvalidInputError("--reference does not run on an engine: leave out --engine.")
-        selector = on_engine.selector(**asked)
-        embeddings, shards = on_engine.open(source, labels)
-        refuse_columns(source, embedding_column, id_column)
+        selector = engine.selector(**asked)
+        embeddings, shards = engine.open(source, given.labels)
+        refuse_columns(source, given.embedding_column, given.id_column)
         page.find_contents(embeddings)
         near = None if exclude_near is None else open_embeddings(exclude_near, labels="none")
-        selection, seconds = on_engine.select(selector, shards, embeddings.labels, confidence, near)
+        selection, seconds = engine.select(selector, shards, embeddings.labels, confidence, near)
     else:
         from gmmatch.cli.io.selecting import run_selection
 
-        columns: Any = {"embedding_column": embedding_column, "id_column": id_column}
-        embeddings = open_embeddings(source, labels=labels, memory=limit, **columns)
+        embeddings = given.open(memory=limit)
         page.find_contents(embeddings)
-        near = None if exclude_near is None else open_embeddings(exclude_near, labels="none", **columns)
-        followed = None
-        if reference is not None:
-            followed = open_embeddings(reference, labels=reference_labels, memory=limit, **columns)
+        near = None if exclude_near is None else given.open_other(exclude_near)
+        followed = None if reference is None else given.open_other(reference, reference_labels, limit)
         selection, seconds = run_selection(
             embeddings, memory=limit, near=near, relabel=confidence, reference=followed, **asked
         )
-    with explained(output):
-        selection.save(output)
+    if not is_stdout(output):
+        with explained(output):
+            selection.save(output)
     try:
         page.write(selection, embeddings, seconds=seconds)
     except BaseException:  # also Ctrl-C, as a map of many rows takes its time
-        note(f"Wrote {output}, but no page.")
+        if not is_stdout(output):
+            note(f"Wrote {output}, but no page.")
         raise
     if as_json:
-        written = {} if report is None else {"report": str(report)}
-        print_json({**describe_selection(selection, output, seconds), **written})
+        written = {} if page.report is None else {"report": str(page.report)}
+        picks = {"indices": selection.indices.tolist()}
+        if selection.ids is not None:
+            picks["ids"] = selection.ids.tolist()
+        print_json({**describe_selection(selection, output, seconds), **picks, **written})
         return
-    print_selection(selection)
-    note(f"Wrote {output} ({seconds:.1f} s)." + ("" if report is None else f" Open {report} in a browser."))
+    _say_all(selection, given, output, page.report, seconds)
+
+
+def _check_target(output: Path, *, updatable: bool, force: bool) -> None:
+    """Raise unless picks can be written there; called before the work."""
+    suffix = output.suffix.lower()
+    if updatable and suffix != ".parquet":
+        raise InvalidInputError(
+            f"--output {output}: --updatable keeps the rows of the picks in a .parquet file."
+        )
+    if is_stdout(output):
+        return
+    if suffix not in _FORMATS:
+        raise InvalidInputError(
+            f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}, or - to print the picks."
+        )
+    check_output(output, force=force)
+
+
+def _say_all(
+    selection: Selection, given: LabeledInput, output: Path, report: Path | None, seconds: float
+) -> None:
+    """Print what was picked and learned, and where it is to be seen."""
+    print_selection(selection, to_stderr=is_stdout(output))
+    wrote = f"Wrote {output} ({seconds:.1f} s)."
+    if is_stdout(output):
+        picks = selection.indices if selection.ids is None else selection.ids
+        typer.echo("\n".join(map(str, picks.tolist())))
+        wrote = f"Picked in {seconds:.1f} s."
+    if report is not None:
+        note(f"{wrote} Open {report} in a browser.")
+        return
+    note(wrote)
+    if selection.screening is not None and selection.screening.counts:
+        typed = ["gmmatch", "screen", given.source, *(["--labels", given.labels] if given.labels else [])]
+        note(f"To see the rows that are not trusted: {shlex.join(typed)} -o suspects.csv, or add --report.")
 
 
 def describe_selection(selection: Selection, output: Path | None, seconds: float | None) -> dict[str, Any]:
@@ -226,10 +243,11 @@ def describe_selection(selection: Selection, output: Path | None, seconds: float
     return {**facts, "provenance": selection.provenance}
 
 
-def print_selection(selection: Selection) -> None:
-    """Print how many rows of each class were picked, and how well they match."""
+def print_selection(selection: Selection, *, to_stderr: bool = False) -> None:
+    """Print how many rows of each class were picked, and what was learned about the rows."""
     from rich.markup import escape
 
+    screening = selection.screening
     classes = any(group.label is not None for group in selection.groups)
     title = f"{selection.k:,} of {selection.n_rows:,} rows"
     if selection.provenance.get("method"):
@@ -237,35 +255,40 @@ def print_selection(selection: Selection) -> None:
     table = new_table(title, show_footer=classes, padding=(0, 1))
     table.add_column("class" if classes else "", footer="all", overflow="fold")
     total = sum(group.n_rows for group in selection.groups)
-    for heading, footer in (("rows", f"{total:,}"), ("picked", f"{selection.k:,}"), ("residual", "")):
+    # A residual in the space of robust's kernel tells a reader nothing.
+    residuals = screening is None and any(not math.isnan(group.residual) for group in selection.groups)
+    columns = [("rows" if screening is None else "candidates", f"{total:,}"), ("picked", f"{selection.k:,}")]
+    for heading, footer in [*columns, *([("residual", "")] if residuals else [])]:
         table.add_column(heading, footer=footer, justify="right", no_wrap=True)
     for group in selection.groups[:_CLASSES_SHOWN]:
         name = "(no label)" if classes else "all rows"
         name = name if group.label is None else escape(str(group.label))
-        residual = "" if math.isnan(group.residual) else f"{group.residual:.4g}"
-        table.add_row(name, f"{group.n_rows:,}", f"{len(group.order):,}", residual)
+        residual = [f"{group.residual:.4g}"] if residuals else []
+        table.add_row(name, f"{group.n_rows:,}", f"{len(group.order):,}", *residual)
     hidden = len(selection.groups) - _CLASSES_SHOWN
     if hidden > 0:
-        table.add_row(f"... {hidden:,} more", "", "", "")
-    console().print(table)
-    if selection.screening is not None:
-        console().print(_about_screening(selection.screening), soft_wrap=True)
-    relabeled = selection.provenance.get("relabeled")
+        table.add_row(f"... {hidden:,} more")
+    out = console(to_stderr=to_stderr)
+    show(table, to_stderr=to_stderr)
+    for line in _learned(selection):
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def _learned(selection: Selection) -> list[str]:
+    """Return what was learned about the rows, in a few lines."""
+    lines, screening, facts = [], selection.screening, selection.provenance
+    if screening is not None:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in screening.counts.items())
+        dropped = len(screening) - int(screening.kept.sum())
+        lines.append(f"Not trusted: {dropped:,} rows ({counts})." if counts else "All rows are trusted.")
+        if screening.noise_rate is not None:
+            lines.append(f"Estimated label noise: {screening.noise_rate:.1%}.")
+    relabeled, repeated, leaked = (facts.get(name) for name in ("relabeled", "duplicates", "excluded_near"))
     if relabeled:
-        line = f"Labels corrected: {relabeled['n_rows']:,} rows, of which {len(relabeled['rows']):,} were picked."
-        console().print(line, soft_wrap=True)
-    repeated, leaked = (selection.provenance.get(name) for name in ("duplicates", "excluded_near"))
+        picked = len(relabeled["rows"])
+        lines.append(f"Labels corrected: {relabeled['n_rows']:,} rows, of which {picked:,} were picked.")
     if repeated:
-        console().print(f"Left out as near-duplicates: {repeated['left_out']:,} rows.", soft_wrap=True)
+        lines.append(f"Left out as near-duplicates: {repeated['left_out']:,} rows.")
     if leaked:
-        line = f"Left out as near-duplicates of {leaked['path']}: {leaked['rows']:,} rows."
-        console().print(line, soft_wrap=True)
-
-
-def _about_screening(screening: Screening) -> str:
-    """Return what was learned about the rows, in one line."""
-    counts = ", ".join(f"{count:,} {reason}" for reason, count in screening.counts.items())
-    line = f"Not trusted: {counts}." if counts else "All rows are trusted."
-    if screening.noise_rate is not None:
-        line += f" Estimated label noise: {screening.noise_rate:.1%}."
-    return line
+        lines.append(f"Left out as near-duplicates of {leaked['path']}: {leaked['rows']:,} rows.")
+    return lines

@@ -8,13 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gmmatch.cli.io.arguments import (
-    EmbeddingColumnOption,
-    EmbeddingsArgument,
-    IdColumnOption,
-    JsonOption,
-    LabelsOption,
-)
+from gmmatch.cli.io.arguments import JsonOption, LabeledInput
 from gmmatch.cli.io.files import check_output, explained, keep_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -22,13 +16,14 @@ from gmmatch.files import as_path
 
 
 def update(
+    *,
     picks: Annotated[
         Path,
         typer.Argument(
             parser=as_path, metavar="PICKS", help="What `gmmatch select --updatable` wrote (.parquet)."
         ),
     ],
-    source: EmbeddingsArgument,
+    given: LabeledInput,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -39,9 +34,6 @@ def update(
             help="Where the new picks go; in place of the old by default.",
         ),
     ] = None,
-    labels: LabelsOption = None,
-    embedding_column: EmbeddingColumnOption = None,
-    id_column: IdColumnOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace --output if it exists.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -56,22 +48,19 @@ def update(
       gmmatch select photos.emb -k 10% -o picks.parquet --method robust --updatable
       gmmatch update picks.parquet new.emb
     """
-    from gmmatch.cli.io.inputs import open_embeddings
     from gmmatch.cli.io.selecting import same_encoder
     from gmmatch.cli.select import describe_selection, print_selection
     from gmmatch.selection.selection import Selection
     from gmmatch.updating.update import is_updated_by
 
-    target = picks if output is None else output
+    source, target = given.source, picks if output is None else output
     if target.suffix.lower() != ".parquet":
         raise InvalidInputError(f"{target}: picks that can be updated are kept in a .parquet file.")
     if output is not None:
         check_output(output, force=force)
-        keep_inputs(output, [labels], folder=source)
+        keep_inputs(output, [given.labels], folder=source)
     selection = Selection.load(picks)
-    embeddings = open_embeddings(
-        source, labels=labels, embedding_column=embedding_column, id_column=id_column
-    )
+    embeddings = given.open()
     same_encoder(selection.provenance.get("embeddings", {}), embeddings.origin, source, str(picks))
     began = time.perf_counter()
     with_labels = any(label is not None for label in selection.groups.labels)

@@ -16,6 +16,7 @@ from gmmatch.errors import (
     InvalidTypeError,
     MissingDependencyError,
     first_line,
+    install_command,
     unknown_name,
 )
 
@@ -132,7 +133,7 @@ def _datasets(name: str) -> Any:
     except ImportError as error:
         raise MissingDependencyError(
             f"{name}: reading it needs the package datasets, which is not installed (if you meant a file or "
-            'folder, there is none of that name): pip install "gmmatch[vision]".'
+            f"folder, there is none of that name): {install_command('vision')}."
         ) from error
     return datasets
 

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from gmmatch.data.files import evenly_spaced, file_ends, fingerprint_of, list_files, pick_split
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, MissingDependencyError
+from gmmatch.errors import (
+    DataFileNotFoundError,
+    InvalidInputError,
+    InvalidTypeError,
+    MissingDependencyError,
+    install_command,
+)
 from gmmatch.selection.labels import Label
 
 if TYPE_CHECKING:
@@ -159,7 +165,7 @@ def _pillow() -> Any:
         from PIL import Image
     except ImportError as error:
         raise MissingDependencyError(
-            'Reading images needs Pillow, which is not installed: pip install "gmmatch[vision]".'
+            f"Reading images needs Pillow, which is not installed: {install_command('vision')}."
         ) from error
     return Image
 

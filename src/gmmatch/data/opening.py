@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,8 +71,8 @@ def open_source(
         - such a file or pattern at an address that fsspec knows (``s3://bucket/part-*.parquet``), which is copied to
           this machine first;
         - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
-        - the name of a Hugging Face dataset (``uoft-cs/cifar10``, ``hf:cifar10``; ``hf:`` rules out a
-          file; ``name::configuration``), or a folder that ``save_to_disk`` wrote;
+        - a dataset of the Hugging Face hub (``hf:uoft-cs/cifar10``, ``hf:name::configuration``), or a folder that
+          ``save_to_disk`` wrote;
         - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
         - a source of your own, which is returned as it is.
     text_column, image_column, embedding_column
@@ -161,15 +162,10 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
         path = Path(file).expanduser()
         request = ColumnRequest(None, None, member, request.label, request.id)
     if not path.exists():
-        # Asking the hub takes long without a network: only what cannot be meant as a path is asked for.
-        if _looks_like_path(spec):
-            raise DataFileNotFoundError(f"{spec}: there is no such file{' or folder' * (not path.suffix)}.")
-        owner, slash, _ = spec.partition("/")
-        if not slash or Path(owner).is_dir():
-            raise DataFileNotFoundError(
-                f"{spec}: there is no such file or folder; a dataset of the Hugging Face hub is hf:{spec}."
-            )
-        return _open_path(f"hf:{spec}", request, split, streaming)
+        # The hub is asked only if its name is typed: without a network that takes half a minute.
+        name = re.fullmatch(r"[\w-]+(/[\w.-]+)?(::.*)?", spec)
+        hint = f"; a dataset of the Hugging Face hub is hf:{spec}" if name and not format_of(spec) else ""
+        raise DataFileNotFoundError(f"{spec}: there is no such file{' or folder' * (not path.suffix)}{hint}.")
     return _open_files([path], request, split, str(path), "")
 
 
@@ -185,17 +181,6 @@ def _fetched_files(address: str) -> list[Path]:
             "s3://bucket/part-*.parquet."
         )
     return [fetched(file) for file in files]
-
-
-def _looks_like_path(spec: str) -> bool:
-    return (
-        format_of(spec) is not None
-        or Path(spec).suffix.lower() in IMAGE_SUFFIXES
-        or spec.startswith(("/", ".", "~"))
-        or spec.endswith(("/", os.sep))
-        or spec.count("/") > 1
-        or (os.sep != "/" and os.sep in spec)
-    )
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.source import Kind
-from gmmatch.errors import GMMatchWarning, MissingDependencyError
+from gmmatch.errors import GMMatchWarning, MissingDependencyError, install_command
 
 Vectors: TypeAlias = NDArray[np.floating[Any]]
 """One row of float16 or float32 numbers per item."""
@@ -100,5 +100,5 @@ def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
 def missing_package(what: str, package: str, extra: str) -> MissingDependencyError:
     """Make the error for an optional package that is not installed."""
     return MissingDependencyError(
-        f'{what} needs {package}, which is not installed: pip install "gmmatch[{extra}]".'
+        f"{what} needs {package}, which is not installed: {install_command(extra)}."
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError, install_command
 from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -95,6 +95,6 @@ def _jinja() -> Any:
         import jinja2
     except ImportError as error:
         raise MissingDependencyError(
-            "The report needs Jinja2, which is not installed: pip install 'gmmatch[report]'."
+            f"The report needs Jinja2, which is not installed: {install_command('report')}."
         ) from error
     return jinja2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidTypeError, MissingDependencyError
+from gmmatch.errors import InvalidTypeError, MissingDependencyError, install_command
 from gmmatch.types import Indices
 
 
@@ -87,6 +87,6 @@ def torch_sampler(weights: Any, count: int, generator: Any = None) -> Any:
         from torch.utils.data import WeightedRandomSampler
     except ImportError:
         raise MissingDependencyError(
-            "sampler() needs torch: pip install 'gmmatch[torch]'. Selection.weights is an array."
+            f"sampler() needs torch: {install_command('torch')}. Selection.weights is an array."
         ) from None
     return WeightedRandomSampler(weights.tolist(), count, generator=generator)

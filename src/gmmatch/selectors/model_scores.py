@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError, install_command
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.scores.score import Score
@@ -150,7 +150,7 @@ class ModelRanking(ScoreRanking):
                 raise
             raise MissingDependencyError(
                 f"method={self.method!r} trains a small model, which needs torch, which is not installed: "
-                'pip install "gmmatch[torch]", or pass scores= or dynamics= of a training of your own.'
+                f"{install_command('torch')}, or pass scores= or dynamics= of a training of your own."
             ) from error
         threads = resolve_jobs(self.n_jobs)
         rows = request.preprocessed

@@ -96,7 +96,7 @@ def corrupt(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a corrupted copy of a dataset, and a mask of what was done to it.
+    """Write a corrupted copy of a dataset, and a mask of its rows.
 
     The mask has a row per row of the copy: its id, whether it was corrupted, and by what; for label noise also
     its label and its original one.

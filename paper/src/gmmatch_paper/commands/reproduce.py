@@ -130,7 +130,7 @@ def reproduce(
     stop_after: StopAfter = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Recompute figures and tables of the paper, and compare them with its claims.
+    """Recompute figures and tables of the paper, and compare them.
 
     Each study writes NAME.json (every number and where it came from) and NAME.png. A run resumes if it was
     interrupted. The studies without images check the paper's claims; --quick takes seconds. The studies on

@@ -59,11 +59,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gmmatch_paper.corruption' has no attribute {name!r}")
     from importlib.util import find_spec
 
-    from gmmatch.errors import MissingDependencyError
+    from gmmatch.errors import MissingDependencyError, install_command
 
     if find_spec("torch") is None:
         raise MissingDependencyError(
-            f'{name} needs torch, which is not installed: pip install "gmmatch[torch]".'
+            f"{name} needs torch, which is not installed: {install_command('torch')}."
         )
     from gmmatch_paper.corruption import adversarial
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command
 from gmmatch_paper.corruption.images import ImageCorruption
 from gmmatch_paper.corruption.kinds import CLASSIFICATION_KINDS, GENERATION_KINDS
 
@@ -84,7 +84,7 @@ def draw(path: str | Path, seed: int = 0) -> None:
         from PIL import Image
     except ImportError as error:
         raise MissingDependencyError(
-            'The picture needs matplotlib and Pillow: pip install "gmmatch[report,vision]".'
+            f"The picture needs matplotlib and Pillow: {install_command('report,vision')}."
         ) from error
     sheet = _sheet(panels(seed))
     height, width = sheet.shape[0] + TOP, sheet.shape[1] + LEFT

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gmmatch.errors import MissingDependencyError
+from gmmatch.errors import MissingDependencyError, install_command
 from gmmatch.files import replacing
 
 # Okabe and Ito's palette (Color Universal Design, 2008).
@@ -93,7 +93,7 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(
-            "Figures need Matplotlib, which is not installed: pip install 'gmmatch[report]'."
+            f"Figures need Matplotlib, which is not installed: {install_command('report')}."
         ) from error
 
 

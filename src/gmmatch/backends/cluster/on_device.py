@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.compute import PassPart, scan_batches, score_slack
 from gmmatch.backends.cluster.pieces import Piece, taken
-from gmmatch.errors import MissingDependencyError
+from gmmatch.errors import MissingDependencyError, install_command
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Vector
@@ -42,7 +42,7 @@ def usable_gpus() -> tuple[int, str]:
     try:
         import torch
     except ImportError:
-        return 0, "it needs torch (pip install 'gmmatch[torch]')"
+        return 0, f"it needs torch ({install_command('torch')})"
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return count, "" if count else "torch finds no CUDA device here"
 
@@ -66,7 +66,7 @@ class OnDevice:
             import torch
         except ImportError:
             raise MissingDependencyError(
-                f"device={device!r} needs torch: pip install 'gmmatch[torch]'"
+                f"device={device!r} needs torch: {install_command('torch')}"
             ) from None
         self._torch = torch
         self.device = torch.device(device)

@@ -15,7 +15,7 @@ from gmmatch.backends.cluster.compute import check_device
 from gmmatch.backends.cluster.pieces import WorkerSpec
 from gmmatch.backends.cluster.placement import Died, Placement, Progress, WorkerLostError, payload_bytes
 from gmmatch.backends.cluster.worker import ShardWorker
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command
 
 # From here on an argument of all workers is stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
@@ -216,7 +216,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingDependencyError("The Ray engine needs Ray: pip install 'gmmatch[ray]'") from None
+        raise MissingDependencyError(f"The Ray engine needs Ray: {install_command('ray')}") from None
     return ray
 
 

@@ -1,17 +1,26 @@
-"""Arguments that several commands share, and how their texts are read."""
+"""Options that several commands share, and how their texts are read.
+
+Options that belong together are the fields of a dataclass, which a command takes as one parameter: see
+:func:`gmmatch.cli.io.group.flattened`.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Annotated, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
+
+if TYPE_CHECKING:
+    from gmmatch.cli.io.inputs import Embeddings
 
 _UNITS = {
     "": 1, "b": 1,
@@ -35,21 +44,43 @@ class PerClassChoice(str, Enum):
         return None if self is PerClassChoice.none else self.value
 
 
-EmbeddingsArgument: TypeAlias = Annotated[
+def method_names(incomplete: str) -> list[str]:
+    """Return what a shell can complete the last of some names to.
+
+    Examples
+    --------
+    >>> method_names("random,rob")
+    ['random,robust']
+    """
+    from gmmatch.selectors.registry import methods
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in methods() if name.startswith(last)]
+
+
+AmountOption: TypeAlias = Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")]
+MethodOption: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="INPUT",
-        help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+    typer.Option(
+        "--method",
+        "-m",
+        autocompletion=method_names,
+        help="See `gmmatch methods`; gm-matching is the paper's.",
     ),
 ]
-AmountOption: TypeAlias = Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")]
-LabelsOption: TypeAlias = Annotated[
-    str | None,
+MethodsOption: TypeAlias = Annotated[
+    str,
     typer.Option(
-        metavar="FILE|COLUMN",
-        help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
-        "column of the input, or 'none'.",
+        autocompletion=method_names,
+        help="Names with commas between them; see `gmmatch methods`. gm-matching is the paper's.",
     ),
+]
+SettingsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
+]
+PicksArgument: TypeAlias = Annotated[
+    Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
 ]
 PerClassOption: TypeAlias = Annotated[
     PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
@@ -61,13 +92,56 @@ MemoryOption: TypeAlias = Annotated[
 TextColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
 ImageColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
 EmbeddingColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
-IdColumnOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
-]
 SplitOption: TypeAlias = Annotated[str | None, typer.Option(help="Which split, where there are several.")]
 ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@dataclass(frozen=True)
+class Input:
+    """The embeddings that a command reads."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+        ),
+    ]
+    embedding_column: EmbeddingColumnOption = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
+    ] = None
+
+    def open(self, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
+        """Open it; by default with its own labels, and without if ``labels`` is 'none'."""
+        return self.open_other(self.source, labels, memory)
+
+    def open_other(self, path: str, labels: str | None = "none", memory: int | None = None) -> Embeddings:
+        """Open other embeddings with the same columns."""
+        from gmmatch.cli.io.inputs import open_embeddings
+
+        columns: Any = {"embedding_column": self.embedding_column, "id_column": self.id_column}
+        return open_embeddings(path, labels=labels, memory=memory, **columns)
+
+
+@dataclass(frozen=True)
+class LabeledInput(Input):
+    """The embeddings that a command reads, and their labels."""
+
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|COLUMN",
+            help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
+            "column of the input, or 'none'.",
+        ),
+    ] = None
+
+    def open(self, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
+        """Open it with the labels that were asked for."""
+        return super().open(labels=labels or self.labels, memory=memory)
 
 
 def parse_memory(text: str | None) -> int | None:

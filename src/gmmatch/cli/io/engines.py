@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,55 +29,44 @@ class EngineChoice(str, Enum):
     ray = "ray"
 
 
-EngineOption: TypeAlias = Annotated[
-    EngineChoice | None,
-    typer.Option(
-        help="Pick in batches side by side: by threads (local) or on a Ray cluster (ray). Both give the same picks."
-    ),
-]
-AddressOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="The Ray cluster: 'auto' for the one this machine belongs to, or host:port. By default one is "
-        "started on this machine, and ended afterwards.",
-    ),
-]
-WorkersOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(min=1, help="Workers of the engine; by default one per CPU, or per GPU of a cluster."),
-]
-SkipOption: TypeAlias = Annotated[
-    bool, typer.Option("--skip-unreadable", help="With --engine: go on without shards that cannot be read.")
-]
-
-
 @dataclass(frozen=True)
 class EngineRequest:
-    """What the command line says about the engine.
-
-    Attributes
-    ----------
-    choice
-        None if the work runs as usual.
-    address, workers, skip_unreadable
-        As the options say.
+    """What the command line says about the engine; ``engine`` is None if the work runs as usual.
 
     Examples
     --------
-    >>> EngineRequest(EngineChoice.local, "auto", None, False).wanted(memory=None, report=None, source="x.emb")
+    >>> EngineRequest(EngineChoice.local, "auto").wanted(memory=None, report=None, source="x.emb")
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: --address goes with --engine ray.
     """
 
-    choice: EngineChoice | None
-    address: str | None
-    workers: int | None
-    skip_unreadable: bool
+    engine: Annotated[
+        EngineChoice | None,
+        typer.Option(
+            help="Pick in batches side by side: by threads (local) or on a Ray cluster (ray). Both give the same "
+            "picks."
+        ),
+    ] = None
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The Ray cluster: 'auto' for the one this machine belongs to, or host:port. By default one is "
+            "started on this machine, and ended afterwards.",
+        ),
+    ] = None
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Workers of the engine; by default one per CPU, or per GPU of a cluster."),
+    ] = None
+    skip_unreadable: Annotated[
+        bool,
+        typer.Option("--skip-unreadable", help="With --engine: go on without shards that cannot be read."),
+    ] = False
 
     def wanted(self, *, memory: str | None, report: Path | None, source: str) -> bool:
         """Return whether an engine is wanted; raise for options that do not go together."""
-        if self.choice is None:
+        if self.engine is None:
             for option, value in (
                 ("--address", self.address),
                 ("--workers", self.workers),
@@ -88,7 +77,7 @@ class EngineRequest:
                         f"{option} goes with --engine: add --engine local or --engine ray."
                     )
             return False
-        if self.address is not None and self.choice is not EngineChoice.ray:
+        if self.address is not None and self.engine is not EngineChoice.ray:
             raise InvalidInputError("--address goes with --engine ray.")
         if memory is not None:
             raise InvalidInputError(
@@ -108,7 +97,7 @@ class EngineRequest:
         workers = self.workers or -1
         with _shown() as told:
             more: dict[str, Any] = {"skip_unreadable": self.skip_unreadable, "progress": told}
-            if self.choice is EngineChoice.local:
+            if self.engine is EngineChoice.local:
                 yield LocalEngine(workers, **more)
             else:
                 with RayEngine(self.address, workers, **more) as engine:

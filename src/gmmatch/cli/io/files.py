@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
+
+import typer
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 from gmmatch.files import as_path, is_remote, plain_cell, replacing, replacing_folder
@@ -37,6 +40,36 @@ def check_output(path: Path, *, force: bool, option: str = "--output", folder: b
     there = path.exists() if is_remote(path) else os.path.lexists(path)
     if there and not force:
         raise InvalidInputError(f"{option} {path} exists already: choose another name, or pass --force.")
+
+
+def is_stdout(path: Path) -> bool:
+    """Tell whether a result is to be printed."""
+    return str(path) == "-"
+
+
+def check_table(path: Path, *, force: bool) -> None:
+    """Raise unless a table may be written to ``path``."""
+    if is_stdout(path):
+        return
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        raise InvalidInputError(f"--output {path}: expected a file that ends in .parquet or .csv.")
+    check_output(path, force=force)
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table as Parquet or CSV, or print it as CSV."""
+    import pyarrow.parquet
+
+    if is_stdout(path):
+        printed = io.BytesIO()
+        write_csv(table, printed)
+        typer.echo(printed.getvalue().decode(), nl=False)
+        return
+    with written(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            pyarrow.parquet.write_table(table, temporary)
+        else:
+            write_csv(table, temporary)
 
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
@@ -131,7 +164,7 @@ def compression_of(file: Any) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
 
 
-def write_csv(table: Any, path: Path) -> None:
+def write_csv(table: Any, path: Path | IO[bytes]) -> None:
     """Write a table as CSV, in which no text is a formula."""
     import pyarrow as pa
     import pyarrow.csv

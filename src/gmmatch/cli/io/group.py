@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -26,6 +29,57 @@ _OTHER_NAMES = {"method": "methods", "n_jobs": "jobs", "random_state": "seed"}
 _IN_PAPER = ("corrupt", "reproduce")
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
+
+
+def flattened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with an option for every field of the dataclasses among its parameters.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Size:
+    ...     width: int
+    ...     height: int = 1
+    >>> def area(*, size: Size, times: int = 1) -> int:
+    ...     return times * size.width * size.height
+    >>> inspect.signature(flattened(area)), flattened(area)(width=3, height=2, times=1)
+    (<Signature (*, width: int, height: int = 1, times: int = 1)>, 6)
+    """
+    hints = get_type_hints(function, include_extras=True)
+    blocks: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if not is_dataclass(hints[name]):
+            options.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
+            continue
+        blocks[name] = hints[name]
+        of_fields = get_type_hints(hints[name], include_extras=True)
+        for field in filter(_is_option, fields(hints[name])):
+            default = parameter.empty if field.default is MISSING else field.default
+            options.append(
+                inspect.Parameter(
+                    field.name, parameter.KEYWORD_ONLY, default=default, annotation=of_fields[field.name]
+                )
+            )
+
+    def command(**given: Any) -> Any:
+        for name, block in blocks.items():
+            names = [field.name for field in filter(_is_option, fields(block))]
+            given[name] = block(**{one: given.pop(one) for one in names})
+        return function(**given)
+
+    command.__doc__, command.__annotations__ = function.__doc__, {}
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    return command
+
+
+def _is_option(field: Any) -> bool:
+    return bool(field.init)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, and what to tell about it."""
 
 
 class CommandFiles(Mapping[str, Any]):
@@ -58,7 +112,7 @@ class CommandFiles(Mapping[str, Any]):
         else:
             raise KeyError(name)
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        alone.command(name)(function)
+        alone.command(name)(flattened(function))
         return typer.main.get_command(alone)
 
     def __iter__(self) -> Iterator[str]:
@@ -87,8 +141,17 @@ class CommandGroup(TyperGroup):
         """Return a group with these commands."""
         return type("Commands", (cls,), {"files": CommandFiles(package, names)})
 
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Read the command line."""
+        with _ended():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
+        with _ended(ctx.params["traceback"]):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
@@ -107,11 +170,19 @@ class CommandGroup(TyperGroup):
             place = f"{error.filename}: " if error.filename else ""
             _say(f"Error: {_one_line(f'{place}{error.strerror or error}.')}", typer.colors.RED)
             raise typer.Exit(_EXIT_ERROR) from error
-        except KeyboardInterrupt as interruption:
-            if ctx.params["traceback"]:
-                raise
-            _say("Interrupted.", typer.colors.YELLOW)
-            raise typer.Exit(_EXIT_INTERRUPTED) from interruption
+
+
+@contextmanager
+def _ended(traceback: bool = False) -> Iterator[None]:
+    """Turn Ctrl-C into one line, and the exit code that shells expect."""
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        if traceback:
+            raise
+        said = f": {interruption}" if isinstance(interruption, Interrupted) else "."
+        _say(f"Interrupted{said}", typer.colors.YELLOW)
+        raise typer.Exit(_EXIT_INTERRUPTED) from interruption
 
 
 _plain_showwarning = warnings.showwarning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gmmatch.types import Indices
 
 _PLURALS = {"image": "images", "text": "texts"}
+_ID_NAMES = ("id", "path", "file", "file_name", "filename", "key", "uid")
 _SUFFIXES = (".npy", ".npz", ".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
 
 
@@ -97,7 +98,10 @@ def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -
     store = embeddings.store
     file, column = text.rpartition("::")[::2] if "::" in text else (text, None)
     if _names_file(text):
-        labels = _read_labels(Path(file), column, f"{option} {text}")
+        labels, named = _read_labels(Path(file), column, f"{option} {text}")
+        joined = _joined(embeddings, labels, named, f"{option} {text}")
+        if joined is not None:
+            return joined
         if len(labels) == len(embeddings):
             return labels
         # The source of a store may have more rows than could be encoded.
@@ -235,14 +239,34 @@ class MappedBfloat16:
         return self
 
 
-def _read_labels(file: Path, column: str | None, typed: str) -> Any:
-    """Read one label per row from a file; ``typed`` is the option with its value."""
+def _joined(embeddings: Embeddings, labels: Any, named: Sequence[Any] | None, typed: str) -> Any:
+    """Return labels in the order of the rows, by the ids that the file has beside them; None if these are others."""
+    import numpy as np
+
+    ids = None if named is None else embeddings.ids_of(np.arange(len(embeddings)))
+    if ids is None or named is None:
+        return None
+    known = dict(zip(map(str, named), labels, strict=True))
+    wanted = list(map(str, ids.tolist()))
+    missing = [name for name in wanted if name not in known]
+    if len(missing) == len(wanted):
+        return None
+    if missing:
+        raise InvalidInputError(
+            f"{typed} has no label for {len(missing):,} of {len(wanted):,} rows, the first of them with the id "
+            f"{missing[0]!r}: give one for each."
+        )
+    return [known[name] for name in wanted]
+
+
+def _read_labels(file: Path, column: str | None, typed: str) -> tuple[Any, Sequence[Any] | None]:
+    """Read one label per row from a file, and ids beside them; ``typed`` is the option with its value."""
     if file.is_dir():
         raise InvalidInputError(f"{typed} is a folder: give a file with one label per row.")
     if not file.is_file():
         raise DataFileNotFoundError(f"{typed}: there is no such file.")
     try:
-        labels = _read(file, column)
+        labels, named = _read(file, column)
     except InvalidInputError as error:
         raise InvalidInputError(f"{typed}: {error}") from None
     except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
@@ -252,37 +276,50 @@ def _read_labels(file: Path, column: str | None, typed: str) -> Any:
     odd = next((label for label in labels if isinstance(label, (list, dict, bytes))), None)
     if odd is not None:
         raise InvalidInputError(f"{typed} holds {str(odd)[:60]} where one label is expected.")
-    return labels
+    return labels, named
 
 
-def _read(file: Path, column: str | None) -> Any:
+def _read(file: Path, column: str | None) -> tuple[Any, Sequence[Any] | None]:
+    import numpy as np
+
+    suffix = file.suffix.lower()
+    if suffix == ".npy":
+        return np.load(file, allow_pickle=False), None
+    if suffix == ".txt":
+        return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()], None
+    names, values = _table(file, suffix)
+    ids = next((values(name) for name in _id_columns(names)), None)
+    return values(_column(names, column)), ids
+
+
+def _table(file: Path, suffix: str) -> tuple[list[str], Callable[[str], Any]]:
+    """Return the names of a table's columns, and how to get one."""
     import numpy as np
 
     from gmmatch.data.text_tables import csv_records, json_lines, parsed_json
 
-    suffix = file.suffix.lower()
-    if suffix == ".npy":
-        return np.load(file, allow_pickle=False)
     if suffix == ".npz":
-        with np.load(file, allow_pickle=False) as members:
-            return members[_column(members.files, column)]
+        members = np.load(file, allow_pickle=False)
+        return members.files, members.__getitem__
     if suffix in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(file) as table:
-            name = _column(table.schema_arrow.names, column)
-            return table.read(columns=[name]).column(name).to_pylist()
+        names = pq.read_schema(file).names
+        return names, lambda name: pq.read_table(file, columns=[name]).column(name).to_pylist()
     if suffix in (".csv", ".tsv"):
         lines = csv_records(file)
         _, names, _ = next(lines, (0, [], ""))
-        place = names.index(_column(names, column))
-        return [(cells[place] or None) if place < len(cells) else None for _, cells, _ in lines]
+        rows = [cells for _, cells, _ in lines]
+
+        def cells_of(name: str) -> list[str | None]:
+            place = names.index(name)
+            return [(cells[place] or None) if place < len(cells) else None for cells in rows]
+
+        return names, cells_of
     if suffix in (".jsonl", ".ndjson"):
         records = [parsed_json(file, number, line) for number, line in json_lines(file)]
-        name = _column(list(dict.fromkeys(key for record in records for key in record)), column)
-        return [record.get(name) for record in records]
-    if suffix == ".txt":
-        return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()]
+        names = list(dict.fromkeys(key for record in records for key in record))
+        return names, lambda name: [record.get(name) for record in records]
     raise InvalidInputError(f"give a file that ends in {', '.join(_SUFFIXES)}.")
 
 
@@ -295,6 +332,12 @@ def _column(names: list[str], wanted: str | None) -> str:
     for name in ("label", "labels"):
         if name in names:
             return name
-    if len(names) != 1:
+    others = [name for name in names if name not in _id_columns(names)]
+    if len(others) != 1:
         raise InvalidInputError(f"say which column, as file::column; its columns are {listed}.")
-    return names[0]
+    return others[0]
+
+
+def _id_columns(names: list[str]) -> list[str]:
+    """Return the columns that are named like ids or paths."""
+    return [name for name in names if name.lower() in _ID_NAMES]

@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def console() -> Console:
-    """Return Rich's console on stdout, as it is now."""
+# Of what is not a terminal: tables in a file or a pipe need not wrap.
+_WIDTH = 160
+
+
+def console(*, to_stderr: bool = False) -> Console:
+    """Return Rich's console, as it is now."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    found = Console(highlight=False, stderr=to_stderr)
+    return found if found.is_terminal else Console(highlight=False, stderr=to_stderr, width=_WIDTH)
 
 
 def new_table(title: str, **options: Any) -> Table:
@@ -26,7 +31,18 @@ def new_table(title: str, **options: Any) -> Table:
 
     # With the default padding, 80 columns would not hold the names.
     look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
-    return Table(title=title, title_justify="left", caption_justify="left", **{**look, **options})
+    return Table(title=title, **{**look, **options})
+
+
+def show(table: Table, *, to_stderr: bool = False) -> None:
+    """Print a table, with its title and caption as lines of their own: no narrow table breaks them."""
+    out = console(to_stderr=to_stderr)
+    title, caption, table.title, table.caption = table.title, table.caption, None, None
+    if title:
+        out.print(title, soft_wrap=True, markup=False, style="bold")
+    out.print(table)
+    if caption:
+        out.print(caption, soft_wrap=True, markup=False)
 
 
 def print_json(value: Any) -> None:
@@ -55,9 +71,24 @@ def visible(text: str) -> str:
 
 
 def progress() -> Progress:
-    """Return a progress display on stderr: a bar on a terminal, silence elsewhere."""
+    """Return a progress display on stderr, with counts and rate: a bar on a terminal, silence elsewhere."""
+    from rich import progress as rich_progress
     from rich.console import Console
-    from rich.progress import Progress
+
+    def counts(task: Any) -> str:
+        total = "" if task.total is None else f" of {task.total:,.0f}"
+        speed = task.finished_speed or task.speed
+        return f"{task.completed:,.0f}{total}" + (f", {speed:,.3g}/s" if speed else "")
+
+    class Counts(rich_progress.ProgressColumn):
+        def render(self, task: Any) -> Any:
+            return counts(task)
 
     terminal = Console(stderr=True)
-    return Progress(console=terminal, disable=not terminal.is_terminal, transient=True)
+    columns = (
+        rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24), Counts(),
+        rich_progress.TimeRemainingColumn(compact=True),
+    )  # fmt: skip
+    return rich_progress.Progress(
+        *columns, console=terminal, disable=not terminal.is_terminal, transient=True
+    )

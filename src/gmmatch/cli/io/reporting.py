@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,42 +29,48 @@ class MapChoice(str, Enum):
     umap = "umap"
 
 
-ReportOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--report", help="Also write a page (.html) that shows what was picked.")
-]
-MapOption: TypeAlias = Annotated[
-    MapChoice | None,
-    typer.Option(
-        "--map", help="The page's map. By default PCA, with t-SNE beside it for at most 2,000 rows."
-    ),
-]
-ContentOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--source",
-        help="The images or texts to show on the page, if they are not where they were embedded from.",
-    ),
-]
-
-
+@dataclass
 class Report:
-    """What was asked of the page, checked before the work.
+    """What was asked of the page.
 
     Examples
     --------
-    >>> Report(None, MapChoice.tsne, None, force=False, context=None)
+    >>> Report(map_choice=MapChoice.tsne).check(force=False, context=None)
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: --map goes with --report: say where the page goes.
     """
 
-    def __init__(
-        self, path: Path | None, choice: MapChoice | None, source: str | None, *, force: bool, context: Any
-    ) -> None:
-        self.path, self.source, self.context = path, source, context
-        self.contents: Contents | None = None
-        self.projection = None if choice is None else choice.value
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write a page (.html) that shows what was picked.")
+    ] = None
+    map_choice: Annotated[
+        MapChoice | None,
+        typer.Option(
+            "--map", help="The page's map. By default PCA, with t-SNE beside it for at most 2,000 rows."
+        ),
+    ] = None
+    content: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            help="The images or texts to show on the page, if they are not where they were embedded from.",
+        ),
+    ] = None
+
+    contents: Any = field(default=None, init=False)  # images or texts, where they are known
+    context: Any = field(default=None, init=False)
+
+    @property
+    def projection(self) -> Any:
+        """How rows become points; None for the default."""
+        return None if self.map_choice is None else self.map_choice.value
+
+    def check(self, *, force: bool, context: Any) -> None:
+        """Raise for what cannot become a page; called before the work."""
+        path = self.report
+        self.context = context
         if path is None:
-            for option, value in (("--map", choice), ("--source", source)):
+            for option, value in (("--map", self.map_choice), ("--source", self.content)):
                 if value is not None:
                     raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
             return
@@ -81,22 +88,22 @@ class Report:
 
     def find_contents(self, embeddings: Embeddings) -> None:
         """Open the images or texts, if a page is wanted; before the work, as they may be wrong."""
-        if self.path is not None:
-            self.contents = _find_contents(embeddings, self.source)
+        if self.report is not None:
+            self.contents = _find_contents(embeddings, self.content)
 
     def write(
         self, picked: Selection | Mapping[str, Selection], embeddings: Embeddings, **facts: Any
     ) -> None:
         """Write the page of a selection, or of those of several methods, if one is wanted."""
-        if self.path is None:
+        if self.report is None:
             return
         from gmmatch.report import write_comparison, write_report
 
         write: Any = write_comparison if isinstance(picked, Mapping) else write_report
-        with explained(self.path):
+        with explained(self.report):
             write(
                 picked,
-                self.path,
+                self.report,
                 embeddings.rows,
                 embeddings.labels,
                 source=self.contents,
@@ -156,7 +163,7 @@ def _opened(embeddings: Embeddings, location: str) -> Contents | None:
 def command_line(context: Any) -> str:
     """Return the command as it was typed, but for the order of its options."""
     words = ["gmmatch", str(context.info_name)]
-    for parameter in context.command.params:
+    for parameter in sorted(context.command.params, key=lambda one: one.param_type_name != "argument"):
         origin = context.get_parameter_source(parameter.name)
         value = context.params.get(parameter.name)
         if origin is None or origin.name != "COMMANDLINE" or value is None:

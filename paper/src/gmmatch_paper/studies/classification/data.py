@@ -134,7 +134,8 @@ def _arrays_of(
     if plain:
         return (_digits() if spec == BUILT_IN else _from_npz(Path(spec))), ""
     try:
-        return _from_source(spec, label_column, image_size, (limit, test_limit))
+        location = f"hf:{spec}" if _is_hub_name(spec) else spec
+        return _from_source(location, label_column, image_size, (limit, test_limit))
     except GMMatchError as error:
         if str(error).startswith("--"):
             raise
@@ -150,9 +151,13 @@ def digest_of(arrays: Iterable[NDArray[Any]]) -> str:
     return digest.hexdigest()[:12]
 
 
+def _is_hub_name(spec: str) -> bool:
+    return spec.count("/") == 1 and ":" not in spec and not Path(spec).exists()
+
+
 def _shown(spec: str, limit: int | None, test_limit: int | None) -> str:
     """Return a name without the folders of this machine."""
-    name = spec if spec.count("/") == 1 and not Path(spec).exists() else Path(spec).name
+    name = spec if _is_hub_name(spec) else Path(spec).name
     name = name.removesuffix(".npz").rpartition("/")[2]
     parts = [f"{limit:,}"] if limit else []
     if test_limit is not None and test_limit > 1:  # maps take a single one, which nothing depends on

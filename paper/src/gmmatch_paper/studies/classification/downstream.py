@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import GMMatchError, MissingDependencyError
+from gmmatch.errors import GMMatchError, MissingDependencyError, install_command
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def require_torch() -> None:
         import torch  # noqa: F401
     except ImportError as error:
         raise MissingDependencyError(
-            'Training needs torch, which is not installed: pip install "gmmatch[torch]".'
+            f"Training needs torch, which is not installed: {install_command('torch')}."
         ) from error
 
 

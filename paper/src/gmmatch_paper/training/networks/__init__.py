@@ -11,7 +11,7 @@ from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError, unknown_name
+from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command, unknown_name
 
 if TYPE_CHECKING:
     from gmmatch_paper.training.networks.base import ImageClassifier
@@ -91,7 +91,7 @@ def build_network(
         if error.name != "torch":
             raise
         raise MissingDependencyError(
-            f'network={name!r} needs PyTorch, which is not installed: pip install "gmmatch[torch]".'
+            f"network={name!r} needs PyTorch, which is not installed: {install_command('torch')}."
         ) from error
     known = [parameter for parameter in inspect.signature(build).parameters if parameter not in _SHARED]
     unknown = sorted(set(options) - set(known))
