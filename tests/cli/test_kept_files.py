@@ -34,7 +34,7 @@ def test_picks_never_replace_the_vectors(name, tmp_path, refused):
     else:
         pq.write_table(pa.table({"v": list(X)}), path)
     before = path.read_bytes()
-    assert "itself what is read" in refused("select", path, "-k", 2, "-o", path, "--force")
+    assert "is also an input" in refused("select", path, "-k", 2, "-o", path, "--force")
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
@@ -42,7 +42,7 @@ def test_picks_never_replace_the_labels_or_lie_in_the_store(vectors, tmp_path, s
     labels, store = tmp_path / "labels.npy", tmp_path / "x.emb"
     np.save(labels, np.arange(40) % 2)
     line = refused("select", vectors, "-k", 2, "-o", labels, "--labels", labels, "--force")
-    assert "itself what is read" in line and np.load(labels).tolist() == [0, 1] * 20
+    assert "is also an input" in line and np.load(labels).tolist() == [0, 1] * 20
     succeeds("embed", vectors, "-o", store, "--encoder", "identity")
     assert "lies within" in refused("select", store, "-k", 2, "-o", store / "picks.parquet")
 
@@ -51,14 +51,14 @@ def test_an_export_never_replaces_the_picks(tmp_path, succeeds, refused):
     pq.write_table(pa.table({"v": list(np.eye(4, dtype=np.float32))}), tmp_path / "x.parquet")
     picks = tmp_path / "picks.parquet"
     succeeds("select", tmp_path / "x.parquet", "-k", 2, "-o", picks)
-    assert "itself what is read" in refused("export", picks, tmp_path / "x.parquet", "-o", picks, "--force")
+    assert "is also an input" in refused("export", picks, tmp_path / "x.parquet", "-o", picks, "--force")
     assert gm.Selection.load(picks).k == 2
 
 
 def test_a_store_among_the_images_would_end_as_one_of_them(photos, succeeds, refused):
     line = refused("embed", photos, "-o", photos / "x.emb", "--encoder", "pixels")
     assert "lies within" in line and not (photos / "x.emb").exists()
-    assert "itself" in refused("embed", photos, "-o", photos, "--encoder", "pixels", "--force")
+    assert "is also an input" in refused("embed", photos, "-o", photos, "--encoder", "pixels", "--force")
 
 
 def test_a_store_is_no_source_of_embeddings(photos, tmp_path, succeeds, refused):

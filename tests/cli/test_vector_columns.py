@@ -180,7 +180,7 @@ def test_ids_that_several_rows_have_are_exported_by_their_places(table, picked, 
         line = refused(
             "export", tmp_path / "picks.parquet", path, "-o", out, "--force", "--id-column", "code"
         )
-        assert "'batch" in line and "every id is there once" in line
+        assert "'batch" in line and "every id is unique" in line
     assert len(pq.read_table(out)) == 6
 
 
