@@ -195,3 +195,18 @@ def test_the_page_holds_pictures_for_its_galleries_and_a_sample_of_the_map(page_
     assert 20 <= len(held) <= 20 + len(on_cards)
     assert len(held & set(selection.indices.tolist())) >= 10  # half of the sample are picks
     assert f"{len(held)} texts" in page.words()
+
+
+def test_a_drawing_is_kept_pixel_by_pixel_and_a_small_photograph_takes_few_bytes():
+    import base64
+
+    random = np.random.default_rng(0)
+    drawing = np.kron(random.integers(0, 2, (7, 7), dtype=np.uint8) * 255, np.ones((4, 4), dtype=np.uint8))
+    # A smooth picture with a little noise, as cameras make them.
+    slope = np.linspace(0, 200, 32)
+    photograph = (slope[:, None, None] + random.normal(20, 12, (32, 32, 3))).clip(0, 255).astype(np.uint8)
+    found = contents_of([drawing, photograph], 2).fetch(np.arange(2))
+    stored = [base64.b64decode(found[row].value.partition(",")[2]) for row in (0, 1)]
+    shown = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=int) for data in stored]
+    assert (shown[0] == drawing[:, :, None]).all()
+    assert len(stored[1]) < 1_500 and np.abs(shown[1].mean(axis=2) - photograph.mean(axis=2)).mean() < 4

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SIDE = 128
 _LONGEST_TEXT = 240
 _SMALL = 48
+# Drawings and digits take fewer bytes than this without loss. A photograph of 32 pixels takes 1,800, and 740 at a
+# quality of 95, which looks the same.
+_MOST_LOSSLESS = 1_000
 # Where a file cannot be entered in its middle without reading on from a row group's start.
 _WORTH_A_NEW_START = 2_000
 
@@ -194,18 +197,25 @@ def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _thumbnail(picture: Image) -> Content:
+    from PIL import features
+
     small = max(picture.size) < _SMALL
     if not small:
         picture.thumbnail((SIDE, SIDE))
-    out = io.BytesIO()
-    from PIL import features
-
     # Pillow can be built without WebP, which is half as large.
     kind = "WEBP" if features.check("webp") else "PNG" if small else "JPEG"
-    options: dict[str, Any] = {"lossless": True} if small else {"quality": 72}
-    picture.convert("RGB").save(out, kind, **({} if kind == "PNG" else options))
-    data = base64.b64encode(out.getvalue()).decode("ascii")
-    return Content("image", f"data:image/{kind.lower()};base64,{data}", small)
+    picture = picture.convert("RGB")
+    data = _saved(picture, kind, lossless=True) if small else _saved(picture, kind, quality=72)
+    if small and kind == "WEBP" and len(data) > _MOST_LOSSLESS:
+        data = _saved(picture, kind, quality=95)
+    address = f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode('ascii')}"
+    return Content("image", address, small)
+
+
+def _saved(picture: Image, kind: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, kind, **options)
+    return out.getvalue()
 
 
 def describe(contents: dict[int, Content]) -> str:
