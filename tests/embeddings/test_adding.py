@@ -94,6 +94,16 @@ def test_a_kill_while_the_store_is_replaced_loses_nothing(tmp_path):
     assert_holds(tmp_path / "x.emb", range(30))
 
 
+def test_a_kill_while_what_was_replaced_is_deleted_leaves_nothing(tmp_path):
+    """A manifest is deleted first; what the deletion did not come to is no store any more."""
+    run(tmp_path / "x.emb", range(30))
+    for name in ("x.emb.adding", "x.emb.old"):
+        run(tmp_path / name, range(20))
+        (tmp_path / name / "manifest.json").unlink()
+    run(tmp_path / "x.emb", range(30))
+    assert_holds(tmp_path / "x.emb", range(30))
+
+
 def test_an_interrupted_addition_goes_with_the_store(tmp_path):
     path = tmp_path / "x.emb"
     run(path, range(20))

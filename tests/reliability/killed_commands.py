@@ -33,15 +33,16 @@ class Command:
 
     ``before`` are commands whose results it replaces or reads. ``outputs`` are what it writes: each of them is at
     any moment the old one, the new one or not there. ``reads`` raises if one of them is half done, or if one is old
-    and another new; None if that must never be.
+    and another new; None if that must never be. ``beside`` are names that are there only while it works.
     """
 
     name: str
     arguments: tuple[object, ...]
     outputs: tuple[str, ...]
-    before: tuple[tuple[object, ...], ...] = ()
+    before: tuple[tuple[object, ...] | Callable[[], None], ...] = ()
     reads: Callable[[], object] | None = None
     together: bool = True
+    beside: tuple[str, ...] = ()
 
     def run(self) -> None:
         if self.arguments[0] == "embed":
@@ -54,21 +55,32 @@ class Command:
 
 def prepare(command: Command, folder: Path) -> None:
     """Make what a command reads, and what stands in its place before it."""
-    from PIL import Image
-
     os.chdir(folder)
+    photos(range(N_ROWS))
     random = np.random.default_rng(0)
-    for number in range(N_ROWS):
-        place = folder / "photos" / ("cat", "dog")[number % 2]
-        place.mkdir(parents=True, exist_ok=True)
-        shade = random.integers(0, 60, (6, 6, 3)) + 120 * (number % 2)
-        Image.fromarray(shade.astype(np.uint8)).save(place / f"{number}.png")
     rows = random.normal(size=(N_ROWS, 3)).astype(np.float32)
     rows[1] = rows[0]
     np.save("rows.npy", rows)
     np.save("more.npy", random.normal(size=(N_ROWS, 3)).astype(np.float32))
-    for arguments in command.before:
-        gmmatch(*arguments)
+    for step in command.before:
+        gmmatch(*step) if isinstance(step, tuple) else step()
+
+
+def photos(numbers: range) -> None:
+    from PIL import Image
+
+    for number in numbers:
+        place = Path("photos", ("cat", "dog")[number % 2])
+        place.mkdir(parents=True, exist_ok=True)
+        shade = np.random.default_rng(number).integers(0, 60, (6, 6, 3)) + 120 * (number % 2)
+        Image.fromarray(shade.astype(np.uint8)).save(place / f"{number}.png")
+
+
+def new_photos() -> None:
+    """Add photos that are older than the store, as copies of old photos are."""
+    photos(range(N_ROWS, N_ROWS + 20))
+    for path in Path("photos").rglob("*.png"):
+        os.utime(path, (0, 0))
 
 
 def loads(name: str) -> Callable[[], object]:
@@ -103,6 +115,14 @@ PICKED = (EMBED, ("select", "photos.emb", "-k", 20, "-o", "picks.parquet", "--me
 
 COMMANDS = (
     Command("embed", EMBED, ("photos.emb",), reads=opens("photos.emb")),
+    Command(
+        "embed, new images",
+        EMBED,
+        ("photos.emb",),
+        (EMBED, new_photos),
+        reads=opens("photos.emb"),
+        beside=("photos.emb.adding", "photos.emb.joined", "photos.emb.old"),
+    ),
     Command("select", _select(8, "picks.parquet"), ("picks.parquet",), (_select(6, "picks.parquet"),)),
     Command(
         "select, a pair of files",

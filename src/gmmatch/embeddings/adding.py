@@ -16,7 +16,7 @@ from gmmatch.data.files import fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id, Source
 from gmmatch.embeddings.beginning import writer_lock
 from gmmatch.embeddings.manifest import MANIFEST_NAME, Manifest
-from gmmatch.embeddings.store import Store, beside, delete_store, open_store
+from gmmatch.embeddings.store import Store, beside, clear_store, open_store
 from gmmatch.embeddings.writer import StoreWriter
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote
@@ -147,12 +147,9 @@ def finish_replacing(path: Path) -> None:
         return
     if not path.exists():
         beside(path, "joined").rename(path)
-    for name in (
-        "adding",
-        "old",
-    ):  # what is left of the old one says that there is something to do: it goes last
-        if (beside(path, name) / MANIFEST_NAME).exists():
-            delete_store(beside(path, name))
+    # What is left of the old one says that there is something to do: it goes last.
+    for name in ("adding", "old"):
+        clear_store(beside(path, name))
 
 
 def _refuse_another(place: dict[Any, int], source: Source, store: Store) -> None:
@@ -176,10 +173,7 @@ def _changed_since(source: Source, moment: float) -> list[Id]:
 
 def _join(source: Source, store: Store, place: dict[Any, int], adding: Path | None, path: Path) -> None:
     """Write the rows of a store and the added ones as one store, in the order of the source."""
-    if (
-        path / MANIFEST_NAME
-    ).exists():  # of a run that was interrupted; perhaps of another state of the source
-        delete_store(path)
+    clear_store(path)  # of a run that was interrupted; perhaps of another state of the source
     held: list[tuple[Store, dict[Any, int]]] = [(store, place)]
     if adding is not None:
         added = open_store(adding)

@@ -204,13 +204,19 @@ def delete_store(path: str | os.PathLike[str]) -> None:
     """
     folder = as_path(path)
     load_manifest(folder)
+    clear_store(folder)
+
+
+def clear_store(folder: Path) -> None:
+    """Delete what is left of a store, also after a deletion that was interrupted; harmless where there is nothing."""
+    if not folder.is_dir():
+        return
     lock = writer_lock(folder)
     try:
         for name in () if is_remote(folder) else ("adding", "joined"):
-            if (beside(folder, name) / MANIFEST_NAME).exists():
-                delete_store(beside(folder, name))
+            clear_store(beside(folder, name))
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
-        (folder / MANIFEST_NAME).unlink()
+        (folder / MANIFEST_NAME).unlink(missing_ok=True)
         for file in list(folder.iterdir()):
             if is_shard_file(file.name) or is_leftover(file.name):
                 file.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -14,14 +15,20 @@ if TYPE_CHECKING:
 
 # Of what is not a terminal: tables in a file or a pipe need not wrap.
 _WIDTH = 160
+# Control characters but tabs and line ends, marks that turn the direction of text, and halves of characters.
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def console(*, to_stderr: bool = False) -> Console:
     """Return Rich's console, as it is now."""
     from rich.console import Console
 
-    found = Console(highlight=False, stderr=to_stderr)
-    return found if found.is_terminal else Console(highlight=False, stderr=to_stderr, width=_WIDTH)
+    class Visible(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(visible(text), **options)
+
+    found = Visible(highlight=False, stderr=to_stderr)
+    return found if found.is_terminal else Visible(highlight=False, stderr=to_stderr, width=_WIDTH)
 
 
 def new_table(title: str, **options: Any) -> Table:
@@ -65,9 +72,7 @@ def visible(text: str) -> str:
     >>> visible("a\\x1b[2Jb\\u202ec")
     'a\\\\x1b[2Jb\\\\u202ec'
     """
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text
-    )
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def progress() -> Progress:
