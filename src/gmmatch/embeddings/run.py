@@ -89,8 +89,8 @@ def embed(
 ) -> EmbedReport:
     """Encode all rows of a source into a store.
 
-    It can be stopped at any moment, by Ctrl-C or by pulling the plug: the same call goes on from the last
-    row that is safe on disk. Batches are cut at multiples of ``batch_size`` from the source's first row
+    It resumes if interrupted, by Ctrl-C or by a power failure: the same call continues after the last row that is
+    safe on disk. Batches are cut at multiples of ``batch_size`` from the source's first row
     wherever the work began, so a store made in many runs is the same, byte for byte, as one made at
     once, provided that the machine, the encoder's device and ``batch_size`` are the same. (If memory runs out at one
     of them but not at another, the last digits can differ.)
@@ -119,7 +119,7 @@ def embed(
         ``"raise"`` stops at a row that cannot be encoded and names it; what came before is kept.
         ``"skip"`` leaves it out and reports it.
     resume
-        Whether a store that was begun earlier is continued; if not, it is an error that there is one.
+        Whether to continue a store that exists; if not, an existing store is an error.
     progress
         Called after every batch.
     rows_per_shard, checkpoint_seconds

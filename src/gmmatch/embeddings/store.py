@@ -151,7 +151,7 @@ def open_store(
     verify
         Whether to compare all checksums now.
     allow_incomplete
-        Whether a store that is still being written, or whose writing was interrupted, will do.
+        Whether to accept a store that is still being written, or whose writing was interrupted.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def beside(path: Path, name: str) -> Path:
 
 
 def delete_store(path: str | os.PathLike[str]) -> None:
-    """Delete a store, and nothing else that may lie in its folder.
+    """Delete a store, but no other files in its folder.
 
     Parameters
     ----------

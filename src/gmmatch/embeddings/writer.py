@@ -32,9 +32,9 @@ class StoreWriter:
 
     Rows are gathered in memory and written a shard at a time; every ``checkpoint_seconds`` the shard
     that is not full yet is written too. Each file is written under a temporary name and renamed, and
-    the manifest is replaced last, so that the store is valid at every moment. Whatever the writer is
-    stopped by, the next one begins after the last row that is safe, and the finished store is the same,
-    byte for byte, as that of a writer that was never stopped.
+    the manifest is replaced last, so that the store is valid at every moment. If a writer is
+    interrupted, the next one continues after the last row that is safe, and the finished store is the same,
+    byte for byte, as without an interruption.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class StoreWriter:
     rows_per_shard
         By default the power of two that makes shards of up to 64 MiB and 262,144 rows.
     checkpoint_seconds
-        How much work may be lost, in seconds. It has no influence on the finished store.
+        How much work may be lost, in seconds. The finished store does not depend on it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A function of the user's own as an encoder."""
+"""A user's function as an encoder."""
 
 from __future__ import annotations
 

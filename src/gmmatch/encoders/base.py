@@ -24,7 +24,7 @@ OnError: TypeAlias = Literal["raise", "skip"]
 
 
 class SmallerBatchWarning(GMMatchWarning):
-    """Memory ran out, and the work goes on with smaller batches."""
+    """Memory ran out; encoding continues with smaller batches."""
 
 
 @runtime_checkable

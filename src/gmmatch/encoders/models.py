@@ -53,7 +53,7 @@ _MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory
 
 
 class UnknownEncoderError(InvalidInputError):
-    """No encoder goes by that name; the message says how to get one."""
+    """There is no encoder with that name; the message says how to get one."""
 
 
 class Model(NamedTuple):

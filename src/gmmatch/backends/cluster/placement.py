@@ -118,7 +118,7 @@ class Engine(Protocol):
     skip_unreadable
         Whether to go on without files that cannot be read.
     progress
-        Told how far things are.
+        Called with the progress.
     """
 
     name: str
@@ -146,9 +146,9 @@ class Placement(ABC):
     traffic
         The bytes moved so far.
     replaced
-        How many workers were made again.
+        How many workers were started again.
     restore
-        Called with a worker's number when it was made again: returns the rows that it must know are picked.
+        Called with the number of a worker that was started again: returns the rows that are picked.
     """
 
     def __init__(self, specs: Sequence[WorkerSpec]) -> None:
@@ -170,7 +170,7 @@ class Placement(ABC):
 
     @abstractmethod
     def start(self, number: int) -> None:
-        """Make a worker, or make it again."""
+        """Start a worker, or start it again."""
 
     @abstractmethod
     def ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Any:
@@ -185,12 +185,12 @@ class Placement(ABC):
         return value
 
     def assign(self, specs: Sequence[WorkerSpec]) -> None:
-        """Give all workers another spec for the same rows; who is made again is made of it."""
+        """Give all workers another spec for the same rows, also for workers that are started again."""
         self.specs = list(specs)
         self.call("assign", each=[(spec,) for spec in self.specs])
 
     def look(self, view: View) -> None:
-        """Let all workers see their rows in another way; who is made again is told as well."""
+        """Change how all workers see their rows, also workers that are started again."""
         self._view = self.share(view)
         self.call("look", view)
 
@@ -255,7 +255,7 @@ class Placement(ABC):
 class LocalEngine:
     """Run workers as threads of this process.
 
-    The compiled loops do not hold Python's lock, so threads are all that is needed.
+    The compiled loops release Python's lock, so threads are enough.
 
     Parameters
     ----------

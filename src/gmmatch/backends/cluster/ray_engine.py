@@ -31,7 +31,7 @@ class RayEngine:
     address : str, optional
         Of a running cluster: ``"auto"`` for the one that this machine belongs to, or ``"host:6379"``. By
         default the cluster that this process is connected to; if there is none, one is started on this machine,
-        and ended by :meth:`close`.
+        and stopped by :meth:`close`.
     workers : int
         How many; -1 for one per CPU of the cluster, or per GPU if they compute there. The picks do not depend
         on it.
@@ -39,7 +39,7 @@ class RayEngine:
         Where they compute. With "auto", on GPUs if Ray reports some in the cluster and torch is installed; each
         worker is given one, or its part of one where there are more workers than GPUs.
     start_timeout : float
-        Seconds to wait for a worker to be given a place.
+        Seconds to wait for a free place for a worker.
     skip_unreadable, progress
         As for :class:`LocalEngine`.
 
@@ -92,7 +92,7 @@ class RayEngine:
         return RayPlacement(self._ray, specs, self.start_timeout, self.gpus_per_worker)
 
     def close(self) -> None:
-        """Leave the cluster, and end it if it was started here."""
+        """Leave the cluster, and stop it if it was started here."""
         if self._ours and self._ray.is_initialized():
             self._ray.shutdown()
 
