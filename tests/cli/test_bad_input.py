@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,11 @@ import pytest
 def store(photos, tmp_path, succeeds):
     succeeds("embed", photos, "-o", tmp_path / "p.emb", "--encoder", "pixels:4x4")
     return tmp_path / "p.emb"
+
+
+def test_without_pillow_the_encoder_of_pixels_names_the_extra(photos, tmp_path, refused, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    assert "[vision]" in refused("embed", photos, "-o", tmp_path / "x.emb", "--encoder", "pixels")
 
 
 def test_a_missing_folder(tmp_path, refused):

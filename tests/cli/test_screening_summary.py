@@ -74,6 +74,12 @@ def test_screen_writes_a_line_for_each_suspicious_row(table, noisy, tmp_path, gm
     assert "label" not in " ".join(succeeds("screen", table, "--only", "rows", "--json")["reasons"])
 
 
+def test_what_cannot_be_screened_is_refused(table, tmp_path, refused):
+    assert "has no labels" in refused("screen", table, "--labels", "none", "--only", "labels")
+    assert ".parquet or .csv" in refused("screen", table, "-o", tmp_path / "x.txt")
+    assert "is also an input" in refused("screen", table, "-o", table, "--force")
+
+
 def test_compare_without_truth_is_with_the_trusted_rows(table, noisy, succeeds):
     rows, labels, truth = noisy
     result = succeeds("compare", table, "-k", "10%", "--json")

@@ -143,7 +143,7 @@ def _print_table(result: dict[str, Any]) -> None:
     table.add_column("method", overflow="fold")
     headings = ["moment error", "MMD", "coverage (mean, max)", "seconds"]
     for heading in [heading for _, heading in shares] + headings:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", overflow="fold")
     for row in result["rows"]:
         covered = f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}"
         distances = ["" if row[name] is None else f"{row[name]:.4g}" for name in ("moment_error", "mmd")]

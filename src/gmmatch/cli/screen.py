@@ -11,6 +11,7 @@ import typer
 from gmmatch.cli.io.arguments import ForceOption, JsonOption, LabeledInput
 from gmmatch.cli.io.files import check_table, is_stdout, keep_inputs, write_table
 from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,8 @@ def screen(
         check_table(output, force=force)
         keep_inputs(output, [given.labels], folder=given.source)
     embeddings = given.open()
+    if only is Checks.labels and embeddings.labels is None:
+        raise InvalidInputError(f"--only labels: {given.source} has no labels; give some by --labels.")
     method: Literal["auto", "labels", "rows"] = "auto" if only is None else only.value
     found = search(embeddings.rows, embeddings.labels, method, tolerance=tolerance)
     table = suspects(found, embeddings)

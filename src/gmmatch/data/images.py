@@ -140,7 +140,7 @@ def load_image(item: Any) -> Image:
     >>> load_image(Image.new("RGBA", (2, 1), (255, 0, 0, 0))).getpixel((0, 0))
     (255, 255, 255)
     """
-    pil = _pillow()
+    pil = pillow()
     if isinstance(item, pil.Image):
         return _decoded(item, "the image")
     if isinstance(item, bytes):
@@ -160,7 +160,8 @@ def load_image(item: Any) -> Image:
     )
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """Return the part of Pillow that opens images, or name the extra that brings it."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -188,13 +189,13 @@ def open_image(file: Any) -> Image:
 
 def most_pixels() -> int | None:
     """Return how many pixels a picture may have in this process: Pillow's own setting, None for any number."""
-    limit: int | None = _pillow().MAX_IMAGE_PIXELS
+    limit: int | None = pillow().MAX_IMAGE_PIXELS
     return limit
 
 
 def allow_pixels(limit: int | None) -> None:
     """Let pictures have so many pixels in this process, which must be one of our own."""
-    _pillow().MAX_IMAGE_PIXELS = limit
+    pillow().MAX_IMAGE_PIXELS = limit
 
 
 def _opened(file: Any, name: str) -> Image:

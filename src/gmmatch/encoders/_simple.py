@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import load_image
+from gmmatch.data.images import load_image, pillow
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
 from gmmatch.errors import InvalidInputError
@@ -88,6 +88,7 @@ class PixelEncoder:
             raise InvalidInputError(
                 f"encoder={spec!r}: write pixels, pixels:HxW or pixels:HxW:gray, as in pixels:28x28:gray."
             )
+        pillow()  # before any image is read
         gray = match[3] is not None
         return cls(gray=gray) if match[1] is None else cls(int(match[1]), int(match[2]), gray)
 
