@@ -26,10 +26,10 @@ def certify(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Where the sample goes: a page (.html), or a table to fill in (.csv)."
+            "--output", "-o", help="File for the sample: a page (.html), or a table to fill in (.csv)."
         ),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="How many picks to look at.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="How many picks to check.")] = 200,
     stratified: Annotated[
         bool,
         typer.Option(
@@ -40,7 +40,7 @@ def certify(
     answers: Annotated[
         Path | None, typer.Option(help="The answers: what the page saved, or the table that was filled in.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How often such a bound is right.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence of the bound.")] = 0.95,
     split: Annotated[
         str | None, typer.Option(help="Which split; by default the one that was embedded.")
     ] = None,
@@ -48,10 +48,10 @@ def certify(
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
-    """Prove how many picks are mislabeled at most.
+    """Bound the number of mislabeled picks by checking a sample.
 
-    First write a random sample of the picks as a page, and look at it. Then give the answers: the bound is printed,
-    and kept in the provenance of the picks.
+    First write a random sample of the picks as a page, and check it. Then pass the answers: the bound is printed,
+    and stored in the provenance of the picks.
 
     \b
     Examples:

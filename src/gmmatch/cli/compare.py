@@ -61,7 +61,7 @@ def compare(
 
     Picks are compared with the rows that the screening trusts, or with --truth, with those whose label is true.
     Moment error is the distance between the means of both, MMD the distance between them as distributions, averaged
-    over the classes. Coverage is the distance from such a row to its nearest pick. Less is better everywhere.
+    over the classes. Coverage is the distance from such a row to its nearest pick. Less is better.
 
     \b
     Examples:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def curve(
     *,
     sizes: Annotated[
-        str, typer.Option(help="Counts or shares of the rows, with commas between them.")
+        str, typer.Option(help="Comma-separated counts or shares of the rows.")
     ] = "1%,2%,5%,10%,20%,50%",
     methods: MethodsOption = DEFAULT_METHOD,
     test: Annotated[
@@ -45,7 +45,7 @@ def curve(
         typer.Option(metavar="FILE|COLUMN", help="With --test: its labels, as --labels names them."),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, max=10, help="How many random tenths of the rows are judged.")
+        int, typer.Option(min=1, max=10, help="How many random tenths of the rows to hold out and judge.")
     ] = 5,
     given: LabeledInput,
     per_class: PerClassOption = PerClassChoice.proportional,

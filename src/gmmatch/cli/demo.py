@@ -21,7 +21,7 @@ def demo(
         int, typer.Option(min=1, help="How many noisy versions of the data to average over.")
     ] = 5,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", show_default="demo.png", help="Where the picture goes.")
+        Path | None, typer.Option("--output", "-o", show_default="demo.png", help="File for the picture.")
     ] = None,
     picture: Annotated[bool, typer.Option("--picture/--no-picture", help="Whether to draw it.")] = True,
     as_json: JsonOption = False,

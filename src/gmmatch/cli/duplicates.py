@@ -24,7 +24,7 @@ def duplicates(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the groups go: .csv or .parquet; '-' prints them as CSV."),
+        typer.Option("--output", "-o", help="File for the groups: .csv or .parquet; '-' prints them as CSV."),
     ] = None,
     threshold: Annotated[
         float | None,

@@ -80,7 +80,7 @@ def export(
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
-    """Write the picked images or rows as a dataset of their own.
+    """Write the picked images or rows as a new dataset.
 
     Images keep their sub-folders. Rows of tables keep all their columns and their order. Picks with weights get a
     column `weight`, images in labels.csv. The source is never changed.

@@ -33,7 +33,7 @@ def screen(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Where the rows go: .csv or .parquet; '-' prints them as CSV."),
+        typer.Option("--output", "-o", help="File for the rows: .csv or .parquet; '-' prints them as CSV."),
     ] = None,
     only: Annotated[
         Checks | None,
@@ -42,7 +42,7 @@ def screen(
         ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="The share of mislabeled rows among those kept that does no harm.")
+        float, typer.Option(help="The share of mislabeled rows to accept among those kept.")
     ] = 0.02,
     given: LabeledInput,
     force: ForceOption = False,

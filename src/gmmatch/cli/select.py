@@ -58,7 +58,7 @@ def select(
             "-o",
             parser=as_path,
             metavar="PATH",
-            help="Where the picks go: .parquet, .json or .npy. With '-', their ids or row numbers are printed.",
+            help="File for the picks: .parquet, .json or .npy. With '-', their ids or row numbers are printed.",
         ),
     ],
     method: MethodOption = DEFAULT_METHOD,
@@ -70,8 +70,8 @@ def select(
     duplicates: Annotated[
         DuplicatesOption | None,
         typer.Option(
-            help="Whether near-duplicates count, and can be picked, once (one) or all (keep, the default). For "
-            "robust, copies count once in any case."
+            help="With 'one', only one row of each group of near-duplicates counts and can be picked; with 'keep', "
+            "the default, all. Copies count once for robust in any case."
         ),
     ] = None,
     exclude_near: Annotated[
@@ -84,7 +84,7 @@ def select(
         bool,
         typer.Option(
             "--relabel",
-            help="Let a row whose label is confidently known to be wrong be picked for its suggested class.",
+            help="Pick rows whose label is confidently wrong for their suggested class.",
         ),
     ] = False,
     min_confidence: Annotated[
@@ -92,24 +92,24 @@ def select(
     ] = 0.95,
     weights: Annotated[
         bool,
-        typer.Option("--weights", help="Weigh the picks so that their mean comes nearest to the target."),
+        typer.Option(
+            "--weights", help="Compute weights that bring the mean of the picks nearest to the target."
+        ),
     ] = False,
     refine: Annotated[
         int,
         typer.Option(min=0, help="The most rounds in which picks are swapped for rows that match better."),
     ] = 0,
     updatable: Annotated[
-        bool, typer.Option("--updatable", help="Keep what `gmmatch update` needs with the picks (.parquet).")
+        bool, typer.Option("--updatable", help="Store what `gmmatch update` needs with the picks (.parquet).")
     ] = False,
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="OTHER", help="Embeddings that the picks should follow in place of the input's own."
-        ),
+        typer.Option(metavar="OTHER", help="Embeddings that the picks should follow instead of the input."),
     ] = None,
     reference_weight: Annotated[
         float | None,
-        typer.Option(help="With --reference: how much it counts beside the input, above 0 and up to 1."),
+        typer.Option(help="With --reference: its weight beside the input, above 0 and up to 1."),
     ] = None,
     reference_labels: Annotated[
         str | None,

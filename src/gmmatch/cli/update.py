@@ -31,17 +31,17 @@ def update(
             "-o",
             parser=as_path,
             metavar="PATH",
-            help="Where the new picks go; in place of the old by default.",
+            help="File for the new picks; by default it replaces the old one.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace --output if it exists.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take new rows into account.
+    """Update picks with new rows.
 
-    As many picks as before, from the old picks and the rows of INPUT. The earlier rows are not read again: PICKS
-    keeps sums over them. Rows of INPUT are numbered after all earlier ones. Repeated for the same INPUT in place, it
-    changes nothing.
+    The number of picks stays the same; they come from the old picks and the rows of INPUT. The earlier
+    rows are not read again: PICKS keeps sums over them. Rows of INPUT are numbered after all earlier ones. Repeated
+    for the same INPUT in place, it changes nothing.
 
     \b
     Examples:

@@ -72,7 +72,7 @@ MethodsOption: TypeAlias = Annotated[
     str,
     typer.Option(
         autocompletion=method_names,
-        help="Names with commas between them; see `gmmatch methods`. gm-matching is the paper's.",
+        help="Comma-separated names; see `gmmatch methods`. gm-matching is the paper's.",
     ),
 ]
 SettingsOption: TypeAlias = Annotated[
@@ -87,7 +87,7 @@ PerClassOption: TypeAlias = Annotated[
 ]
 SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
 MemoryOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="The most memory to use, such as 2GB, for rows that lie on disk.")
+    str | None, typer.Option(help="Memory limit for rows on disk, such as 2GB.")
 ]
 TextColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
 ImageColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
@@ -134,8 +134,8 @@ class LabeledInput(Input):
         str | None,
         typer.Option(
             metavar="FILE|COLUMN",
-            help="Labels in place of the input's own: a file (.npy, .txt, or a table, as file.csv::column), a "
-            "column of the input, or 'none'.",
+            help="Labels to use instead of those of the input: a file (.npy, .txt, or a table, as file.csv::column), "
+            "a column of the input, or 'none'.",
         ),
     ] = None
 

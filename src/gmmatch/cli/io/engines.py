@@ -43,8 +43,8 @@ class EngineRequest:
     engine: Annotated[
         EngineChoice | None,
         typer.Option(
-            help="Pick in batches side by side: by threads (local) or on a Ray cluster (ray). Both give the same "
-            "picks."
+            help="Pick in parallel batches, on threads (local) or on a Ray cluster "
+            "(ray). Both make the same picks."
         ),
     ] = None
     address: Annotated[
@@ -52,7 +52,7 @@ class EngineRequest:
         typer.Option(
             metavar="ADDRESS",
             help="The Ray cluster: 'auto' for the one this machine belongs to, or host:port. By default one is "
-            "started on this machine, and ended afterwards.",
+            "started on this machine, and stopped afterwards.",
         ),
     ] = None
     workers: Annotated[
@@ -61,7 +61,7 @@ class EngineRequest:
     ] = None
     skip_unreadable: Annotated[
         bool,
-        typer.Option("--skip-unreadable", help="With --engine: go on without shards that cannot be read."),
+        typer.Option("--skip-unreadable", help="With --engine: leave out shards that cannot be read."),
     ] = False
 
     def wanted(self, *, memory: str | None, report: Path | None, source: str) -> bool:
