@@ -67,12 +67,9 @@ class Selection:
     ----------
     order, n_rows, groups, provenance, screening, past
         As above; arrays are read-only.
-    group_of_pick
-        The position in ``groups`` of each pick's group, in pick order.
-    order_ids
-        The ids in pick order, or None; :attr:`ids` has them in the order of :attr:`indices`.
-    order_weights
-        The same for the weights.
+    group_of_pick, order_ids, order_weights
+        In pick order: the position in ``groups`` of each pick's group, the ids, the weights. :attr:`ids` and
+        :attr:`weights` are in the order of :attr:`indices`.
 
     Examples
     --------
@@ -113,9 +110,7 @@ class Selection:
         if screening is not None and len(screening) != rows:
             raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
         if past is not None and len(past.rows) != len(picks):
-            raise InvalidInputError(
-                f"past has {len(past.rows)} rows for {len(picks)} picks: give one for each."
-            )
+            raise InvalidInputError(f"past has {len(past.rows)} rows for {len(picks)} picks.")
         parts = SelectedGroups.of(groups if len(groups) else (SelectedGroup(None, picks, rows),))
         values = {
             "order": picks,
@@ -361,12 +356,9 @@ class Selection:
 
         Parameters
         ----------
-        X : array of shape (m, s)
-            The new rows, made by the same encoder.
-        y : array of shape (m,), optional
-            Their labels, if the picks are per class.
-        ids : array of shape (m,) or callable, optional
-            Their ids, if the picks have ids.
+        X, y, ids
+            The new rows, made by the same encoder, shape (m, s); their labels, if the picks are per class; their ids
+            (or a callable), if the picks have ids.
 
         Returns
         -------
