@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import ForceOption, SeedOption
+from gmmatch.cli.io.arguments import ForceOption, PicksArgument, SeedOption
 from gmmatch.cli.io.files import check_output, explained, keep_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def certify(
-    picks: Annotated[Path, typer.Argument(help="What `gmmatch select` wrote.")],
+    picks: PicksArgument,
     source: Annotated[
         str | None,
         typer.Argument(help="The images or texts that were embedded, to show them on the page."),

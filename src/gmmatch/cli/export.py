@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption
+from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument
 from gmmatch.cli.io.files import check_folder, check_output, keep_inputs, same_place
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -36,9 +36,7 @@ _DATA_COLUMNS = ("text_column", "image_column", "embedding_column")
 
 
 def export(
-    picks: Annotated[
-        Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
-    ],
+    picks: PicksArgument,
     source: Annotated[
         str,
         typer.Argument(help="What was embedded: a folder of images, or Parquet, CSV or JSON-lines files."),

@@ -21,19 +21,22 @@ def methods(
 
     table = Table.grid(padding=(0, 2))
     for method in found:
-        table.add_row(f"[bold]{method['name']}[/bold]", method["summary"])
+        default = " (the default)" if method["default"] else ""
+        summary = f"{method['summary'].removesuffix('.')}{default}."
+        table.add_row(f"[bold]{method['name']}[/bold]", summary)
     console().print(table)
 
 
 def describe_methods() -> list[dict[str, Any]]:
     """Return the name, class and summary of every method; the summary is its docstring's first line."""
-    from gmmatch.selectors.registry import method_class, methods
+    from gmmatch.selectors.registry import DEFAULT_METHOD, method_class, methods
 
     classes = {name: method_class(name) for name in methods()}
     return [
         {
             "name": name,
             "class": cls.__name__,
+            "default": name == DEFAULT_METHOD,
             "summary": (inspect.getdoc(cls) or "").partition("\n")[0].replace("``", ""),
         }
         for name, cls in classes.items()

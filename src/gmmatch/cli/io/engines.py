@@ -192,25 +192,13 @@ def _shown() -> Iterator[Any]:
 
 
 def _summarise(facts: dict[str, Any]) -> None:
+    from rich.filesize import decimal
+
     for location, reason in facts["unreadable"]:
         note(f"Left out: {reason if location in reason else f'{location}: {reason}'}")
     moved = facts["bytes"]
     replaced = f"; {facts['replaced_workers']} replaced" if facts["replaced_workers"] else ""
     note(
-        f"{facts['workers']} workers ({facts['name']}){replaced}: {amount(moved['sent'])} sent to them, "
-        f"{amount(moved['received'])} received."
+        f"{facts['workers']} workers ({facts['name']}){replaced}: {decimal(moved['sent'])} sent to them, "
+        f"{decimal(moved['received'])} received."
     )
-
-
-def amount(count: int) -> str:
-    """Return a number of bytes as people say it.
-
-    Examples
-    --------
-    >>> amount(999), amount(1_234_567)
-    ('999 bytes', '1.2 MB')
-    """
-    for size, unit in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
