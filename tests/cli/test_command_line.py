@@ -144,7 +144,8 @@ def test_methods_lists_every_method_of_the_registry_with_a_summary():
 def test_methods_table_has_the_same_content():
     text = " ".join(run("methods").stdout.split())
     for method in json.loads(run("methods", "--json").stdout):
-        assert f"{method['name']} {method['summary']}" in text
+        default = " (the default)" if method["name"] == "robust" else ""
+        assert f"{method['name']} {method['summary'][:-1]}{default}." in text
 
 
 def test_commands_of_the_laboratory_are_found_through_their_entry_points():
