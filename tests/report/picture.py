@@ -24,7 +24,7 @@ def main() -> None:
         exec(compile(example, "report.md", "exec"), {})
         browser = Browser(str(find_browser()))
         try:
-            browser.open(Path("digits.html"), width=1180, height=1120)
+            browser.open(Path("digits.html"), width=1180, height=1190)
             browser.picture(PICTURE)
         finally:
             browser.close()

@@ -172,7 +172,7 @@ _KEYS = {
     "contamination": ("Mislabeled", "share of the picks whose label is not the true one"),
     "estimated_mislabeled": (
         "Estimated mislabeled",
-        "the same as the screening estimates it, by which robust picks",
+        "share of the picks that are mislabeled, as estimated by the screening that robust uses",
     ),
     **MEANINGS,
     "seconds": ("Seconds", "that the selection took"),
