@@ -50,6 +50,20 @@ def as_path(location: str | os.PathLike[str]) -> Path:
     return cast(Path, path)  # it has the methods of one
 
 
+def parquet_table(contents: bytes) -> Any:
+    """Return the table that the bytes of a Parquet file hold, read by this thread alone.
+
+    A thread of PyArrow may let go of the bytes after the table is returned. That needs the interpreter; if it is
+    about to end, the process aborts.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = pa.BufferReader(contents)
+    with pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True) as file:
+        return file.read(use_threads=False)
+
+
 def fetched(path: Path) -> Path:
     """Return a file that can be mapped: the file itself, or a copy of what lies at an address, for this process."""
     if not is_remote(path):

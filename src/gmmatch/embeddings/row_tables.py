@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch.embeddings.manifest import ShardEntry, damaged_file
 from gmmatch.errors import InvalidTypeError
+from gmmatch.files import parquet_table
 from gmmatch.selection.labels import Label, plain_label
 from gmmatch.types import Indices
 
@@ -82,10 +83,7 @@ def _encoded(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
 
 def decode_table(data: bytes) -> RowTable:
     """Read what :func:`encode_table` wrote; see its example."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(pa.BufferReader(data))
+    table = parquet_table(data)
     columns = {}
     for name in table.column_names:
         values = table.column(name).to_pylist()

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
-from gmmatch.files import as_path, is_remote, replacing
+from gmmatch.files import as_path, is_remote, parquet_table, replacing
 from gmmatch.screening.result import screening_from_json, screening_to_json
 from gmmatch.selection.groups import SelectedGroup
 from gmmatch.selection.labels import Label
@@ -293,10 +293,7 @@ def _parquet(selection: Selection) -> bytes:
 
 
 def _from_parquet(contents: bytes, path: Path) -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(pa.BufferReader(contents), page_checksum_verification=True)
+    table = parquet_table(contents)
     metadata = table.schema.metadata or {}
     if _METADATA_KEY not in metadata:
         raise ValueError("the metadata that gmmatch writes is missing")
