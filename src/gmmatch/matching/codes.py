@@ -183,14 +183,15 @@ def quantise(
     inverse = 1.0 / step
     norm, error, total = 0.0, 0.0, 0.0
     for j in range(s):
-        value = values[j]
+        # In steps, whose squares float64 holds whatever the size of θ.
+        value = values[j] * inverse
         # Rounding up may exceed the limit by its last bit, never by a whole step.
-        code = np.rint(value * inverse)
+        code = np.rint(value)
         query[j] = np.int8(np.int32(code))
         total += code
         norm += value * value
-        error += (value - code * step) ** 2
-    return step, np.sqrt(norm) + TINY, np.sqrt(error) + TINY, SHIFT * int(total)
+        error += (value - code) ** 2
+    return step, step * np.sqrt(norm) + TINY, step * np.sqrt(error) + TINY, SHIFT * int(total)
 
 
 @dataclass(frozen=True)

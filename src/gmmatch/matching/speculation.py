@@ -263,7 +263,10 @@ def settle(
     residuals: NDArray[np.float64],
     done: int,
 ) -> tuple[int, int]:
-    """Make picks up to the first wrong guess; return how many picks there are now, and how many rows were scored."""
+    """Make picks up to the first wrong guess; return how many picks there are now, and how many rows were scored.
+
+    No pick is made where the bounds leave no row open.
+    """
     candidates = np.empty(rivals.shape[0] + outside.shape[0], dtype=np.int64)
     scores = np.empty(candidates.shape[0])
     scored = 0
@@ -289,6 +292,8 @@ def settle(
             if available[outside[c]]:
                 candidates[close] = outside[c]
                 close += 1
+        if close == 0:  # the bounds are of no use: the rows themselves are to be scored
+            break
         best = choose(block, index, theta, candidates, close)
         note_pick(
             best,
@@ -333,7 +338,7 @@ def pick_one_by_one(
     rivals: NDArray[np.int64],
     tops: NDArray[np.float32],
 ) -> tuple[int, int]:
-    """Make picks without guesses until ``stop``, or until there is no room for the rows that codes leave open.
+    """Make picks without guesses until ``stop``, or until codes leave more rows open than there is room for, or none.
 
     Returns how many picks there are now, and how many rows were scored.
     """
@@ -348,9 +353,12 @@ def pick_one_by_one(
         )
         if count < 0:
             break
-        done, more = settle(
+        made, more = settle(
             block, index, rivals[:count], tops[:count], floor, no_guess, outside, traits, target, theta, drift,
             picked_before, available, replacement, order, residuals, done,
         )  # fmt: skip
         scored += more
+        if made == done:
+            break
+        done = made
     return done, scored
