@@ -25,6 +25,8 @@ Self = TypeVar("Self", bound="FeatureMap")
 
 # Float64 numbers that a block's intermediate results may hold: 8 MB.
 _BLOCK_ELEMENTS = 1 << 20
+# Phases of rows that are farther out than so many periods; float32 holds sums of them.
+_FARTHEST = 1e30
 
 
 class FeatureMap(ABC):
@@ -197,15 +199,19 @@ class FourierFeatures(FeatureMap):
     def _of_tensor(self, block: Any, dtype: Any) -> Any:
         length = 1.0 / max(float(np.abs(self.frequencies_).max()), 1e-300)
         seen = (block - beside(self.centre_, block).to(block.dtype)) * (1.0 / length)
+        seen = seen.clip(-_FARTHEST, _FARTHEST)
         phases = seen.to(dtype) @ beside(self.frequencies_ * length, block).to(dtype)
         waves = namespace(block).cat([phases.cos(), phases.sin()], dim=1)
         return waves.mul_(1.0 / float(np.sqrt(phases.shape[1])))
 
     def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
         # Rows are divided by a length before they are narrowed: float32 does not hold numbers of every size.
-        length = 1.0 / max(float(np.abs(self.frequencies_).max()), 1e-300)
-        seen = (block - self.centre_.astype(block.dtype)) * block.dtype.type(1.0 / length)
-        phases = seen.astype(out.dtype, copy=False) @ (self.frequencies_ * length).astype(out.dtype)
+        highest = min(max(float(np.abs(self.frequencies_).max()), 1e-300), float(np.finfo(block.dtype).max))
+        with np.errstate(over="ignore"):
+            seen = (block - self.centre_.astype(block.dtype)) * block.dtype.type(highest)
+        # The phase of a row so far out is arbitrary, but it has one.
+        np.clip(seen, -_FARTHEST, _FARTHEST, out=seen)
+        phases = seen.astype(out.dtype, copy=False) @ (self.frequencies_ * (1.0 / highest)).astype(out.dtype)
         half = phases.shape[1]
         np.cos(phases, out=out[:, :half])
         np.sin(phases, out=out[:, half:])

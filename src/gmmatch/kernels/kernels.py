@@ -283,7 +283,8 @@ class Laplacian(_BandwidthKernel):
         scale = self.scale
         left, right = _pair(A, B)
         exponents: Gram = cdist(left, right, "cityblock", out=out)
-        exponents *= -1.0 / scale
+        with np.errstate(over="ignore"):  # exp(-∞) is 0
+            exponents *= -1.0 / scale
         return np.exp(exponents, out=exponents)
 
 

@@ -16,6 +16,8 @@ from gmmatch.types import Indices, RandomState, Vector
 
 # Squares of larger numbers overflow float64.
 LARGEST = 1e150
+# Weights of which the largest lies between these are used as they are.
+_SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-20, 1e20
 
 
 def check_rows(X: Any, *, name: str = "X", finite: bool = True, threads: int | None = None) -> Rows:
@@ -93,10 +95,13 @@ def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") ->
     if not np.all(np.isfinite(array)) or np.any(array < 0.0):
         bad = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
         raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
-    if array.sum() == 0.0:
+    if not array.any():
         raise InvalidInputError(f"{name} is zero for every row; at least one row needs a positive weight.")
-    if not np.isfinite(array.sum()):
-        raise InvalidInputError(f"{name} sums to infinity; divide the weights by their largest one.")
+    # Only their proportions count. Products of extreme ones with the rows would overflow or vanish; a power of two
+    # changes no digit.
+    largest = float(array.max())
+    if not _SMALLEST_WEIGHT < largest < _LARGEST_WEIGHT:
+        array = np.ldexp(array, 1 - int(np.frexp(largest)[1]))
     return np.ascontiguousarray(array)
 
 

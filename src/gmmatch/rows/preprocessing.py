@@ -93,10 +93,11 @@ def _fitted(rows: Rows, name: str, number: int, threads: int) -> RowMap:
     if name == "center":
         return Centered(center)
     if name == "scale":
-        # Not "deviation == 0": the mean of equal numbers may be off by rounding, and dividing by that
-        # would blow the column up.
+        # Not "deviation == 0" alone: the mean of equal numbers may be off by rounding, and dividing by that
+        # would blow the column up. Squares of tiny numbers vanish.
         squares, from_first = rows.total(_squares, ones, center, rows.row(0), threads=threads)
-        return Scaled(np.where(from_first == 0.0, 1.0, np.sqrt(squares / len(rows))))
+        equal = (from_first == 0.0) | (squares == 0.0)
+        return Scaled(np.where(equal, 1.0, np.sqrt(squares / len(rows))))
     largest = min(len(rows), rows.n_features)
     if number > largest:
         raise InvalidInputError(
@@ -120,7 +121,11 @@ class Centered:
         """Return the rows that become of a block's."""
         if is_tensor(block):
             return (block - beside(self.center, block)).to(block.dtype)
-        return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
+        try:
+            with np.errstate(over="raise"):
+                return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
+        except FloatingPointError:  # numbers at the end of float32
+            return _saturated(block - self.center, block.dtype)
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,7 @@ class Projected:
         out = np.empty((len(block), self.axes.shape[1]), dtype=block.dtype)
         for first in range(0, len(block), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
-            out[part] = (block[part] - self.center) @ self.axes
+            out[part] = _saturated((block[part] - self.center) @ self.axes, block.dtype)
         return out
 
 
@@ -173,6 +178,18 @@ class UnitLength:
         out = np.empty_like(block)
         unit_rows(read_only(block), out)
         return out
+
+
+def _saturated(values: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
+    """Return numbers in a type, its largest one in place of larger ones.
+
+    Examples
+    --------
+    >>> _saturated(np.array([1.0, -1e39]), np.float32)
+    array([ 1.0000000e+00, -3.4028235e+38], dtype=float32)
+    """
+    largest = np.finfo(dtype).max
+    return np.clip(values, -largest, largest).astype(dtype, copy=False)
 
 
 def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector, first: Vector) -> Vector:

@@ -56,8 +56,11 @@ def find_prototypes(
         stored = np.dtype(getattr(rows.source, "dtype", rows.dtype))
         dtype = rows.dtype if stored.kind == "f" or rows.bfloat16 else np.dtype(np.float64)
         sample = np.require(rows.gather(chosen, dtype), requirements="W")  # centred in place
+        # In units of their size, of which float32 holds the squares; a power of two changes no digit.
+        exponent = int(np.frexp(np.abs(sample).max())[1])
+        np.ldexp(sample, -exponent, out=sample)
         kmeans.fit(sample, sample_weight=weights[chosen])
-    return np.asarray(kmeans.cluster_centers_, dtype=np.float64)
+    return np.ldexp(np.asarray(kmeans.cluster_centers_, dtype=np.float64), exponent)
 
 
 def sample_size(n_features: int) -> int:

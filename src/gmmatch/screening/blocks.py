@@ -87,7 +87,8 @@ class Blocks:
         center = beside(stored, self._center)
         if isinstance(stored, np.ndarray):
             seen = np.empty(stored.shape, dtype=np.float32)
-            see(read_only(stored), center, 1.0 / self._unit, seen)
+            scale = min(1.0 / self._unit, float(np.finfo(stored.dtype).max))  # else 0 would become 0 · ∞
+            see(read_only(stored), center, scale, seen)
             return seen
         return ((stored - center) / self._unit).clip(-_LARGEST, _LARGEST).float()
 

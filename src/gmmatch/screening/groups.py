@@ -182,7 +182,7 @@ def _whitening(points: Points, given: Indices, means: Points) -> Callable[[Array
     # takes a second.
     apart = ((scatter - sphere * np.eye(d)) ** 2).sum()
     error = (((centered**2).sum(axis=1) ** 2).mean() - (scatter**2).sum()) / n
-    weight = np.clip(error / max(apart, 1e-300), 1e-6, 1.0)
+    weight = 1.0 if apart <= error else max(error / apart, 1e-6)
     widths, vectors = np.linalg.eigh((1.0 - weight) * scatter + weight * sphere * np.eye(d))
     widths, vectors = np.maximum(widths[::-1], 1e-12 * max(sphere, 1e-30)), vectors[:, ::-1]
     basis = (vectors / np.sqrt(widths)).astype(np.float32)
