@@ -9,7 +9,7 @@ import numpy as np
 from gmmatch.near_duplicates.result import Duplicates
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import Groups
-from gmmatch.types import Mask
+from gmmatch.types import Indices, Mask
 
 DuplicatesChoice = Literal["one", "keep"]
 # What a report shows of them.
@@ -21,6 +21,8 @@ def without_duplicates(
 ) -> tuple[Groups, dict[str, Any]]:
     """Return the groups without rows that duplicate another, and what to record; rows picked already stay.
 
+    A row without a group, which cannot be picked, stands for no other.
+
     Examples
     --------
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
@@ -29,11 +31,11 @@ def without_duplicates(
     >>> groups[0].rows, facts["left_out"]
     (array([0, 1]), 1)
     """
-    found, out = _duplicates(rows, None, threads)
-    present = np.arange(len(rows)) if rows.readable is None else rows.readable
+    grouped = np.sort(groups.rows)
+    found, out = _duplicates(rows, grouped if len(grouped) < len(rows) else None, None, threads)
     alike = found.groups
     largest = [
-        {"n_rows": len(one), "rows": present[one[:_ROWS_SHOWN]].tolist()} for one in alike[:_GROUPS_SHOWN]
+        {"n_rows": len(one), "rows": grouped[one[:_ROWS_SHOWN]].tolist()} for one in alike[:_GROUPS_SHOWN]
     ]
     left_out = int(out.sum())
     return groups.without(out & ~inside), {
@@ -49,16 +51,15 @@ def rows_near(rows: Rows, others: Any, threads: int = -1) -> tuple[Mask, dict[st
     >>> rows_near(Rows(np.array([[1.0, 0.0], [0.0, 1.0]])), [[0.0, 2.0]])[0]
     array([False,  True])
     """
-    found, out = _duplicates(rows, others, threads)
+    found, out = _duplicates(rows, rows.readable, others, threads)
     return out, {"threshold": found.threshold, "rows": int(out.sum())}
 
 
-def _duplicates(rows: Rows, against: Any, threads: int) -> tuple[Duplicates, Mask]:
-    """Return the duplicates among the rows that can be read, and which of all rows they are."""
+def _duplicates(rows: Rows, among: Indices | None, against: Any, threads: int) -> tuple[Duplicates, Mask]:
+    """Return the duplicates among these rows, or all, and which of all rows they are."""
     from gmmatch.near_duplicates.search import duplicates
 
-    readable, out = rows.readable, np.zeros(len(rows), dtype=np.bool_)
-    some = rows if readable is None else rows.subset(readable)
-    found = duplicates(some, against=against, n_jobs=threads)
-    out[slice(None) if readable is None else readable] = found.mask
+    out = np.zeros(len(rows), dtype=np.bool_)
+    found = duplicates(rows if among is None else rows.subset(among), against=against, n_jobs=threads)
+    out[slice(None) if among is None else among] = found.mask
     return found, out

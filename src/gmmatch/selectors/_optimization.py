@@ -191,7 +191,10 @@ class Optimization(Selector):
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:
     if hasattr(vectors, "detach"):
         vectors = vectors.detach().cpu()
-    given: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
+    try:
+        given: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"vectors must be numbers, one row per row of X: {error}.") from error
     if given.ndim != 2 or len(given) != n or not given.shape[1]:
         raise InvalidInputError(f"vectors has shape {given.shape}: expected ({n}, m), one row per row of X.")
     if not np.isfinite(given).all():

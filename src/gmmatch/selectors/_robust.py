@@ -20,7 +20,7 @@ from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
-from gmmatch.selectors.kernel_groups import in_features, rows_to_hold
+from gmmatch.selectors.kernel_groups import check_kernel_values, in_features, rows_to_hold
 from gmmatch.selectors.references import with_references
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.targets.reference import Reference
@@ -154,6 +154,7 @@ class Robust(KernelHerding):
         return features.fit(rows.subset(np.concatenate(samples)))
 
     def _prepare(self, request: Request) -> Prepared:
+        check_kernel_values(self, request)
         request, record = with_references(self, request)
         screening, trust = self.known or screen_readable(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)

@@ -13,6 +13,7 @@ from gmmatch.rows.checks import check_positions
 from gmmatch.selection.budget import PerClass
 from gmmatch.selection.labels import Groups, Label
 from gmmatch.selectors.tasks import Tasks
+from gmmatch.targets.reference import Reference
 from gmmatch.types import Mask, offsets_of
 
 
@@ -116,8 +117,9 @@ def check_tasks(tasks: Tasks) -> None:
     # Not by differences of running sums, which round: a group counts if any of its weights does.
     counted = np.diff(offsets_of(tasks.weights > 0.0)[tasks.offsets]) > 0
     empty = ~counted & (tasks.quotas > tasks.n_included)
-    if tasks.references is not None:  # which say what to match
-        empty &= np.array([one is None for one in tasks.references])
+    if tasks.references is not None:  # which may say alone what to match
+        own = [one is None or (isinstance(one, Reference) and not one.alone) for one in tasks.references]
+        empty &= np.array(own)
     if empty.any():
         name = group_name(tasks.labels[int(np.argmax(empty))])
         raise InvalidInputError(

@@ -287,6 +287,8 @@ class Selector(EstimatorConventions, BaseEstimator):
         if outside.any():
             sizes = groups.counts(~outside)
             unit = "rows that exclude leaves"
+        elif self._drops_duplicates():
+            unit = "rows that duplicates='one' leaves"
         elif absent is not None:
             unit = "rows that can be read"
         elif len(groups.rows) < len(outside):

@@ -16,12 +16,13 @@ from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, mat
 from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.rows.checks import check_whole_number
-from gmmatch.rows.rows import Rows
-from gmmatch.selectors.base import GroupResult, GroupTask
+from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.rows import RowMap, Rows
+from gmmatch.selectors.base import GroupResult, GroupTask, Request
 from gmmatch.selectors.finishing import finished_in_kernel
 from gmmatch.targets.moments import sample_positions
 from gmmatch.targets.reference import Reference
-from gmmatch.types import Vector
+from gmmatch.types import Indices, Matrix, Vector
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
@@ -30,6 +31,8 @@ Approximation = Literal["auto", "nystroem", "fourier"] | None
 
 # The exact mean in a kernel's space takes n² kernel values: seconds up to here, minutes beyond.
 _EXACT_MEAN_ROWS = 50_000
+# The square of what float32 can hold: features are as long as the root of a kernel's value.
+_LARGEST_VALUE = 1e76
 
 
 def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
@@ -99,6 +102,29 @@ def check_kernel_options(selector: MomentMatching) -> None:
         )
 
 
+def check_kernel_values(selector: MomentMatching, request: Request) -> None:
+    """Raise for rows that an unbounded kernel makes numbers of that float32 features cannot hold.
+
+    No value of a kernel is larger than the largest of a row with itself.
+    """
+    kernel = resolve_kernel(selector.kernel)
+    rows = request.preprocessed
+    if kernel.is_linear or kernel.is_translation_invariant or hasattr(rows.source, "tensor"):
+        return
+    with np.errstate(over="ignore"):
+        values = rows.each(_own_value, kernel, threads=resolve_jobs(selector.n_jobs))
+    row = int(np.argmax(values))
+    if not values[row] <= _LARGEST_VALUE:
+        raise InvalidInputError(
+            f"kernel={kernel.name!r} has the value {values[row]:.0e} at row {row}, which is too large: pass "
+            'normalize=True, preprocess=["scale"], or a bounded kernel such as "rbf".'
+        )
+
+
+def _own_value(block: Matrix, index: Indices, kernel: Kernel) -> Vector:
+    return kernel.diagonal(block[index])
+
+
 def _limit(selector: MomentMatching) -> int:
     return GRAM_LIMIT if selector.memory_limit is None else selector.memory_limit
 
@@ -146,7 +172,7 @@ def _pick_by_features(
     return features_result(result, features, how, reason if forced else None)
 
 
-def in_features(task: GroupTask, features: FeatureMap) -> GroupTask:
+def in_features(task: GroupTask, features: RowMap) -> GroupTask:
     """Return a task whose rows are features already with its reference in their space."""
     return task if task.reference is None else replace(task, reference=task.reference.mapped(features))
 

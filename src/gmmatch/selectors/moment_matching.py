@@ -11,6 +11,7 @@ import numpy as np
 from gmmatch.errors import FarRowWarning, InvalidInputError
 from gmmatch.kernels.kernels import KernelSpec, resolve_kernel
 from gmmatch.matching.cost import check_strategy, working_memory
+from gmmatch.matching.loops import TINY
 from gmmatch.matching.match import MemoryPicker, Picker, Pool, match_pools
 from gmmatch.matching.walk import Walk
 from gmmatch.median.result import FAR, Spread
@@ -23,6 +24,7 @@ from gmmatch.selectors.finishing import finished
 from gmmatch.selectors.kernel_groups import (
     Approximation,
     check_kernel_options,
+    check_kernel_values,
     median_warning,
     pick_in_kernel,
     rows_to_hold,
@@ -173,11 +175,15 @@ class MomentMatching(Selector):
         """Return the weight of a group's own moment: its rows, near ones counting more for a median.
 
         Two medians are joined like two means, to first order, if each counts by Σ w/d, its objective's curvature.
+        Where all rows are the median, they count like those of a mean.
         """
         if self.target != "geometric-median":
             return float(task.weights.sum())
         distances = moment.distances_of(task.rows, task.threads)
-        return float((task.weights / np.maximum(distances, 1e-9 * max(float(distances.max()), 1e-300))).sum())
+        farthest = float(distances.max())
+        if farthest <= TINY:
+            return float(task.weights.sum())
+        return float((task.weights / np.maximum(distances, 1e-9 * farthest)).sum())
 
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
@@ -284,6 +290,7 @@ class MomentMatching(Selector):
         return found.spread(tasks.quotas > 0)
 
     def _prepare(self, request: Request) -> Prepared:
+        check_kernel_values(self, request)
         narrowed, details = with_references(self, request)
         return Prepared(narrowed, details=details)
 
@@ -354,8 +361,10 @@ class MomentMatching(Selector):
 
 def _far_row_warning(task: GroupTask, spread: Spread) -> Warning:
     also = f", and {spread.far - 1:,} more over {FAR:.0f} times" if spread.far > 1 else ""
+    ratio = spread.farthest / spread.typical
+    times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
     return FarRowWarning(
-        f"Row {task.row_numbers[spread.position]}{_of(task)} lies {spread.farthest / spread.typical:,.0f} times "
+        f"Row {task.row_numbers[spread.position]}{_of(task)} lies {times} times "
         f"as far from the target as the median row{also}. Linear matching may pick such a row and lose the "
         "target: pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
     )

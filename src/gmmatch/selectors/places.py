@@ -55,6 +55,8 @@ class Place:
 
         def work(number: int) -> Vector:
             task = self.tasks[number]
+            if task.k == 0:  # a group may have no rows left, and so no mean
+                return np.empty(0)
             center = (
                 weighted_mean(task.rows, task.weights, task.threads) if centers is None else centers[number]
             )

@@ -184,7 +184,7 @@ def prepared(stored: NDArray[Any], steps: tuple[RowMap, ...] = ()) -> Matrix:
     array([[0.6, 0.8]], dtype=float32)
     """
     rows = np.asarray(stored)
-    block = Rows(rows).block(0) if len(rows) else np.empty(rows.shape, dtype=np.float32)
+    block = Rows(rows).block(0) if len(rows) else np.empty(rows.shape, dtype=Rows(rows).dtype)
     for step in steps:
         # Of no rows there is still to be known how long they would be.
         block = step(block) if len(block) else step(np.zeros((1, block.shape[1]), dtype=block.dtype))[:0]

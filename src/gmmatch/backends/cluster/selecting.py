@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,11 +47,27 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
         feature_map(selector, task, kernel, how, most) for task, kernel in zip(tasks, kernels, strict=True)
     ]
     seen = _seen(tasks, source.seen(by_class=maps))
-    found = _match(selector, [in_features(task, one) for task, one in zip(seen, maps, strict=True)])
+    width = max(one.n_features_out_ for one in maps)
+    found = _match(
+        selector, [in_features(task, _Widened(one, width)) for task, one in zip(seen, maps, strict=True)]
+    )
     reason = _WHY_FEATURES if selector.approximation == "auto" else None
     return [
         features_result(result, features, how, reason) for result, features in zip(found, maps, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class _Widened:
+    """The features of a class, with zeros up to the width of all classes, as workers see rows."""
+
+    features: FeatureMap
+    width: int
+
+    def __call__(self, block: Any) -> NDArray[Any]:
+        made = np.zeros((len(block), self.width), dtype=np.float32)
+        made[:, : self.features.n_features_out_] = self.features(block)
+        return made
 
 
 def run_in_features(
