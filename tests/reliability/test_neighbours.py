@@ -1,0 +1,203 @@
+"""What else runs in the process of a user is left alone: threads, forks, workers, global state, Ctrl-C, memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import gmmatch as gm
+
+needs_fork = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+X = np.random.default_rng(0).standard_normal((400, 8))
+Y = np.arange(400) % 3
+METHODS = ["random", "moderate", "gm-matching", "kernel-herding", "robust", "self-supervised"]
+
+
+def picks(method: str) -> list[int]:
+    """What a neighbour selects."""
+    return gm.select(X, y=Y, k=30, method=method, random_state=0, n_jobs=2).order.tolist()
+
+
+def run(code: str, timeout: float = 120.0) -> str:
+    """Run code in a process of its own and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=timeout
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_threads_that_select_at_once_get_what_each_gets_alone():
+    alone = [picks(method) for method in METHODS]
+    with ThreadPoolExecutor(len(METHODS)) as pool:
+        for _ in range(3):
+            assert list(pool.map(picks, METHODS)) == alone
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks in processes with threads
+def test_a_forked_child_selects_after_its_parent_has():
+    expected = picks("gm-matching")
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(picks, ["gm-matching"] * 4).get(timeout=60) == [expected] * 4
+
+
+@pytest.mark.slow
+def test_workers_of_joblib_select():
+    joblib = pytest.importorskip("joblib")
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(picks)("gm-matching") for _ in range(4))
+    assert found == [picks("gm-matching")] * 4
+
+
+@needs_fork
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_workers_of_a_data_loader_select():
+    data = pytest.importorskip("torch.utils.data")
+
+    class Picking(data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, number):
+            return np.array(picks("gm-matching"))
+
+    expected = picks("gm-matching")
+    loader = data.DataLoader(Picking(), batch_size=None, num_workers=2, timeout=60)
+    assert [one.tolist() for one in loader] == [expected] * 4
+
+
+def test_nothing_global_changes():
+    """By the import, and by a call of every method."""
+    run(
+        """
+        import multiprocessing, os, random, signal, sys, warnings
+        import numpy as np, sklearn, threadpoolctl, scipy.linalg
+
+        def state():
+            numbers = range(1, signal.NSIG)
+            return {
+                "BLAS threads": [(one["filepath"], one["num_threads"]) for one in threadpoolctl.threadpool_info()],
+                "warnings filters": list(warnings.filters),
+                "showwarning": warnings.showwarning,
+                "signal handlers": [signal.getsignal(n) for n in numbers if n in signal.valid_signals()],
+                "random state": (random.getstate(), [str(part) for part in np.random.get_state()]),
+                "errors of floats": np.geterr(),
+                "print options": str(np.get_printoptions()),
+                "start method": multiprocessing.get_start_method(allow_none=True),
+                "sklearn": sklearn.get_config(),
+                "environment": dict(os.environ),
+                "folder": os.getcwd(),
+                "recursion limit": sys.getrecursionlimit(),
+                "hooks": (sys.excepthook, sys.unraisablehook),
+                "umask": os.umask(0o22),
+            }
+
+        def call(method):
+            scores = {"scores": X[:, 0]} if method in ("forgetting", "grand", "el2n") else {}
+            gm.select(X, y=np.arange(60) % 2, k=6, method=method, **scores)
+
+        before = state()
+        import gmmatch as gm
+        assert state() == before, "import"
+        X = np.random.default_rng(0).standard_normal((60, 4))
+        for method in gm.methods():
+            call(method)  # what others do when they are imported (rich draws a random number) is theirs
+        before = state()
+        for method in gm.methods():
+            call(method)
+            after = state()
+            changed = [name for name in before if before[name] != after[name]]
+            assert not changed, (method, changed)
+        """
+    )
+
+
+INTERRUPTED = {
+    "match": "gm.select(X, k=15_000, method='gm-matching')",
+    "median": "gm.geometric_median(X, eps=0.0, max_iter=10**9)",
+    "kernel": "gm.select(X, k=10_000, method='kernel-herding')",
+    "engine": "gm.select(X, k=15_000, method='gm-matching', engine='local')",
+    "robust": "gm.select(np.repeat(X, 8, axis=0), y=np.arange(8 * len(X)) % 50, k=0.5, method='robust')",
+    "duplicates": "gm.duplicates(np.repeat(X, 8, axis=0) + R.standard_normal((8 * len(X), 64)))",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", INTERRUPTED)
+def test_ctrl_c_ends_a_long_call_within_a_second(call):
+    """Two seconds into a call that takes far longer; compiled before, so that only the work is interrupted."""
+    said = run(
+        f"""
+        import os, signal, threading, time
+        import numpy as np, gmmatch as gm
+        R = np.random.default_rng(0)
+        X = R.standard_normal((300, 64))
+        call = lambda X: {INTERRUPTED[call].replace("15_000", "len(X) // 2").replace("10_000", "len(X) // 3")}
+        if "max_iter" not in {INTERRUPTED[call]!r}:
+            call(X)
+        X = R.standard_normal((60_000, 64))
+        sent = []
+        def interrupt():
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        timer = threading.Timer(2.0, interrupt)
+        timer.start()
+        try:
+            call(X)
+            print("finished")
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0])
+        """,
+        timeout=300,
+    )
+    assert "finished" not in said, "the call is too short for this test"
+    assert float(said) < 1.0
+
+
+def test_memory_is_returned():
+    """Many selections later the process is no larger; one of them needs 40 MB."""
+    grown = run(
+        """
+        import gc, resource, numpy as np, gmmatch as gm
+        X = np.random.default_rng(0).standard_normal((20_000, 32))
+
+        def resident():
+            gc.collect()
+            return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+
+        def work(times):
+            for number in range(times):
+                gm.select(X, y=np.arange(len(X)) % 5, k=50, method="gm-matching")
+                gm.select(X[:2000], k=50, method="kernel-herding")
+
+        work(5)
+        before = resident()
+        work(25)
+        print(resident() - before)
+        """
+    )
+    assert float(grown) < 20.0
+
+
+def test_a_table_is_read_by_the_thread_that_asks():
+    """A thread of PyArrow that still holds Python's bytes when the interpreter ends aborts the process."""
+    started = run(
+        """
+        import io, os
+        import pyarrow as pa, pyarrow.parquet as pq
+        from gmmatch.files import parquet_table
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({"id": [f"row {i}" for i in range(1000)]}), buffer)
+        threads = len(os.listdir("/proc/self/task"))
+        assert parquet_table(buffer.getvalue())["id"][999].as_py() == "row 999"
+        print(len(os.listdir("/proc/self/task")) - threads)
+        """
+    )
+    assert int(started) == 0
