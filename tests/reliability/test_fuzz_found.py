@@ -31,8 +31,8 @@ def test_equal_rows_were_nan_to_the_screening(dtype, value):
 @pytest.mark.parametrize("size", [1e298, 1e-300])
 def test_weights_of_extreme_size_overflowed(size):
     weights = R.random(30)
-    expected = gm.select(X, k=9, sample_weight=weights).order
-    scaled = gm.select(X, k=9, sample_weight=weights * 2.0 ** int(np.log2(size))).order
+    expected = gm.select(X, k=9, method="gm-matching", sample_weight=weights).order
+    scaled = gm.select(X, k=9, method="gm-matching", sample_weight=weights * 2.0 ** int(np.log2(size))).order
     assert scaled.tolist() == expected.tolist()
 
 
@@ -49,7 +49,7 @@ def test_a_budget_beyond_what_duplicates_leave_was_explained_by_labels():
     with pytest.raises(
         InvalidInputError, match=r"k=5 exceeds the number of rows that duplicates='one' leaves \(3\)"
     ):
-        gm.select(np.repeat(np.eye(3), 20, axis=0), k=5, duplicates="one")
+        gm.select(np.repeat(np.eye(3), 20, axis=0), k=5, method="easy", duplicates="one")
 
 
 def test_a_class_of_which_no_row_was_left_had_no_mean(recwarn):
@@ -92,7 +92,7 @@ def test_values_of_an_unbounded_kernel_overflowed():
     with pytest.raises(
         InvalidInputError, match=r"kernel='polynomial' has the value \de\+\d+ at row \d+, which is too"
     ):
-        gm.select(X * 1e18, k=3, kernel="polynomial", approximation="nystroem")
+        gm.select(X * 1e18, k=3, method="herding", kernel="polynomial", approximation="nystroem")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_differences_overflowed_float32(options, recwarn):
 
 
 def test_columns_whose_squares_vanish_were_divided_by_zero():
-    picks = gm.select(X * 1e-200, k=3, preprocess=["scale"])
+    picks = gm.select(X * 1e-200, k=3, method="herding", preprocess=["scale"])
     assert np.isfinite(picks.groups[0].residuals).all()
 
 
@@ -114,7 +114,7 @@ def test_a_ratio_of_a_hundred_digits_was_written_out():
     rows = X.copy()
     rows[0] = 1e120
     with pytest.warns(gm.errors.FarRowWarning, match=r"Row 0 lies \de\+1\d\d times as far"):
-        gm.select(rows, k=3)
+        gm.select(rows, k=3, method="gm-matching")
 
 
 def test_vectors_that_are_no_numbers_gave_a_foreign_error():

@@ -121,7 +121,7 @@ def test_nothing_global_changes():
 
 INTERRUPTED = {
     "match": "gm.select(X, k=len(X) // 2, method='gm-matching')",
-    "classes": "gm.select(X, y=np.arange(len(X)) % 100, k=len(X) // 2, method='herding', strategy='direct')",
+    "direct": "gm.select(X[:30_000], k=len(X) // 4, method='herding', strategy='direct', n_jobs=1)",
     "median": "gm.geometric_median(X, eps=0.0, max_iter=1_000_000)",
     "kernel": "gm.select(X, k=len(X) // 3, method='kernel-herding')",
     "engine": "gm.select(X, k=len(X) // 2, method='gm-matching', engine='local')",

@@ -350,7 +350,13 @@ def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
         raise InvalidInputError(
             f"Complex data not supported: {name} has dtype {array.dtype}. Pass real numbers."
         )
-    if array.dtype.kind == "O" and array.size and array.size == len(array) and np.ndim(array.flat[0]):
+    if (
+        array.dtype.kind == "O"
+        and array.ndim
+        and array.size
+        and array.size == len(array)
+        and np.ndim(array.flat[0])
+    ):
         return _stacked(array.ravel(), name)
     if array.dtype.kind == "O":
         try:
