@@ -23,6 +23,8 @@ from gmmatch.types import Indices, Mask, Vector
 
 # From this many bytes per scan on, a second thread saves more than its start costs.
 _THREADED_BYTES = 16 << 20
+# Products that a compiled loop makes before Python sees whether the user has pressed Ctrl-C: a tenth of a second.
+_UNINTERRUPTED = 1 << 27
 
 
 def pick_directly(
@@ -51,11 +53,14 @@ def _pick_by_rows(
         scanner = _RowScanner(rows, norms, available, replacement, threads)
         return greedy(scanner.best, [walk], [k])[0]
     order, residuals = np.empty(k, dtype=np.int64), np.empty(k)
-    loops.pick_by_rows(
-        rows.source, rows.index, norms, walk.target, walk.theta, walk.drift, walk.count, available, replacement,
-        order, residuals,
-    )  # fmt: skip
-    walk.count += k
+    step = max(1, _UNINTERRUPTED // (len(rows) * rows.n_features))
+    for first in range(0, k, step):
+        some = slice(first, first + step)
+        loops.pick_by_rows(
+            rows.source, rows.index, norms, walk.target, walk.theta, walk.drift, walk.count, available, replacement,
+            order[some], residuals[some],
+        )  # fmt: skip
+        walk.count += len(order[some])
     return Picks(order, residuals)
 
 
