@@ -12,7 +12,18 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from docs.scripts import choosing, costs, duplicates, labels, picks, scaling, screening, support, texts
+from docs.scripts import (
+    choosing,
+    costs,
+    duplicates,
+    labels,
+    picks,
+    promises,
+    scaling,
+    screening,
+    support,
+    texts,
+)
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
@@ -24,6 +35,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "results-labels.md": {"labels": labels.labels},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "results-picks.md": {"picks": picks.picks},
+    "promises.md": {name: promises.COUNTS[name] for name in ("kills", "disks", "damaged", "workers", "dead")},
     "results-speed.md": {
         "scaling": scaling.scaling,
         "support": support.cells,

@@ -19,7 +19,7 @@ from .blocks import ROOT, blocks_of, pages
 
 sys.path.insert(0, str(ROOT))  # the scripts of the documentation are no part of the package
 
-from docs.scripts import choosing, measured, method_figures
+from docs.scripts import choosing, measured, method_figures, promises
 from docs.scripts.results import load
 
 DOCS = ROOT / "docs"
@@ -150,6 +150,10 @@ def test_the_figures_show_what_the_methods_keep():
 
 def test_the_measured_parts_of_the_pages_are_those_of_the_results():
     assert measured.outdated() == [], "run `python -m docs.scripts.measured`"
+
+
+def test_every_promise_names_tests_that_are_there():
+    assert promises.missing() == []
 
 
 def test_a_method_that_is_recommended_was_the_best_of_those_compared():

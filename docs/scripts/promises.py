@@ -1,0 +1,77 @@
+"""The counts on the page of promises, from committed results, and the tests that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from docs.scripts.results import DOCS, ROOT, load
+
+RESULTS = "tests/reliability/results"
+
+
+def _kills(found: dict[str, Any]) -> str:
+    commands = sorted({name.partition(",")[0] for name in found["commands"]})
+    return (
+        f"{found['killed_at_random']:,} kills at random moments, and {found['killed_at_a_step']:,} at every step on "
+        f"the disk, of {', '.join(f'`{name}`' for name in commands)}"
+    )
+
+
+def _disks(found: dict[str, Any]) -> str:
+    return (
+        f"{found['full']} runs on a full disk, {found['read_only']} on a read-only one, {found['forbidden']} in a "
+        f"forbidden folder, {found['removed']} whose folder was removed meanwhile, {found['slow']} on a slow disk"
+    )
+
+
+def _damaged(found: dict[str, Any]) -> str:
+    results = found["damaged_results"]
+    return (
+        f"{found['damaged']:,} files of a store truncated, removed or with one bit flipped: "
+        f"{results['refused by info --verify']:,} found by `info --verify` and {results['refused by select']:,} by "
+        f"`select`, which did not need the other {results['not read by select']:,} and picked the same"
+    )
+
+
+def _workers(found: dict[str, Any]) -> str:
+    return (
+        f"{found['deaths']:,} workers killed in {found['selections']} selections by {len(found['by_method'])} "
+        f"methods and variants, in {len(found['kills_by_call'])} kinds of calls, and a node removed"
+    )
+
+
+def _dead(found: dict[str, Any]) -> str:
+    return (
+        f"an error {found['all_dead_error_seconds']:.0f} s after the last machine was gone; no worker "
+        f"{found['workers_gone_after_interrupted_driver_seconds']:.1f} s after its driver was interrupted, or "
+        f"{found['workers_gone_after_killed_driver_seconds']:.1f} s after it was killed"
+    )
+
+
+def _counted(file: str, say: Callable[[dict[str, Any]], str]) -> str:
+    path = f"{RESULTS}/{file}"
+    return f"Counted: {say(load(path))} (`{path}`)."
+
+
+COUNTS: Mapping[str, Callable[[], str]] = {
+    "kills": partial(_counted, "kills.json", _kills),
+    "disks": partial(_counted, "disks.json", _disks),
+    "damaged": partial(_counted, "disks.json", _damaged),
+    "workers": partial(_counted, "cluster.json", _workers),
+    "dead": partial(_counted, "cluster.json", _dead),
+}
+
+
+def missing() -> list[str]:
+    """Return the tests that the page names and that are not there."""
+    text = (DOCS / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"([\w/]+\.py)::(\w+)", text)
+    return [f"{file}::{name}" for file, name in named if not _is_there(file, name)]
+
+
+def _is_there(file: str, name: str) -> bool:
+    path = ROOT / "tests" / file
+    return path.is_file() and f"def {name}(" in path.read_text(encoding="utf-8")
