@@ -139,7 +139,9 @@ def main() -> None:
         _, warm = sequential_read(store)
         forget_cache(store)
         picks = str(Path(folder) / "picks.parquet")
-        found = in_a_process(str(store), "-k", "1%", "-o", picks, "--memory", options.memory)
+        found = in_a_process(
+            str(store), "-k", "1%", "--method", "gm-matching", "-o", picks, "--memory", options.memory
+        )
         from gmmatch import Selection
 
         selection = Selection.load(picks)

@@ -123,7 +123,17 @@ def test_a_gigabyte_is_selected_from_in_less_than_400_megabytes(tmp_path):
     from benchmarks.store_selection import make_store
 
     n_rows = make_store(tmp_path / "x.emb", 1.0, 512)
-    arguments = [tmp_path / "x.emb", "-k", "1%", "-o", tmp_path / "p.npy", "--memory", "380MB"]
+    arguments = [
+        tmp_path / "x.emb",
+        "-k",
+        "1%",
+        "-o",
+        tmp_path / "p.npy",
+        "--memory",
+        "380MB",
+        "-m",
+        "gm-matching",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.store_selection", "--observe", *map(str, arguments)],
         cwd=REPOSITORY,
