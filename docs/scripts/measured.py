@@ -35,7 +35,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "results-labels.md": {"labels": labels.labels},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "results-picks.md": {"picks": picks.picks},
-    "promises.md": {name: promises.COUNTS[name] for name in ("kills", "disks", "damaged", "workers", "dead")},
+    "promises.md": promises.COUNTS,
     "results-speed.md": {
         "scaling": scaling.scaling,
         "support": support.cells,
