@@ -230,7 +230,15 @@ def test_every_name_of_the_reference_exists():
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_asks_no_server(tmp_path):
-    for package in ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_gallery", "torch"):
+    for package in (
+        "sphinx",
+        "myst_parser",
+        "pydata_sphinx_theme",
+        "sphinx_gallery",
+        "sphinx_copybutton",
+        "sphinx_design",
+        "torch",
+    ):
         pytest.importorskip(package, reason="needs the extra gmmatch[docs]")
     # The examples are run by their own tests, and what Sphinx generates must not meet that of `make docs`.
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
