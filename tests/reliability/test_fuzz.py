@@ -16,7 +16,7 @@ from tests.reliability.fuzz_calls import SHARES, make_call
 from tests.reliability.fuzz_values import PARAMETERS, WRONG
 
 # The full run, of which results/fuzz.json has the counts, begins after these.
-QUICK, SLOW = 250, 4000
+QUICK, SLOW = 150, 4000
 
 
 def test_every_parameter_of_every_method_is_drawn():

@@ -88,6 +88,11 @@ def test_phases_of_fourier_features_overflowed_float32(dtype, size, recwarn):
     assert np.isfinite(picks.groups[0].residuals).all() and not recwarn.list
 
 
+def test_the_inverse_of_a_tiny_bandwidth_was_infinite(recwarn):
+    picks = gm.select(X * 1e-311, k=3, method="kernel-herding", kernel="laplacian")
+    assert picks.k == 3 and not recwarn.list
+
+
 def test_values_of_an_unbounded_kernel_overflowed():
     with pytest.raises(
         InvalidInputError, match=r"kernel='polynomial' has the value \de\+\d+ at row \d+, which is too"

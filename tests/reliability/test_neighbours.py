@@ -162,6 +162,7 @@ def test_ctrl_c_ends_a_long_call_within_a_second(call):
     assert float(said) < 1.0
 
 
+@pytest.mark.slow
 def test_memory_is_returned():
     """Many selections later the process is no larger; one of them needs 40 MB."""
     grown = run(

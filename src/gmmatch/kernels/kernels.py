@@ -284,7 +284,9 @@ class Laplacian(_BandwidthKernel):
         left, right = _pair(A, B)
         exponents: Gram = cdist(left, right, "cityblock", out=out)
         with np.errstate(over="ignore"):  # exp(-∞) is 0
-            exponents *= -1.0 / scale
+            exponents *= -1.0 / max(
+                scale, 1e-300
+            )  # of a smaller one the inverse would be ∞, and 0 · ∞ is no number
         return np.exp(exponents, out=exponents)
 
 
