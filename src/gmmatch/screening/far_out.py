@@ -59,7 +59,10 @@ def far_odds(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> V
 
 
 def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) -> Vector:
-    """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong."""
+    """Return the logarithm of each row's squared distance to the nearest class median: its label may be wrong.
+
+    Distances are seen in units of those that are usual in the class, since one class may be wider than another.
+    """
     some = left[spread(len(left), max(SAMPLE // 2, 20 * n_classes))]
     rows, given = host(blocks.take(some)), codes[some]
     # A median of fewer rows than these is one of them, and none is far from itself.
@@ -68,12 +71,16 @@ def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) 
     if len(centers) == 0:
         centers = np.median(rows, axis=0)[None]
     turned, sizes = blocks.put(centers.T), blocks.put((centers**2).sum(axis=1))
+    widths = blocks.put(np.ones(len(centers)))
 
-    def squares(block: Array, where: slice) -> Array:
+    def squares(block: Array, where: Array) -> Array:
         xp = namespace(block)
-        nearest = (block * block).sum(1) + xp.amin(sizes - 2.0 * (block @ turned), 1)
-        return xp.log(nearest.clip(1e-30))
+        apart = (block * block).sum(1)[:, None] + sizes - 2.0 * (block @ turned)
+        return xp.log(xp.amin(apart / widths, 1).clip(1e-30))
 
+    if len(present) > 1:
+        near = np.exp(host(squares(blocks.put(rows), None)))
+        widths = blocks.put(np.array([np.median(near[given == number]) for number in present]).clip(1e-30))
     return host(blocks.scores(squares)).astype(np.float64)
 
 

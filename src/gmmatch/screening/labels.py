@@ -140,7 +140,7 @@ class _Evidence:
         self.tail = max(self._tails(points), key=lambda tail: self._value(few, tail.scaled(scores, points)))
         every = beside(self.sums, np.arange(len(self.points)))
         scores = self.tail.scaled(self._scores(every, self.shrinkage), self.points)
-        return best_channel(scores, self.labels, tolerance)
+        return best_channel(scores, self.labels, tolerance, len(self.widths))
 
     def _models(self, shrinkage: float) -> tuple[Array, Array]:
         """Return slopes and offsets of each fold's discriminant, from the rows of the other folds.
