@@ -6,7 +6,7 @@ The scores s(x) come from models that have not seen the row. T is the identity (
 is the one that predicts the labels of one half of a sample best when fitted to the other half. With probability g the
 label is a guess among the classes that the row looks like, as people's mistakes are.
 
-Labels alone cannot tell mistakes between classes from classes that overlap. Where they see no noise, p(s, y) is asked:
+Labels alone cannot tell mistakes between classes from classes that overlap. Where they see no noise, p(s, y) tells:
 if classes with a full T explain scores and labels of the other half much better than classes that are the labels, the
 scores have clusters that the labels do not respect.
 
