@@ -12,6 +12,20 @@ from docs.scripts.results import DOCS, ROOT, load
 RESULTS = "tests/reliability/results"
 
 
+def _fuzz(found: dict[str, Any]) -> str:
+    outcomes, repeated = found["outcomes"], sum("since" in one for one in found["failures"])
+    return (
+        f"{found['calls']:,} calls, of which {outcomes['picked']:,} picked rows, {outcomes['rejected']:,} had a wrong "
+        f"argument and {outcomes['refused']:,} arguments that do not go together; {outcomes.get('failed', 0)} failed, "
+        f"{repeated} of which do no longer"
+    )
+
+
+def _exits(found: dict[str, Any]) -> str:
+    clean = sum(count.get("0", 0) for count in found["after"]["exit_statuses"].values())
+    return f"{clean:,} of {found['after']['runs']:,} processes"
+
+
 def _kills(found: dict[str, Any]) -> str:
     commands = sorted({name.partition(",")[0] for name in found["commands"]})
     return (
@@ -57,6 +71,8 @@ def _counted(file: str, say: Callable[[dict[str, Any]], str]) -> str:
 
 
 COUNTS: Mapping[str, Callable[[], str]] = {
+    "fuzz": partial(_counted, "fuzz.json", _fuzz),
+    "exits": partial(_counted, "neighbours_exits.json", _exits),
     "kills": partial(_counted, "kills.json", _kills),
     "disks": partial(_counted, "disks.json", _disks),
     "damaged": partial(_counted, "disks.json", _damaged),
