@@ -13,11 +13,11 @@ RESULTS = "tests/reliability/results"
 
 
 def _fuzz(found: dict[str, Any]) -> str:
-    outcomes, repeated = found["outcomes"], sum("since" in one for one in found["failures"])
+    outcomes, fixed = found["outcomes"], sum("since" in one for one in found["failures"])
     return (
-        f"{found['calls']:,} calls, of which {outcomes['picked']:,} picked rows, {outcomes['rejected']:,} had a wrong "
-        f"argument and {outcomes['refused']:,} arguments that do not go together; {outcomes.get('failed', 0)} failed, "
-        f"{repeated} of which do no longer"
+        f"{found['calls']:,} calls, of which {outcomes['picked']:,} picked rows, {outcomes['rejected']:,} had a "
+        f"wrong argument and {outcomes['refused']:,} arguments that do not go together; "
+        f"{outcomes.get('failed', 0)} failed, {fixed} of which do no longer"
     )
 
 
