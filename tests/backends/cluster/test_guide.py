@@ -88,6 +88,6 @@ def test_a_cluster_is_started_used_and_stopped_as_the_guide_says(folder):
     names = ("picks.parquet", "picks-ray.parquet", "picks-all.parquet", "picks-python.json")
     local, *others = (Selection.load(folder / name) for name in names)
     assert local.counts == {0: 20, 1: 20}
-    # From Python no seed is given, and with so few picks there is one batch, which needs none.
+    # The command takes the random seed 0 by default, and the code of the guide names it.
     assert all(other.order.tolist() == local.order.tolist() for other in others)
     assert [other.provenance["engine"]["name"] for other in others] == ["ray"] * 3
