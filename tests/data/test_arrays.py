@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -165,6 +166,17 @@ class TestErrors:
         np.save(tmp_path / "x.npy", np.array([[None]]), allow_pickle=True)
         with pytest.raises(InvalidInputError, match=r"x\.npy is not a \.npy file of numbers"):
             open_source(tmp_path / "x.npy")
+
+    def test_a_damaged_header(self, tmp_path):
+        np.save(tmp_path / "x.npy", np.eye(3))
+        whole = (tmp_path / "x.npy").read_bytes()
+        for place in range(128):
+            for bit in range(8):
+                data = bytearray(whole)
+                data[place] ^= 1 << bit
+                (tmp_path / "x.npy").write_bytes(data)
+                with suppress(InvalidInputError):  # or the header says the same in other words
+                    open_source(tmp_path / "x.npy")
 
     def test_truncated_npy(self, tmp_path):
         np.save(tmp_path / "x.npy", X)

@@ -163,8 +163,8 @@ class ShardedArray:
                 return self._open[number]
         try:
             file = fetched(shard)
-            array = mapped(file)
             self._verify(number, file)
+            array = mapped(file)
         except (OSError, ValueError, EOFError) as error:
             if isinstance(error, InvalidInputError):
                 raise

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import tokenize
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
@@ -11,7 +14,28 @@ from numpy.typing import NDArray
 
 # NumPy reads a file's header as a Python expression, and the parser of CPython 3.11 fails now and then ("AST
 # constructor recursion depth mismatch") where two threads parse at once.
-HEADERS = threading.Lock()
+_PARSER = threading.Lock()
+
+
+@contextmanager
+def reading_header() -> Iterator[None]:
+    """Let one thread at a time read the header of a ``.npy`` file; one that is no header is a ValueError.
+
+    Examples
+    --------
+    >>> with reading_header():
+    ...     raise tokenize.TokenError("EOF in multi-line statement", (2, 0))
+    Traceback (most recent call last):
+    ValueError: its header is damaged
+    """
+    with _PARSER:
+        try:
+            yield
+        except (
+            tokenize.TokenError,
+            SyntaxError,
+        ):  # what NumPy lets through where a bracket or a quote is missing
+            raise ValueError("its header is damaged") from None
 
 
 def mapped(path: str | PathLike[str]) -> NDArray[Any]:
@@ -25,6 +49,6 @@ def mapped(path: str | PathLike[str]) -> NDArray[Any]:
     ...     int(mapped(f"{folder}/x.npy").sum())
     3
     """
-    with HEADERS:
+    with reading_header():
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array

@@ -22,7 +22,7 @@ from gmmatch.errors import (
     first_line,
 )
 from gmmatch.files import as_path, is_remote
-from gmmatch.rows.npy_files import HEADERS, mapped
+from gmmatch.rows.npy_files import mapped, reading_header
 from gmmatch.rows.rows import as_rows
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
                 if version == (1, 0)
                 else np.lib.format.read_array_header_2_0
             )
-            with HEADERS:
+            with reading_header():
                 shape, fortran, dtype = read(file)
             offset = int(file.tell())
     except (OSError, ValueError, EOFError) as error:
