@@ -122,7 +122,6 @@ def test_nothing_global_changes():
 INTERRUPTED = {
     "match": "gm.select(X, k=len(X) // 2, method='gm-matching')",
     "direct": "gm.select(X[:30_000], k=len(X) // 4, method='herding', strategy='direct', n_jobs=1)",
-    "median": "gm.geometric_median(X, eps=0.0, max_iter=1_000_000)",
     "kernel": "gm.select(X, k=len(X) // 3, method='kernel-herding')",
     "engine": "gm.select(X, k=len(X) // 2, method='gm-matching', engine='local')",
     "robust": "gm.select(np.repeat(X, 8, axis=0), y=np.arange(8 * len(X)) % 50, k=0.5, method='robust')",
