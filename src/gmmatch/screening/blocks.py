@@ -51,7 +51,7 @@ class Blocks:
         self._tensors = TensorRows(rows) if on_device(rows) else None
         some = rows.gather(spread(len(rows), 1000))
         self._center = np.median(some, axis=0)
-        self._units = _units(np.abs(some - self._center))
+        self._units = _units(some - self._center)
 
     def along(self, axes: NDArray[Any]) -> Blocks:
         """Return the rows' coordinates along some axes."""
@@ -173,13 +173,16 @@ class Blocks:
 
 
 def _units(apart: NDArray[Any]) -> NDArray[Any]:
-    """Return a unit for each column, such that some rows, given by their distances from a centre, are usually 1 away.
+    """Return a unit for each column, such that some rows, as seen from a centre, are usually 1 away.
 
-    Columns may be kilometres and grams: none is to drown the others. So the unit of a wide column is its usual
-    distance; that of the narrower half, which in images and words is mostly zero, is the one of the middle column.
+    Columns may be kilometres and grams: none is to drown the others. So the unit of a wide column is the width of its
+    shortest half, which corrupted rows widen little; that of the narrower half of the columns, which in images and
+    words are mostly zero, is the one of the middle column.
     """
+    values, units = np.sort(apart, axis=0), np.zeros(apart.shape[1])
     for share in (0.5, 0.9, 1.0):
-        units = np.quantile(apart, share, axis=0)
+        count = max(int(share * len(values)), min(2, len(values))) - 1
+        units = (values[count:] - values[: len(values) - count]).min(axis=0)
         units = np.maximum(units, np.median(units))
         if np.all(units > 1e-300):
             break
