@@ -2,7 +2,7 @@
 Outliers without labels
 =======================
 
-Three in ten rows are corrupted, and lie in a cluster far from the others. They move the mean of all rows far,
+A quarter of the rows are corrupted, and lie in a cluster far from the others. They move the mean of all rows far,
 and the geometric median much less. Yet a matching to the median may still *pick* corrupted rows and balance them with
 others. ``robust`` decides first which rows to trust.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import gmmatch as gm
 
 random = np.random.default_rng(0)
-corrupted = random.permutation(1000) < 300
+corrupted = random.permutation(1000) < 250
 X = random.normal(size=(1000, 2))
 X[corrupted] = [10.0, 0.0] + 0.2 * X[corrupted]
 clean = X[~corrupted]

@@ -189,7 +189,7 @@ class TestBatchesAndSubsampling:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.median_error_bound(50, 50, 1.0), "fewer corrupt rows than clean"),
+        (lambda: theory.median_error_bound(50, 50, 1.0), "fewer corrupted rows than clean"),
         (lambda: theory.moment_error_bound(1, 5, 6, 1.0, herding_constant=1.0), "n_corrupt=6 .* n_clean=5"),
         (lambda: theory.median_error_bound(50, -1, 1.0), "n_corrupt=-1"),
         (lambda: theory.median_error_bound(5.5, 1, 1.0), "n_clean=5.5"),

@@ -14,8 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import gmmatch
-from gmmatch.cli import COMMANDS, build_app, main
+import gmmatch.__main__
+from gmmatch.cli import COMMANDS, build_app
 from gmmatch.cli.io.group import CommandFiles, CommandGroup
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
@@ -75,7 +75,7 @@ def test_version_is_the_package_version():
 
 def test_the_installed_script_is_main():
     (script,) = entry_points(group="console_scripts", name="gmmatch")
-    assert script.load() is main
+    assert script.load() is gmmatch.__main__.main
 
 
 def test_an_unknown_command_is_an_error_with_the_nearest_name():

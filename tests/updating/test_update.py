@@ -61,7 +61,7 @@ def test_after_ten_updates_picks_are_as_good_as_from_scratch(after_ten):
 
     found, scratch = after_ten["robust"], gm.Robust(k=90, random_state=0).select(X, Y)
     # Of 390 rows at a time less can be told than of 4,500; benchmarks/around_picks.py measures it with more.
-    assert distance(found) <= 1.25 * distance(scratch)
+    assert distance(found) <= 1.3 * distance(scratch)
     assert WRONG[found.indices].mean() < 0.06 and WRONG[scratch.indices].mean() < 0.03
     kept = found.screening.kept
     assert len(kept) == N and kept[WRONG].mean() < 0.5 * kept[~WRONG].mean()

@@ -93,7 +93,7 @@ def test_batches_and_included_rows_are_as_on_the_cpu(device):
         {"batches": 4, "k": 60},
         {"k": 40, "include": [3, 10], "exclude": np.arange(100, 300)},
     ):
-        asked = {"y": labels, "random_state": 1, **options}
+        asked = {"y": labels, "random_state": 1, "method": "gm-matching", **options}
         here, there = gm.select(X, **asked), gm.select(on(device, X), **asked)
         assert there.order.tolist() == here.order.tolist()
         for one, other in zip(there.groups, here.groups, strict=True):
