@@ -179,6 +179,7 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
     shortest half, which corrupted rows widen little; that of the narrower half of the columns, which in images and
     words are mostly zero, is the one of the middle column.
     """
+    apart = np.clip(apart, -1e300, 1e300)
     values, units = np.sort(apart, axis=0), np.zeros(apart.shape[1])
     for share in (0.5, 0.9, 1.0):
         count = max(int(share * len(values)), min(2, len(values))) - 1
@@ -187,7 +188,9 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
         if np.all(units > 1e-300):
             break
     units = np.maximum(units, max(float(units.max()), 1e-300) * (units <= 1e-300))
-    usual = float(np.median(np.linalg.norm(apart / units, axis=1))) / np.sqrt(len(units))
+    with np.errstate(over="ignore"):
+        seen = np.clip(apart / units, -_LARGEST, _LARGEST)
+    usual = float(np.median(np.linalg.norm(seen, axis=1))) / np.sqrt(len(units))
     return np.asarray(units * (usual or 1.0))
 
 
