@@ -24,6 +24,8 @@ from gmmatch.screening.blocks import FEWEST, SAMPLE, Array, beside, class_sums, 
 from gmmatch.types import namespace
 
 Form = Literal["none", "one", "full"]
+Halves = list[tuple[Array, Array]]
+"""Rows to fit to, and rows to test on."""
 
 # Clear rows: their class is nine times as likely as all others. A channel is identified by them. Where fewer than a
 # fifth are clear, classes that overlap look the same as wrong labels, and labels are believed: noisy features of
@@ -129,13 +131,31 @@ def best_channel(scores: Array, labels: Array, tolerance: float, columns: int) -
     >>> channel.form, round(1.0 - float(channel.matrix[0, 0]), 1)
     ('one', 0.2)
     """
-    xp, (n, n_classes) = namespace(scores), scores.shape
+    n, n_classes = scores.shape
     order = beside(scores, fixed_random("halves").permutation(n))
     halves = [(order[: n // 2], order[n // 2 :])]
     if n < SAMPLE // 2:
         halves.append(halves[0][::-1])
-    tested = xp.concatenate([labels[test] for _, test in halves])
     turn = _turned(scores, min(columns, n_classes - 1))
+    none, known = begun("none", scores), n >= FEWEST * n_classes
+    told = told_by_clusters(scores, labels, turn, halves) if known else 1.0
+    if told < _LEAST_TOLD:
+        return none
+    grouped = clusters(scores, labels, turn, scores.argmax(1)).channel if known else none
+    if grouped.rate(scores, labels) > _MOST_WRONG * (1.0 - 1.0 / n_classes):
+        return none
+    form = form_by_labels(scores, labels, turn, halves)
+    if form != "none":
+        start = _started(form, scores, labels, turn)
+        if fit_channel(scores, labels, start).rate(scores, labels) > tolerance:
+            return fit_channel(scores, labels, start, guess=True)
+    return grouped if told > _TOLD else none
+
+
+def form_by_labels(scores: Array, labels: Array, turn: Array, halves: Halves) -> Form:
+    """Return the form that predicts the labels of the other half best, if it is clearly better than no noise."""
+    xp, (n, n_classes) = namespace(scores), scores.shape
+    tested = xp.concatenate([labels[test] for _, test in halves])
     # Rows that tell nothing about their label are no reason to doubt it.
     shares = class_sums(xp.ones_like(scores[:, :1]), labels, n_classes)[:, 0] / n
     plain = xp.log(single(shares) + _TINY)[tested]
@@ -144,7 +164,7 @@ def best_channel(scores: Array, labels: Array, tolerance: float, columns: int) -
     for form in forms:
         parts, clear = [], 0.0
         for fit, test in halves:
-            start = begun(form, scores[fit], labels[fit], turn)
+            start = _started(form, scores[fit], labels[fit], turn)
             channel = fit_channel(scores[fit], labels[fit], start, guess=True)
             classes, joint, _ = channel.joint(scores[test], labels[test])
             parts.append(xp.log(joint.sum(1) + 1e-30))
@@ -159,21 +179,10 @@ def best_channel(scores: Array, labels: Array, tolerance: float, columns: int) -
                 continue
         if float(found.mean()) > best:
             best, chosen = float(found.mean()), form
-    none, known = begun("none", scores, labels), n >= FEWEST * n_classes
-    told = told_by_clusters(scores, labels, turn, halves) if known else 1.0
-    if told < _LEAST_TOLD:
-        return none
-    grouped = clusters(scores, labels, turn, scores.argmax(1)).channel if known else none
-    if grouped.rate(scores, labels) > _MOST_WRONG * (1.0 - 1.0 / n_classes):
-        return none
-    if chosen != "none":
-        start = begun(chosen, scores, labels, turn)
-        if fit_channel(scores, labels, start).rate(scores, labels) > tolerance:
-            return fit_channel(scores, labels, start, guess=True)
-    return grouped if told > _TOLD else none
+    return chosen
 
 
-def told_by_clusters(scores: Array, labels: Array, turn: Array, halves: list[tuple[Array, Array]]) -> float:
+def told_by_clusters(scores: Array, labels: Array, turn: Array, halves: Halves) -> float:
     """Return how much better scores and labels are explained with noise than without, in nats per dimension."""
     told = 0.0
     for fit, test in halves:
@@ -227,10 +236,12 @@ def fit_channel(
     return Channel(form, beta / unit, offsets, matrix, guessing, value, mapping)
 
 
-def begun(form: Form, scores: Array, labels: Array, turn: Array | None = None) -> Channel:
-    """Return where the search for a channel begins."""
-    if turn is not None and form == "full":
-        return clusters(scores, labels, turn, labels).channel
+def _started(form: Form, scores: Array, labels: Array, turn: Array) -> Channel:
+    return clusters(scores, labels, turn, labels).channel if form == "full" else begun(form, scores)
+
+
+def begun(form: Literal["none", "one"], scores: Array) -> Channel:
+    """Return where the search for a channel of few numbers begins."""
     n_classes = scores.shape[1]
     eye = beside(scores, np.eye(n_classes, dtype=np.float32))
     matrix = eye if form == "none" else _shaped(0.7 * eye + 0.3 / n_classes, "one")

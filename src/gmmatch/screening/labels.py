@@ -187,7 +187,7 @@ class _Evidence:
     def _value(self, some: Array, scores: Array) -> float:
         """Return how well scores explain the labels of some rows, in a few steps."""
         labels = self.labels[some]
-        return fit_channel(scores, labels, begun("one", scores, labels), quick=True).value
+        return fit_channel(scores, labels, begun("one", scores), quick=True).value
 
     def _tails(self, points: Array) -> list[_Tail]:
         """Return tails to choose from, with the radius that is usual among some rows."""
