@@ -138,7 +138,9 @@ def trained(found: dict[str, Any]) -> str:
         parts.append(f"{data}:\n\n{table(['picked by', *heads], rows)}")
     return (
         "## Trained from scratch\n\n"
-        "Accuracy of a ResNet-18 trained on the picks alone; of `robust` three trainings, of the others one.\n\n"
+        "Accuracy of a ResNet-18 trained on the picks alone; of `robust` three trainings, of the others one."
+        + "".join(f" {sentence}" for sentence in [found.get("note")] if sentence)
+        + "\n\n"
         + "\n\n".join(parts)
         + f"\n\n`{found['command']}`, kept in {cite(TRAININGS)}."
     )
