@@ -191,7 +191,8 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(over="ignore"):
         seen = np.clip(apart / units, -_LARGEST, _LARGEST)
     usual = float(np.median(np.linalg.norm(seen, axis=1))) / np.sqrt(len(units))
-    return np.asarray(units * (usual or 1.0))
+    # Not so small that one divided by it overflows.
+    return np.maximum(units * (usual or 1.0), 1e-300)
 
 
 def _seen_by_worker(
