@@ -112,10 +112,11 @@ def test_rows_on_disk_and_rows_without_a_label(tmp_path):
     np.save(tmp_path / "rows.npy", X)
     labels = [None if i % 7 == 0 else label for i, label in enumerate(Y)]
     with pytest.warns(gm.errors.UnlabeledRowsWarning):
-        here = gm.budget_curve(X, labels, sizes=[50], repeats=2)
+        here = gm.budget_curve(X, labels, sizes="5%", repeats=2)
     with pytest.warns(gm.errors.UnlabeledRowsWarning):
-        disk = gm.budget_curve(np.load(tmp_path / "rows.npy", mmap_mode="r"), labels, sizes=[50], repeats=2)
-    assert here == disk
+        disk = gm.budget_curve(np.load(tmp_path / "rows.npy", mmap_mode="r"), labels, sizes="5%", repeats=2)
+    # A share is one of the rows that can be picked, as it is of a selection.
+    assert here == disk and here.points[0].k == round(0.05 * sum(label is not None for label in labels))
 
 
 def test_what_makes_no_sense_is_refused():
@@ -123,6 +124,8 @@ def test_what_makes_no_sense_is_refused():
         gm.budget_curve(X, Y, repeats=11)
     with pytest.raises(gm.GMMatchError, match="sizes=3000 exceeds"):
         gm.budget_curve(X, Y, sizes=[3000])
+    with pytest.raises(gm.GMMatchError, match="pass sizes= instead"):
+        gm.budget_curve(X, Y, k=5)
     with pytest.raises(gm.GMMatchError, match="give at least one of each"):
         gm.budget_curve(X, Y, sizes=[])
     with pytest.raises(gm.GMMatchError, match="pair of rows and their labels"):

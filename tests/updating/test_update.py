@@ -99,6 +99,44 @@ def test_new_classes_rows_without_labels_weights_and_ids():
     assert more.prefix(10).past is None
 
 
+@pytest.mark.parametrize("method", [gm.Herding, gm.Robust])
+def test_classes_without_a_pick_are_not_forgotten(method):
+    """Of 40 classes most have no pick, and some no new row: each keeps its rows, and the target of all of them."""
+    labels = np.concatenate([np.arange(400) % 40, np.arange(100) % 25, np.arange(300) % 45])
+    options = {"screen": "none"} if method is gm.Robust else {}
+    found = method(k=5, updatable=True, random_state=0, **options).select(X[:400], labels[:400])
+    for first, last in ((400, 500), (500, 800)):
+        found = found.update(X[first:last], labels[first:last])
+    known = dict(
+        zip(found.groups.labels, zip(found.past.counts, found.past.masses, strict=True), strict=True)
+    )
+    assert known == {c: ((c == labels).sum(), pytest.approx((c == labels).sum())) for c in range(45)}
+    assert [one.n_rows for one in found.groups] == found.past.counts.tolist() and found.k == 5
+    assert len(found.provenance["groups"]) == 45
+    if method is gm.Herding:
+        for label, point in zip(found.groups.labels, found.past.points, strict=True):
+            assert point == pytest.approx(X[:800][labels == label].mean(axis=0), abs=1e-5)
+
+
+def test_shares_of_classes_after_an_update():
+    def shares(per_class, new, k=None):
+        found = gm.Herding(k=k, per_class=per_class, updatable=True).select(X[:400], Y[:400])
+        return found.counts, found.update(X[400 : 400 + len(new)], new).counts
+
+    before, after = shares({"a": "10%", "b": 6, "c": 0}, ["a"] * 60)
+    assert before == after  # a mapping stands, whatever comes
+    assert shares("balanced", ["d"] * 2, k=40)[1] == {"a": 13, "b": 13, "c": 12, "d": 2}
+
+
+def test_of_corrected_labels_those_of_the_picks_that_are_left_are_known():
+    found = gm.select(X[:1500], Y[:1500], k=300, method="herding", relabel=0.9, updatable=True)
+    after = found.update(X[1500:], Y[1500:])
+    before, left = found.provenance["relabeled"], after.provenance["relabeled"]
+    assert len(before["rows"]) > 5
+    assert left["rows"] == [row for row in before["rows"] if row in after.indices] != before["rows"]
+    assert left["given"] == Y[left["rows"]].tolist()
+
+
 def test_without_labels_from_disk_and_in_memory(tmp_path):
     here = updated(gm.GMMatching(k=60, updatable=True, random_state=0), labels=None, updates=2)
     np.save(tmp_path / "rows.npy", X)
@@ -125,8 +163,13 @@ def test_what_makes_no_sense_is_refused():
         found.update(X[:5])
     with pytest.raises(gm.GMMatchError, match="2 labels for 5 new rows"):
         found.update(X[:5], Y[:2])
+    with pytest.raises(gm.GMMatchError, match="such as 0, 1, and the classes of the picks are 'a', 'b', 'c'"):
+        found.update(X[:5], [0, 1, 0, 1, 0])
     with pytest.raises(gm.GMMatchError, match="the picks have no ids"):
         found.update(X[:5], Y[:5], ids=range(5))
+    named = gm.Herding(k=10, updatable=True, random_state=0).select(X[:50], ids=[f"{i}" for i in range(50)])
+    with pytest.raises(gm.GMMatchError, match="all integers of 64 bits or all strings"):
+        named.update(X[:5], ids=range(5))
     for options, words in (
         ({"method": "kernel-herding"}, "screen='none'"),
         ({"method": "robust", "approximation": "nystroem"}, "Fourier features"),

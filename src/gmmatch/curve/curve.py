@@ -102,7 +102,9 @@ class BudgetCurve:
         for method in self.methods:
             last, best = self.of(method)[-1], self.enough(method)
             if best is None or best.accuracy is None or last.accuracy is None:
-                said.append(f"{method}: without labels there is no accuracy to compare sizes by.")
+                said.append(
+                    f"{method}: without labels of two classes there is no accuracy to compare sizes by."
+                )
             elif best is last:
                 said.append(
                     f"{method}: no smaller size is within one point of {last.k:,} rows ({last.accuracy:.1%})."
@@ -132,7 +134,7 @@ def budget_curve(
     X: Any,
     y: Any = None,
     *,
-    sizes: Sequence[Budget] = SIZES,
+    sizes: Budget | Sequence[Budget] = SIZES,
     methods: str | Sequence[str] = DEFAULT_METHOD,
     test: tuple[Any, Any] | None = None,
     repeats: int = 5,
@@ -151,7 +153,7 @@ def budget_curve(
     y : array of shape (n,), optional
         Labels. Without labels there is no accuracy.
     sizes : counts or shares of the rows
-        Where to measure.
+        Where to measure. Shares are of the rows that can be picked, as in :func:`~gmmatch.select`.
     methods : str or list of str
         See :func:`~gmmatch.methods`.
     test : pair of an array of shape (m, s) and its labels, optional
@@ -188,11 +190,16 @@ def budget_curve(
         )
     threads = resolve_jobs(n_jobs)
     rows = check_rows(X, threads=threads)
-    counts = np.unique([resolve_count(size, len(rows), name="sizes") for size in sizes]).astype(np.int64)
-    names = [methods] if isinstance(methods, str) else list(methods)
+    codes, labels = _codes(y, len(rows))
+    by_label = options.get("per_class", "proportional") is not None and options.get("unlabeled") != "group"
+    n, unit = (int((codes >= 0).sum()), "rows with a label") if by_label else (len(rows), "rows")
+    asked = [sizes] if isinstance(sizes, (str, int, float)) else sizes
+    counts = np.unique([resolve_count(size, n, name="sizes", unit=unit) for size in asked]).astype(np.int64)
+    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
     if not len(counts) or not names:
         raise InvalidInputError("sizes and methods: give at least one of each.")
-    codes, labels = _codes(y, len(rows))
+    if "k" in options:
+        raise InvalidInputError("k: the sizes say how many rows are picked; pass sizes= instead.")
     judged = None if test is None else _test_set(rows, labels, test, threads)
     probed = len(labels) > 1
     measures, points = Measures(rows, np.maximum(codes, 0) if not probed else codes, random_state), []

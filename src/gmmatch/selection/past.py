@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,15 @@ class Past:
     def __post_init__(self) -> None:
         if len(self.points) != len(self.counts) or self.masses.shape != self.counts.shape:
             raise InvalidInputError("past: points, masses and counts must be of the same groups.")
+
+    def and_of(self, earlier: Past, groups: list[int]) -> Past:
+        """Return the same, followed by what was known earlier of groups that it does not have."""
+        return replace(
+            self,
+            counts=np.concatenate([self.counts, earlier.counts[groups]]),
+            points=np.concatenate([self.points, earlier.points[groups]]),
+            masses=np.concatenate([self.masses, earlier.masses[groups]]),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return all but the rows."""

@@ -140,6 +140,8 @@ class Robust(KernelHerding):
             return None
         share = max(2, _BANDWIDTH_ROWS // len(groups))
         samples = [group.rows[spread(len(group.rows), share)] for group in groups if len(group.rows) > 1]
+        if not samples and self.updatable:  # classes of one row each
+            samples = [np.concatenate([group.rows for group in groups])]
         if not samples:
             return None
         # What tells classes apart is not to be matched: distances are those within a class.

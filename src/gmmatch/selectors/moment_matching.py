@@ -32,7 +32,7 @@ from gmmatch.selectors.kernel_groups import (
 from gmmatch.selectors.references import check_reference, with_references
 from gmmatch.targets import Moment, Target, resolve_target
 from gmmatch.targets.reference import PastMoment
-from gmmatch.types import Indices, Mask, Start
+from gmmatch.types import Indices, Mask, Start, Vector
 from gmmatch.updating.earlier import Earlier, check_updatable, past_of
 
 # Parameters that say how one process works.
@@ -185,6 +185,10 @@ class MomentMatching(Selector):
             return float(task.weights.sum())
         return float((task.weights / np.maximum(distances, 1e-9 * farthest)).sum())
 
+    def weighed(self, task: GroupTask, moment: Moment) -> tuple[Vector, float]:
+        """Return what an update needs of a group's moment: the point, and how much the rows behind it weigh."""
+        return moment.point, self.mass_of(task, moment) if moment.mass is None else moment.mass
+
     def match_moment(self, task: GroupTask, moment: Moment) -> GroupResult:
         """Match a moment that is known."""
         # Features of a kernel that are held may be larger than the input; codes of them are a quarter of that.
@@ -239,8 +243,7 @@ class MomentMatching(Selector):
             warnings = self.moment_warnings([task], [moment.details], [spread])
             result = GroupResult(picks, details, tuple(warnings))
             if self.updatable:
-                mass = self.mass_of(task, moment) if moment.mass is None else moment.mass
-                result = replace(result, moment=(moment.point, mass))
+                result = replace(result, moment=self.weighed(task, moment))
             results.append(finished(self, task, result, pool.walk.target))
         return results
 

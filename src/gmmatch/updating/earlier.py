@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from gmmatch.rows.preprocessing import parse_steps
 from gmmatch.screening.result import IN_DOUBT, KEPT, MISLABELED, Screening
 from gmmatch.screening.screen import least_trust
 from gmmatch.selection.budget import PerClass, quotas
-from gmmatch.selection.labels import Group
+from gmmatch.selection.labels import Group, Label
 from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
-from gmmatch.selectors.tasks import Results, Tasks
+from gmmatch.selectors.tasks import GroupTask, Results, Tasks
 from gmmatch.targets.reference import PastMoment
 from gmmatch.types import Indices, Vector
 
@@ -39,36 +40,38 @@ class Earlier:
     selection: Selection
     past: Past
 
-    def _place(self, label: Any) -> int | None:
-        labels = [(type(one), one) for one in self.selection.groups.labels]
-        return labels.index((type(label), label)) if (type(label), label) in labels else None
+    @cached_property
+    def _places(self) -> dict[Label, int]:
+        return {label: number for number, label in enumerate(self.selection.groups.labels)}
 
     def moments(self, groups: Sequence[Group]) -> list[Any]:
         """Return the earlier moment of each group, None for one that is new."""
-        found: list[Any] = []
-        for group in groups:
-            at = self._place(group.label)
-            known = at is not None and self.past.masses[at] > 0.0
-            found.append(PastMoment(self.past.points[at], float(self.past.masses[at])) if known else None)
-        return found
+        known = {
+            label: PastMoment(self.past.points[at], float(self.past.masses[at]))
+            for label, at in self._places.items()
+            if self.past.masses[at] > 0.0
+        }
+        return [known.get(group.label) for group in groups]
 
     def totals(self, groups: Sequence[Group]) -> Indices:
         """Return how many rows each group has had by now."""
-        fresh = [int((group.rows >= self.selection.k).sum()) for group in groups]
-        places = [self._place(group.label) for group in groups]
+        before = dict(zip(self._places, self.past.counts.tolist(), strict=True))
         return np.array(
-            [
-                new + (0 if at is None else int(self.past.counts[at]))
-                for new, at in zip(fresh, places, strict=True)
-            ]
+            [before.get(group.label, 0) + int((group.rows >= self.selection.k).sum()) for group in groups]
         )
 
     def shares(self, groups: Sequence[Group], per_class: PerClass) -> Indices:
-        """Share as many picks as before among the classes, by all rows that they have had."""
-        totals, sizes = self.totals(groups), np.array([len(group.rows) for group in groups])
-        wanted = quotas(self.selection.k, [group.label for group in groups], totals, per_class)
+        """Share as many picks as before among the classes: by all rows that they have had, or as a mapping did."""
+        labels, sizes = [group.label for group in groups], np.array([len(group.rows) for group in groups])
+        if isinstance(per_class, Mapping):
+            counts = self.selection.counts
+            wanted = np.array([counts.get(label, 0) for label in labels])
+        else:
+            # Nothing is picked twice: a class that has fewer rows than its share gives what it has.
+            wanted = quotas(self.selection.k, labels, self.totals(groups), per_class, replacement=True)
         shares = np.minimum(wanted, sizes)
-        for _ in range(int(wanted.sum() - shares.sum())):  # what a class cannot give, the others do
+        missing = min(int(wanted.sum()), int(sizes.sum())) - int(shares.sum())
+        for _ in range(missing):  # what a class cannot give, the others do
             shares[np.argmax((sizes - shares) / np.maximum(sizes, 1))] += 1
         return np.asarray(shares)
 
@@ -121,14 +124,15 @@ def past_of(
     if selector.earlier is not None:
         counts = selector.earlier.totals(request.groups)
     features: FourierFeatures | None = tasks.facts
-    moments = results.moments or []
+    moments = [
+        _unpicked(selector, tasks[number]) if one is None else one
+        for number, one in enumerate(results.moments or [])
+    ]
     width = max((len(one[0]) for one in moments if one is not None), default=1)
     points, masses = np.zeros((len(tasks), width)), np.zeros(len(tasks))
-    for number, (one, task) in enumerate(zip(moments, tasks, strict=True)):
+    for number, one in enumerate(moments):
         if one is not None:
             points[number], masses[number] = one
-        elif isinstance(task.reference, PastMoment):  # nothing was picked of this group
-            points[number], masses[number] = task.reference.point, task.reference.mass
     made = None
     if features is not None:
         kernel: Any = resolve_kernel(features.kernel)
@@ -137,6 +141,15 @@ def past_of(
             "centre": features.centre_.tolist(),
         }  # fmt: skip
     return Past(request.rows.gather(order, dtype), counts, points, masses, made)
+
+
+def _unpicked(selector: MomentMatching, task: GroupTask) -> tuple[Vector, float] | None:
+    """Return the moment and mass of a group of which nothing was picked, because a later update may pick from it."""
+    if task.reference is None and not task.weights.any():
+        return None
+    rows = task.rows.here()
+    task = replace(task, rows=rows if task.facts is None else rows.mapped(task.facts))
+    return selector.weighed(task, selector.moment_of(task))
 
 
 def check_updatable(selector: MomentMatching) -> None:

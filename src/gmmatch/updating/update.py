@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, listed
 from gmmatch.rows.checks import check_rows
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.groups import SelectedGroups, frozen_ids
-from gmmatch.selection.labels import group_rows
+from gmmatch.selection.labels import distinct_values, group_rows, plain_label
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.provenance import fingerprint, label_fingerprint
 from gmmatch.selectors.registry import method_class
@@ -113,11 +114,18 @@ class StackedRows:
 def _labels(selection: Selection, y: Any, n: int) -> list[Any] | None:
     if y is None:
         return None
-    given = on_host(y).tolist() if hasattr(y, "dtype") else list(y)
-    if len(given) != n:
-        raise InvalidInputError(f"y has {len(given):,} labels for {n:,} new rows: give one for each.")
-    of_groups = selection.groups.labels
-    return [*(of_groups[group] for group in selection.group_of_pick.tolist()), *given]
+    codes, values = distinct_values(y)
+    if len(codes) != n:
+        raise InvalidInputError(f"y has {len(codes):,} labels for {n:,} new rows: give one for each.")
+    old, new = selection.groups.labels, [plain_label(value) for value in values]
+    kinds = [{isinstance(label, str) for label in labels if label is not None} for labels in (old, new)]
+    if all(kinds) and not kinds[0] & kinds[1]:
+        raise InvalidInputError(
+            f"y holds labels such as {listed(new, 3)}, and the classes of the picks are {listed(old, 3)}: give "
+            "the labels of the new rows in the same form."
+        )
+    numbers = np.concatenate([selection.group_of_pick, len(old) + on_host(codes)])
+    return list(np.array([*old, *new], dtype=object)[numbers])
 
 
 def _names(selection: Selection, ids: Any, n: int) -> Callable[[Indices], Any] | None:
@@ -126,6 +134,8 @@ def _names(selection: Selection, ids: Any, n: int) -> Callable[[Indices], Any] |
         return None
     old = selection.order_ids.tolist()
     known = ids if callable(ids) else frozen_ids(ids, n, "new rows")
+    if not callable(known):
+        frozen_ids([*old[:1], *known[:1].tolist()], len(old[:1]) + len(known[:1]), "rows")  # of one kind
 
     def named(rows: Indices) -> list[Any]:
         late = rows >= k
@@ -158,25 +168,35 @@ def _note(new: Rows, y: Any, found: Selection, k: int) -> dict[str, Any]:
 
 def _renumbered(old: Selection, found: Selection, numbers: Indices, note: dict[str, Any]) -> Selection:
     """Return a selection from old picks and new rows as one from all rows, the new ones after the old."""
-    groups = found.groups
-    before = {(type(one.label), one.label): one.n_rows - len(one.order) for one in old.groups}
-    n_rows = [
-        size + before.get((type(label), label), 0)
-        for label, size in zip(groups.labels, groups.n_rows, strict=True)
-    ]
-    residuals = groups.residuals, groups.residual_offsets
+    groups, now = found.groups, set(found.groups.labels)
+    unpicked = np.subtract(old.groups.n_rows, old.groups.sizes).tolist()
+    before = dict(zip(old.groups.labels, unpicked, strict=True))
+    n_rows = [size + before.get(label, 0) for label, size in zip(groups.labels, groups.n_rows, strict=True)]
+    # Classes without a pick or a new row come last, as they were.
+    gone = [number for number, label in enumerate(old.groups.labels) if label not in now]
     renumbered = SelectedGroups(
-        groups.labels, n_rows, numbers[groups.order], offsets_of(groups.sizes), *residuals
+        groups.labels + [old.groups.labels[number] for number in gone],
+        n_rows + [old.groups.n_rows[number] for number in gone],
+        numbers[groups.order],
+        offsets_of([*groups.sizes, *[0] * len(gone)]),
+        groups.residuals,
+        offsets_of([*np.diff(groups.residual_offsets), *[0] * len(gone)]),
     )
     weights = found.order_weights
     if weights is not None:
         weights = weights * (np.array(n_rows) / np.maximum(groups.n_rows, 1))[found.group_of_pick]
     record = {**old.provenance, "updates": [*old.provenance.get("updates", []), note]}
     record |= {
-        name: found.provenance[name]
-        for name in ("groups", "screening", "duplicates")
-        if name in found.provenance
+        name: found.provenance[name] for name in ("screening", "duplicates") if name in found.provenance
     }
+    record["groups"] = found.provenance["groups"] + [{}] * len(gone)
+    if "relabeled" in record:  # of its picks, those that are left
+        left = np.isin(record["relabeled"]["rows"], numbers[found.order]).tolist()
+        of_picks = {
+            name: list(compress(record["relabeled"][name], left)) for name in ("rows", "given", "confidence")
+        }
+        record["relabeled"] = {**record["relabeled"], **of_picks}
+    assert old.past is not None and found.past is not None
     return Selection(
         numbers[found.order],
         old.n_rows + note["n_rows"],
@@ -185,7 +205,7 @@ def _renumbered(old: Selection, found: Selection, numbers: Indices, note: dict[s
         record,
         _screened(old, found.screening),
         weights,
-        found.past,
+        found.past.and_of(old.past, gone),
     )
 
 
