@@ -28,8 +28,9 @@ Start: TypeAlias = Literal["target", "zero"]
 
 
 def is_tensor(values: object) -> bool:
-    """Whether this is a torch tensor, without importing torch to find out."""
-    return type(values).__module__.partition(".")[0] == "torch" and hasattr(values, "detach")
+    """Whether this is a torch tensor, or of a class derived from it, without importing torch to find out."""
+    kinds = type(values).__mro__
+    return hasattr(values, "detach") and any(kind.__module__.partition(".")[0] == "torch" for kind in kinds)
 
 
 def namespace(values: object) -> ModuleType:

@@ -26,6 +26,7 @@ from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import read_only
 from gmmatch.selectors.places import Place
 from gmmatch.selectors.tasks import Results, Tasks
+from gmmatch.targets.moments import median_details
 from gmmatch.types import Indices, Mask, Vector, offsets_of
 
 if TYPE_CHECKING:
@@ -119,17 +120,17 @@ def _group_residuals(
             residuals[t] = off / (before + t - first + 1)
 
 
-class SmallGroups:
-    """Groups that :func:`small_groups` calls small, and what the compiled loops make of them."""
+class MemoryPlace(Place):
+    """Rows in memory, in groups that :func:`small_groups` calls small, and what the compiled loops make of them."""
 
     def __init__(self, tasks: Tasks) -> None:
-        self.tasks = tasks
+        super().__init__(tasks)
         self.block = tasks.rows.source
         self.index = tasks.rows.subset(tasks.row_numbers).index
         self.weights = tasks.weights if tasks.weighted else np.ones(len(self.index))
         self.jobs = max(tasks.threads, tasks.side_by_side)
 
-    def _each(self, work: Callable[[slice, Indices], None]) -> None:
+    def _by_parts(self, work: Callable[[slice, Indices], None]) -> None:
         """Call ``work`` with runs of groups, and where their rows begin and end, on all threads."""
         count = min(len(self.tasks), _PARTS_PER_THREAD * self.jobs)
         ends = np.linspace(0, len(self.tasks), count + 1).astype(np.int64)
@@ -143,7 +144,7 @@ class SmallGroups:
     def means(self) -> NDArray[np.float64]:
         """Return the mean of every group, (G, s)."""
         points = np.zeros((len(self.tasks), self.block.shape[1]))
-        self._each(
+        self._by_parts(
             lambda own, offsets: _group_means(self.block, self.index, offsets, self.weights, points[own])
         )
         return points
@@ -152,19 +153,11 @@ class SmallGroups:
         """Return the geometric median of every group, its gap, and the passes it took."""
         points, gaps = self.means(), np.empty(len(self.tasks))
         passes = np.empty(len(self.tasks), dtype=np.int64)
-        self._each(
+        self._by_parts(
             lambda own, offsets: small_medians(
-                self.block,
-                self.index,
-                offsets,
-                self.weights,
-                eps,
-                max_iter,
-                points[own],
-                gaps[own],
-                passes[own],
+                self.block, self.index, offsets, self.weights, eps, max_iter, points[own], gaps[own], passes[own],
             )
-        )
+        )  # fmt: skip
         for group in np.flatnonzero((gaps > eps) & (passes < max_iter)).tolist():
             part = slice(int(self.tasks.offsets[group]), int(self.tasks.offsets[group + 1]))
             rows = self.tasks.rows.subset(self.tasks.row_numbers[part])
@@ -176,13 +169,22 @@ class SmallGroups:
     def distances(self, points: NDArray[np.float64]) -> Vector:
         """Return the distance of every row to its group's point."""
         out = np.empty(len(self.index))
-        self._each(lambda own, offsets: _group_distances(self.block, self.index, offsets, points[own], out))
+        self._by_parts(
+            lambda own, offsets: _group_distances(self.block, self.index, offsets, points[own], out)
+        )
         return out
 
-    def residuals(self, points: NDArray[np.float64], order: Indices, order_offsets: Indices) -> Vector:
-        """Return ‖point − mean of picks‖ after each pick, rows included beforehand counted in."""
-        out = np.empty(len(order))
-        self._each(
+    def centers(self, name: str) -> tuple[Any, Any]:
+        """Return the mean or a median of every group, and the distance of every row to its group's."""
+        if name == "coordinate-median":
+            return super().centers(name)
+        points = self.means() if name == "mean" else self.medians()[0]
+        return points, self.distances(points)
+
+    def residuals(self, order: Indices, order_offsets: Indices, centers: Any = None) -> Vector:
+        """Return ‖centre − mean of picks‖ after each pick, rows included beforehand counted in."""
+        points, out = self.means() if centers is None else read_only(centers), np.empty(len(order))
+        self._by_parts(
             lambda own, offsets: _group_residuals(
                 self.block, self.index, offsets, points[own], self.tasks.included,
                 order_offsets[own.start : own.stop + 1], order, out,
@@ -207,33 +209,13 @@ class SmallGroups:
         """Return the greedy picks of every group, where each group's begin, and their residuals."""
         order_offsets, free = offsets_of(self.tasks.quotas), self.tasks.available.copy()
         order, residuals = np.empty(order_offsets[-1], dtype=np.int64), np.empty(order_offsets[-1])
-        self._each(
+        self._by_parts(
             lambda own, offsets: _group_picks(
                 self.block, self.index, offsets, points[own], free, self.tasks.included,
                 start == "target", replacement, order_offsets[own.start : own.stop + 1], order, residuals,
             )
         )  # fmt: skip
         return order, order_offsets, residuals
-
-
-class MemoryPlace(Place):
-    """Rows in memory, in groups that are all small."""
-
-    def __init__(self, tasks: Tasks) -> None:
-        super().__init__(tasks)
-        self.groups = SmallGroups(tasks)
-
-    def centers(self, name: str) -> tuple[Any, Any]:
-        """Return the mean or a median of every group, and the distance of every row to its group's."""
-        if name == "coordinate-median":
-            return super().centers(name)
-        points = self.groups.means() if name == "mean" else self.groups.medians()[0]
-        return points, self.groups.distances(points)
-
-    def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
-        """Return ‖centre − mean of picks‖ after each pick."""
-        points = self.groups.means() if centers is None else read_only(centers)
-        return self.groups.residuals(points, order, offsets)
 
 
 def directly_matched(selector: MomentMatching, tasks: Tasks) -> Mask:
@@ -264,14 +246,14 @@ def directly_matched(selector: MomentMatching, tasks: Tasks) -> Mask:
 
 def match_small(selector: MomentMatching, tasks: Tasks) -> Results:
     """Match the target of every group in compiled loops."""
-    groups = SmallGroups(tasks)
+    groups = MemoryPlace(tasks)
     details: list[dict[str, Any]] = [{}] * len(tasks)
     if selector.target == "mean":
         points = groups.means()
     else:
         points, gaps, passes = groups.medians(selector.eps, selector.max_iter)
         details = [
-            {"median_gap": gap, "median_iterations": count, "median_converged": gap <= selector.eps}
+            median_details(gap, count, gap <= selector.eps)
             for gap, count in zip(gaps.tolist(), passes.tolist(), strict=True)
         ]
     spreads = groups.spreads(groups.distances(points))

@@ -96,6 +96,30 @@ class Evaluation:
         moved: Vector = nearest + from_row * (1.0 - w / (curvature * length))
         return moved
 
+    @classmethod
+    def of_sums(
+        cls, point: Vector, pull: Vector, sums: Vector, total_weight: float, n_rows: int, near_origin: bool,
+        distances: Vector,
+    ) -> Evaluation:  # fmt: skip
+        """Return what the scalar sums of :mod:`gmmatch.median.loops` over all rows say."""
+        inverse = float(sums[loops.INVERSE_DISTANCES])
+        rounding = rounding_of_pull(n_rows, len(point))
+        if near_origin:
+            rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / total_weight
+        return cls(
+            point=point,
+            pull=pull,
+            inverse_distances=inverse,
+            objective=float(sums[loops.OBJECTIVE]),
+            coincident_weight=float(sums[loops.COINCIDENT]),
+            nearest_row=int(sums[loops.NEAREST_ROW]),
+            nearest_distance=float(sums[loops.NEAREST_DISTANCE]),
+            nearest_weight=float(sums[loops.NEAREST_WEIGHT]),
+            total_weight=total_weight,
+            distances=distances,
+            rounding=rounding,
+        )
+
     def nearest_row_may_be_median(self) -> bool:
         """Whether the nearest row, with its duplicates, may satisfy the optimality condition.
 
@@ -113,51 +137,46 @@ def evaluate(
     rows: Rows, weights: Vector, point: Vector, delta: float, threads: int, total_weight: float | None = None
 ) -> Evaluation:
     """Read every row once and return what there is to know about ``point``; the sum of the weights may be known."""
-    n_chunks = rows.n_chunks
-    pulls = np.zeros((n_chunks, rows.n_features))
-    sums = np.zeros((n_chunks, loops.N_SUMS))
+    if hasattr(rows.source, "tensor"):
+        from gmmatch.backends.cuda.blocks import TensorRows
+
+        near_origin, (starts, pulls, sums, distances) = (
+            False,
+            TensorRows(rows).weiszfeld(weights, point, delta),
+        )
+    else:
+        near_origin = _is_near_origin(rows, point)
+        starts, pulls, sums, distances = _pass(rows, weights, point, delta, near_origin, threads)
+    best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
+    row, weight = _nearest(rows, starts, sums, best)
+    totals = sums.sum(axis=0)
+    totals[[loops.NEAREST_DISTANCE, loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = (
+        sums[best, loops.NEAREST_DISTANCE], row, weight,
+    )  # fmt: skip
+    total_weight = float(weights.sum()) if total_weight is None else total_weight
+    return Evaluation.of_sums(
+        point, pulls.sum(axis=0), totals, total_weight, len(rows), near_origin, distances
+    )
+
+
+def _pass(
+    rows: Rows, weights: Vector, point: Vector, delta: float, near_origin: bool, threads: int
+) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64], Vector]:
+    """Return where each chunk begins, its pull and its scalar sums, and the distance of every row."""
+    starts = np.array([rows.bounds(number)[0] for number in range(rows.n_chunks)])
+    pulls = np.zeros((rows.n_chunks, rows.n_features))
+    sums = np.zeros((rows.n_chunks, loops.N_SUMS))
     distances = np.empty(len(rows))
-    near_origin = _is_near_origin(rows, point)
 
     def work(number: int) -> None:
-        start, stop = rows.bounds(number)
-        block, index = rows.chunk(number)
-        part = slice(start, stop)
+        part = slice(*rows.bounds(number))
         loops.weiszfeld_chunk(
-            block,
-            index,
-            weights[part],
-            point,
-            delta,
-            near_origin,
-            distances[part],
-            pulls[number],
+            *rows.chunk(number), weights[part], point, delta, near_origin, distances[part], pulls[number],
             sums[number],
-        )
+        )  # fmt: skip
 
-    map_in_order(work, n_chunks, threads)
-    totals = sums.sum(axis=0)
-    best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
-    nearest = float(sums[best, loops.NEAREST_DISTANCE])
-    row, weight = _nearest(rows, sums, best)
-    total_weight = float(weights.sum()) if total_weight is None else total_weight
-    inverse = float(totals[loops.INVERSE_DISTANCES])
-    rounding = rounding_of_pull(len(rows), rows.n_features)
-    if near_origin:
-        rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / total_weight
-    return Evaluation(
-        point=point,
-        pull=pulls.sum(axis=0),
-        inverse_distances=inverse,
-        objective=float(totals[loops.OBJECTIVE]),
-        coincident_weight=float(totals[loops.COINCIDENT]),
-        nearest_row=row,
-        nearest_distance=nearest,
-        nearest_weight=weight,
-        total_weight=total_weight,
-        distances=distances,
-        rounding=rounding,
-    )
+    map_in_order(work, rows.n_chunks, threads)
+    return starts, pulls, sums, distances
 
 
 def rounding_of_pull(n: int, s: int) -> float:
@@ -173,18 +192,15 @@ def _is_near_origin(rows: Rows, point: Vector) -> bool:
     return bool(point @ point < 1e6 * typical)
 
 
-def _nearest(rows: Rows, sums: NDArray[np.float64], best: int) -> tuple[int, float]:
+def _nearest(rows: Rows, starts: Indices, sums: NDArray[np.float64], best: int) -> tuple[int, float]:
     """Return the position of the nearest row and the weight of it and its copies in all chunks."""
     if sums[best, loops.NEAREST_ROW] < 0:
         return -1, 0.0
-
-    def position(number: int) -> int:
-        return int(sums[number, loops.NEAREST_ROW]) + rows.bounds(number)[0]
-
+    at = starts + sums[:, loops.NEAREST_ROW].astype(np.int64)
     tied = np.flatnonzero(sums[:, loops.NEAREST_DISTANCE] == sums[best, loops.NEAREST_DISTANCE])
-    row = rows.row(position(best))
-    copies = [n for n in tied if n == best or np.array_equal(rows.row(position(int(n))), row)]
-    return position(best), float(sums[copies, loops.NEAREST_WEIGHT].sum())
+    row = rows.row(int(at[best]))
+    copies = [n for n in tied if n == best or np.array_equal(rows.row(int(at[n])), row)]
+    return int(at[best]), float(sums[copies, loops.NEAREST_WEIGHT].sum())
 
 
 def distances_to(rows: Rows, point: Vector, threads: int = 1) -> Vector:

@@ -20,7 +20,7 @@ from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
-from gmmatch.selectors.kernel_groups import check_kernel_values, in_features, rows_to_hold
+from gmmatch.selectors.kernel_groups import check_kernel_values, match_features
 from gmmatch.selectors.references import with_references
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.targets.reference import Reference
@@ -78,46 +78,33 @@ class Robust(KernelHerding):
         features: FourierFeatures | None = task.facts
         if features is None:
             return super().pick_group(task)
-        rows = task.rows.mapped(features).made()
-        explicit = in_features(replace(task, rows=rows.held(rows_to_hold(self, task))), features)
-        if hasattr(rows.source, "tensor"):
-            from gmmatch.backends.cuda.selecting import match_one_on_device
-
-            found = match_one_on_device(self, explicit)
-        else:
-            found = self.match_moment(explicit, self.moment_of(explicit))
+        found = match_features(self, task, features)
         return replace(found, details={**self._about(features), **found.details})
 
     def _run(self, tasks: Tasks) -> Results:
         features: FourierFeatures | None = tasks[0].facts
         if features is None:
             return super()._run(tasks)
+        wanted = tasks.take(np.flatnonzero(tasks.quotas))
         if hasattr(tasks.rows.source, "cluster"):
             from gmmatch.backends.cluster.selecting import run_in_features
 
-            wanted = tasks.take(np.flatnonzero(tasks.quotas))
-            results = run_in_features(self, list(wanted), features)
-            about = self._about(features)
-            results = [replace(one, details={**about, **one.details}) for one in results]
-            return Results.join(results).spread(tasks.quotas > 0)
-        # All groups at once on a device, where nothing but the picks of the paper's listing was asked for.
+            found = Results.join(run_in_features(self, list(wanted), features))
+        elif self._at_once(tasks):
+            from gmmatch.backends.cuda.selecting import run_in_features_on_device
+
+            found = run_in_features_on_device(self, wanted, features)
+        else:
+            return Selector._run(self, tasks)
+        about = self._about(features)
+        return replace(found, details=[{**about, **one} for one in found.details]).spread(tasks.quotas > 0)
+
+    def _at_once(self, tasks: Tasks) -> bool:
+        """Return whether all groups are on a device, and nothing but the picks of the paper's listing is wanted."""
         plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
         extra = self.finishes or tasks.references is not None or tasks.included.any()
         plain = plain and not (self.replacement or self.unit_target or extra)
-        if not plain or not on_device(tasks[0].rows):
-            return Selector._run(self, tasks)
-        from gmmatch.backends.cuda.features import match_weighted_means
-
-        found = match_weighted_means(
-            features,
-            [task.rows for task in tasks],
-            [task.weights for task in tasks],
-            [task.available for task in tasks],
-            [task.k for task in tasks],
-        )
-        source: Any = tasks[0].rows.source
-        details = {**self._about(features), "device": str(source.tensor.device)}
-        return Results.join([GroupResult(picks, details) for picks in found])
+        return plain and on_device(tasks.rows) and bool(tasks.quotas.any())
 
     def _about(self, features: FourierFeatures) -> dict[str, Any]:
         return {

@@ -20,7 +20,7 @@ from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Request
 from gmmatch.selectors.finishing import finished_in_kernel
-from gmmatch.targets.moments import sample_positions
+from gmmatch.targets.moments import median_details, sample_positions
 from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Matrix, Vector
 
@@ -159,17 +159,21 @@ def _pick_by_features(
     selector: MomentMatching, task: GroupTask, kernel: Kernel, how: str, forced: bool
 ) -> GroupResult:
     features = feature_map(selector, task, kernel, how)
+    result = match_features(selector, task, features)
+    exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
+    reason = f"{_why_not_exact(selector, len(task.rows))}. For exact picks {exact}"
+    return features_result(result, features, how, reason if forced else None)
+
+
+def match_features(selector: MomentMatching, task: GroupTask, features: FeatureMap) -> GroupResult:
+    """Match the target of one group in the features that a map makes of its rows."""
     rows = task.rows.mapped(features).made()
     explicit = in_features(replace(task, rows=rows.held(rows_to_hold(selector, task))), features)
     if hasattr(rows.source, "tensor"):
         from gmmatch.backends.cuda.selecting import match_one_on_device
 
-        result = match_one_on_device(selector, explicit)
-    else:
-        result = selector.match_moment(explicit, selector.moment_of(explicit))
-    exact = "pass approximation=None" if selector.target == "mean" else "raise memory_limit"
-    reason = f"{_why_not_exact(selector, len(rows))}. For exact picks {exact}"
-    return features_result(result, features, how, reason if forced else None)
+        return match_one_on_device(selector, explicit)
+    return selector.match_moment(explicit, selector.moment_of(explicit))
 
 
 def in_features(task: GroupTask, features: RowMap) -> GroupTask:
@@ -273,11 +277,7 @@ def _kernel_moment(
     result = kernel_geometric_median(part, weights[chosen], eps=selector.eps, max_iter=selector.max_iter)
     coefficients = np.zeros(n)
     coefficients[chosen] = result.coefficients
-    details = {
-        "median_gap": result.gap,
-        "median_iterations": result.iterations,
-        "median_converged": result.converged,
-    }
+    details = median_details(result.gap, result.iterations, result.converged)
     return _KernelMoment(coefficients, gram @ coefficients, gram, details)
 
 

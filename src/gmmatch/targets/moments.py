@@ -37,12 +37,7 @@ class Moment:
     @classmethod
     def of_median(cls, found: FoundMedian) -> Moment:
         """Return the moment of a median that was searched for."""
-        details = {
-            "median_gap": found.best.gap,
-            "median_iterations": found.passes,
-            "median_converged": found.converged,
-        }
-        return cls(found.best.point, details)
+        return cls(found.best.point, median_details(found.best.gap, found.passes, found.converged))
 
     def distances_of(self, rows: Rows, threads: int = 1) -> Vector:
         """Return the distance of every row to the point."""
@@ -92,11 +87,7 @@ class GeometricMedianTarget:
         result = solve(
             sample, sample_weights, eps=self.eps, max_iter=self.max_iter, delta=self.delta, threads=threads
         )
-        details = {
-            "median_gap": result.gap,
-            "median_iterations": result.iterations,
-            "median_converged": result.converged,
-        }
+        details = median_details(result.gap, result.iterations, result.converged)
         return Moment(result.point, details, result.distances if result.n_rows == len(rows) else None)
 
 
@@ -155,6 +146,11 @@ def middle_values(columns: Any, weights: Vector) -> tuple[Vector, Vector]:
     ranked = np.take_along_axis(columns, order, axis=0).astype(np.float64)
     every = np.arange(columns.shape[1])
     return ranked[first, every], ranked[last, every]
+
+
+def median_details(gap: float, iterations: int, converged: bool) -> dict[str, Any]:
+    """Return what is recorded of a geometric median."""
+    return {"median_gap": gap, "median_iterations": iterations, "median_converged": converged}
 
 
 def sample_positions(weights: Vector, fraction: float, random: np.random.Generator) -> Indices:

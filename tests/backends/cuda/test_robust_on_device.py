@@ -68,23 +68,6 @@ def test_labelled_rows_on_a_device_are_screened_and_picked_as_on_the_host(device
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_picks_on_a_device_are_those_of_a_plain_loop_over_its_features(device: str) -> None:
-    from gmmatch.backends.cuda.features import match_on_device
-
-    rng = np.random.default_rng(0)
-    values = torch.from_numpy(rng.standard_normal((90, 6)).astype(np.float32)).to(device)
-    members = [np.arange(0, 90, 2), np.arange(1, 90, 2)]
-    targets = [rng.standard_normal(6), rng.standard_normal(6)]
-    for number, picks in enumerate(match_on_device(values, members, targets, [20, 5])):
-        rows = values.cpu().numpy().astype(np.float64)[members[number]]
-        theta, left = targets[number].copy(), np.ones(len(rows), dtype=bool)
-        for chosen in picks.order:
-            assert chosen == np.argmax(np.where(left, rows @ theta, -np.inf))
-            left[chosen] = False
-            theta += targets[number] - rows[chosen]
-
-
-@pytest.mark.parametrize("device", DEVICES)
 def test_rows_without_labels_and_rows_that_are_picked_already(device: str) -> None:
     X, y, _ = labelled(1500)
     found = gm.Robust(k=60, random_state=0).select(as_source(X, device), y, include=[5, 9])

@@ -125,7 +125,7 @@ def test_groups_that_triton_leaves_open_are_searched_as_on_the_cpu(monkeypatch):
     groups = DeviceGroups.of(torch.from_numpy(rows), [np.arange(40), np.arange(40, 90)])
     whole = grouped_medians(groups)
 
-    def half(groups, weights, eps, max_iter, accelerate):
+    def half(groups, weights, eps, max_iter):
         zeros = torch.zeros(2, dtype=torch.float64)
         done = torch.tensor([True, False])
         return type(whole)(

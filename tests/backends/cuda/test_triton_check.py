@@ -19,11 +19,8 @@ torch = pytest.importorskip("torch")
 import gmmatch as gm  # noqa: E402
 from gmmatch.backends.cuda import triton_check  # noqa: E402
 from gmmatch.backends.cuda.blocks import TensorSource  # noqa: E402
-from gmmatch.backends.cuda.groups import DeviceGroups  # noqa: E402
-from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks  # noqa: E402
 from gmmatch.backends.cuda.medians import uses_triton  # noqa: E402
 from gmmatch.backends.cuda.triton_check import TritonWarning, triton_works  # noqa: E402
-from gmmatch.errors import InvalidInputError  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 CPU = torch.device("cpu")
@@ -146,16 +143,6 @@ def test_picks_in_a_kernels_space_are_those_of_the_cpu(no_compiler, selector, ke
     host = selector(k=60, kernel=kernel).select(X, y)
     assert np.array_equal(found.order, host.order)
     assert found.residual == host.residual
-
-
-def test_a_direct_call_in_a_kernels_space_says_what_it_needs(no_compiler):
-    X, _ = labelled()
-    groups = DeviceGroups.of(says_cuda(X), [np.arange(len(X))])
-    with (
-        pytest.warns(TritonWarning),
-        pytest.raises(InvalidInputError, match=r"Triton that works .* NumPy array"),
-    ):
-        grouped_kernel_picks(groups, [gm.RBF(1.0)], np.array([3]), median=False)
 
 
 @needs_gpu

@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.median import loops
 from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
 
 # 256 MB of float32, or of float64 differences, at a time.
 _BLOCK_BYTES = 1 << 28
+# Distances closer together than this may be those of copies of one row: their sums may differ in order.
+_SAME = 1.0 + 1e-12
 
 
 class TensorSource:
@@ -184,17 +187,55 @@ class TensorRows:
             every = torch.arange(span.stop - span.start, device=self.tensor.device)
             yield (span, self.gather(span), every, *there)
 
-    def distances_to(self, point: Vector) -> Vector:
-        """Return the Euclidean distance of every row to ``point``, from float64 differences."""
-        centre = self.to_device(point)
-        found = [(self.gather(span) - centre).square().sum(dim=1).sqrt().cpu() for span in self.spans(8)]
-        return np.concatenate(found)
+    def weiszfeld(
+        self, weights: Vector, point: Vector, delta: float
+    ) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64], Vector]:
+        """Return where each block begins, its pull and its scalar sums, and the distance of every row to a point."""
+        heavy = self.to_device(weights)
+        spans = list(self.spans(8))
+        found = [weiszfeld_block(self.gather(span), heavy[span], point, delta) for span in spans]
+        pulls, sums, distances = zip(*found, strict=True)
+        return (
+            np.array([span.start for span in spans]),
+            np.stack(pulls),
+            np.stack(sums),
+            np.concatenate([part.cpu() for part in distances]),
+        )
 
-    def coordinates(self, point: Vector, axes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return every row's coordinates along the axes, seen from ``point``."""
-        centre, directions = self.to_device(point), self.to_device(axes)
-        found = [((self.gather(span) - centre) @ directions).cpu() for span in self.spans(8)]
-        return np.concatenate(found)
+
+def weiszfeld_block(block: Any, weights: Any, point: Vector, delta: float) -> tuple[Vector, Vector, Any]:
+    """Return the pull of a block of rows, its scalar sums and its distances, as :func:`loops.weiszfeld_chunk` does.
+
+    Examples
+    --------
+    >>> import torch
+    >>> weights = torch.ones(2, dtype=torch.float64)
+    >>> pull, sums, distances = weiszfeld_block(torch.tensor([[3.0], [0.0]]), weights, np.array([1.0]), 0.0)
+    >>> pull, float(sums[loops.OBJECTIVE]), int(sums[loops.NEAREST_ROW]), distances.tolist()
+    (array([0.]), 3.0, 1, [2.0, 1.0])
+    """
+    import torch
+
+    rows, z = block.double(), tensor_beside(block, point)
+    difference = rows - z
+    distances = difference.norm(dim=1)
+    away = distances > loops.TINY
+    inverse = torch.where(away, weights / (distances + delta).clamp(min=loops.TINY), 0.0)
+    others = torch.where(away & (weights > 0.0), distances, torch.inf)
+    least, nearest = others.min(dim=0)
+    close = (others <= least * _SAME).sum()
+    scalars = [inverse.sum(), weights @ distances, torch.where(away, 0.0, weights).sum()]
+    scalars += [least, nearest.double(), weights[nearest], close.double()]
+    # One copy for all of it, and the only time that the host waits.
+    found = torch.cat([inverse @ difference, torch.stack(scalars)]).cpu().numpy()
+    pull, sums, close = found[: len(point)], found[len(point) : -1].copy(), found[-1]
+    if not np.isfinite(sums[loops.NEAREST_DISTANCE]):
+        sums[[loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = -1.0, 0.0
+    elif close > 1:
+        row = rows[int(sums[loops.NEAREST_ROW])]
+        same = torch.nonzero((rows == row).all(dim=1) & (weights > 0.0)).squeeze(1)
+        sums[[loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = int(same[0]), float(weights[same].sum())
+    return pull, sums, distances
 
 
 @contextmanager

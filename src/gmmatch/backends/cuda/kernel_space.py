@@ -10,15 +10,9 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cuda.gram import gram_of_slab, score_block, slabs_that_fit
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
-from gmmatch.backends.cuda.medians import MOST_COLUMNS, uses_triton
-from gmmatch.backends.cuda.picks import (
-    DEFAULT_MEMORY,
-    MOST_ROWS_PER_PROGRAM,
-    GroupedPicks,
-)
-from gmmatch.errors import InvalidInputError
+from gmmatch.backends.cuda.picks import DEFAULT_MEMORY, GroupedPicks
 from gmmatch.kernels.distances import median_sample
-from gmmatch.kernels.kernels import RBF, Kernel, Polynomial
+from gmmatch.kernels.kernels import RBF, Kernel
 from gmmatch.types import Indices
 
 # Numbers that are held in float64 at a time, and pairs of rows whose differences are.
@@ -145,7 +139,6 @@ def grouped_kernel_picks(
     """
     import torch
 
-    _check(groups, kernels)
     from gmmatch.backends.cuda import medians_triton, picks_triton  # which need Triton
 
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
@@ -182,18 +175,3 @@ def grouped_kernel_picks(
         del gram
     picks = GroupedPicks(order.cpu().numpy(), offsets, residuals.cpu().numpy(), int(rescored.sum()))
     return KernelPicks(picks, gaps.cpu().numpy(), passes.cpu().numpy())
-
-
-def _check(groups: DeviceGroups, kernels: list[Kernel]) -> None:
-    if not uses_triton(groups.data):
-        raise InvalidInputError(
-            "Matching in a kernel's space on a device needs CUDA, a Triton that works there, and at most "
-            f"{MOST_COLUMNS:,} columns: give the rows as a NumPy array."
-        )
-    if not all(isinstance(kernel, (RBF, Polynomial)) for kernel in kernels):
-        raise InvalidInputError('On a CUDA device the kernel must be "rbf" or "polynomial", or "linear".')
-    if groups.sizes.max() > MOST_ROWS_PER_PROGRAM:
-        raise InvalidInputError(
-            f"A group of {groups.sizes.max():,} rows is too large for its Gram matrix on the device (at most "
-            f'{MOST_ROWS_PER_PROGRAM:,} rows): use approximation="nystroem", or labels.'
-        )

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.backends.cuda.blocks import TensorSource
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.triton_check import triton_works
-from gmmatch.median.loops import TINY
-from gmmatch.median.passes import Evaluation, rounding_of_pull
+from gmmatch.median.passes import evaluate, weighted_mean
 from gmmatch.median.search import run_search, search_median
-from gmmatch.types import Vector
+from gmmatch.rows.rows import as_rows
+from gmmatch.types import on_host
 
 # Rows per program: enough to keep partial sums small beside the data, few enough to balance.
 ROWS_PER_TILE = 320
@@ -26,8 +27,6 @@ ROWS_PER_TILE = 320
 _TILE_ELEMENTS = 1024
 MOST_COLUMNS = 4096
 _SAMPLE = 32
-# Rows that plain torch operations convert to float64 at a time.
-_BLOCK_ELEMENTS = 1 << 24
 # Passes between two looks at how many groups are still running; a look waits for the device.
 _PASSES_PER_LOOK = 4
 
@@ -63,7 +62,6 @@ def grouped_medians(
     *,
     eps: float = 1e-8,
     max_iter: int = 1000,
-    accelerate: bool = True,
     triton: bool | None = None,
 ) -> GroupedMedians:
     """Return the certified geometric median of every group.
@@ -73,7 +71,7 @@ def grouped_medians(
     groups : DeviceGroups
     weights : float64 tensor of shape (n,), optional
         Row weights in the groups' order.
-    eps, max_iter, accelerate
+    eps, max_iter
         As in :func:`gmmatch.geometric_median`.
     triton : bool, optional
         Whether to use the fused kernels; by default where they can run (CUDA, a Triton that works, at most
@@ -82,7 +80,7 @@ def grouped_medians(
     import torch
 
     if uses_triton(groups.data, triton):
-        found = _by_triton(groups, weights, eps, max_iter, accelerate)
+        found = _by_triton(groups, weights, eps, max_iter)
         # One remembered step is too short a memory for some groups, as with a row at 3e38: the search of the CPU is
         # the judge of these.
         rest = torch.nonzero(~found.converged)[:, 0].tolist()
@@ -94,7 +92,7 @@ def grouped_medians(
         )  # fmt: skip
         rest = list(range(count))
     for group in rest:
-        _search(found, groups, group, weights, eps, max_iter, accelerate)
+        _search(found, groups, group, weights, eps, max_iter)
     return found
 
 
@@ -125,10 +123,8 @@ def tile_shape(n_features: int) -> tuple[int, int, int]:
     return max(1, min(32, _TILE_ELEMENTS // columns)), columns, max(1, columns // 2048)
 
 
-def _by_triton(
-    groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
-) -> GroupedMedians:
-    search = _TritonSearch(groups, weights, eps, max_iter, accelerate)
+def _by_triton(groups: DeviceGroups, weights: Any, eps: float, max_iter: int) -> GroupedMedians:
+    search = _TritonSearch(groups, weights, eps, max_iter)
     search.begin()
     done = 0
     while done < max_iter:
@@ -146,19 +142,17 @@ def _by_triton(
 def median_launches(groups: DeviceGroups) -> list[Callable[[], None]]:
     """Return a launch of each kernel that the medians of these groups need, on a single row."""
     one = DeviceGroups(groups.data, groups.rows[:1], np.array([0, 1]))
-    search = _TritonSearch(one, None, 1.0, 1, True)
+    search = _TritonSearch(one, None, 1.0, 1)
     return [search.begin, search.evaluate, partial(search.step, 0)]
 
 
 class _TritonSearch:
     """Where the search for the medians of all groups stands; each method is one launch."""
 
-    def __init__(
-        self, groups: DeviceGroups, weights: Any, eps: float, max_iter: int, accelerate: bool
-    ) -> None:
+    def __init__(self, groups: DeviceGroups, weights: Any, eps: float, max_iter: int) -> None:
         import torch
 
-        self.groups, self.weights, self.eps, self.accelerate = groups, weights, eps, accelerate
+        self.groups, self.weights, self.eps = groups, weights, eps
         count, s = len(groups), groups.n_features
         new = partial(torch.zeros, dtype=torch.float64, device=groups.data.device)
         whole = partial(torch.zeros, dtype=torch.int32, device=groups.data.device)
@@ -209,84 +203,21 @@ class _TritonSearch:
             self.points, self.best, self.plain, self.last, self.change, self.best_objective,
             self.accelerated, self.state, self.gaps, self.objectives, self.passes, self.running, number,
             self.eps, groups.n_features, groups.data.stride(0),
-            ACCELERATE=self.accelerate, COLUMNS=column_block(groups.n_features), num_warps=4,
+            ACCELERATE=True, COLUMNS=column_block(groups.n_features), num_warps=4,
         )  # fmt: skip
 
 
 def _search(
-    medians: GroupedMedians,
-    groups: DeviceGroups,
-    group: int,
-    weights: Any,
-    eps: float,
-    max_iter: int,
-    accelerate: bool,
+    medians: GroupedMedians, groups: DeviceGroups, group: int, weights: Any, eps: float, max_iter: int
 ) -> None:
     """Search for the median of one group with evaluations by plain torch operations."""
-    import torch
-
-    start, stop = int(groups.offsets[group]), int(groups.offsets[group + 1])
-    problem = _Group(groups, start, stop, weights)
-    search = search_median(problem.mean().cpu().numpy(), eps=eps, max_iter=max_iter, accelerate=accelerate)
-    found = run_search(search, problem.at, problem.row)
-    best, device = found.best, groups.data.device
-    medians.points[group] = torch.from_numpy(best.point).to(device)
-    medians.distances[start:stop] = torch.from_numpy(best.distances).to(device)
+    part = slice(int(groups.offsets[group]), int(groups.offsets[group + 1]))
+    rows = as_rows(TensorSource(groups.data)).subset(on_host(groups.rows[part]))
+    own = np.ones(len(rows)) if weights is None else on_host(weights[part])
+    search = search_median(weighted_mean(rows, own), eps=eps, max_iter=max_iter)
+    found = run_search(search, lambda point: evaluate(rows, own, point, 0.0, 1), rows.row)
+    best = found.best
+    medians.points[group] = groups.to_device(best.point)
+    medians.distances[part] = groups.to_device(best.distances)
     medians.gaps[group], medians.objectives[group] = best.gap, best.objective
     medians.iterations[group], medians.converged[group] = found.passes, best.gap <= eps
-
-
-class _Group:
-    """The rows of one group, read block by block in float64 on their device."""
-
-    def __init__(self, groups: DeviceGroups, start: int, stop: int, weights: Any) -> None:
-        import torch
-
-        self.data, self.rows = groups.data, groups.rows[start:stop]
-        ones = torch.ones(stop - start, dtype=torch.float64, device=self.data.device)
-        self.weights = ones if weights is None else weights[start:stop]
-        self.block = max(1, _BLOCK_ELEMENTS // groups.n_features)
-
-    def row(self, position: int) -> Vector:
-        values: Vector = self.data[self.rows[position]].double().cpu().numpy()
-        return values
-
-    def mean(self) -> Any:
-        total = 0.0
-        for first in range(0, len(self.rows), self.block):
-            part = slice(first, first + self.block)
-            total = total + self.weights[part] @ self.data[self.rows[part]].double()
-        return total / self.weights.sum()
-
-    def at(self, point: Vector) -> Evaluation:
-        import torch
-
-        z = torch.from_numpy(point).to(self.data.device)
-        pull, parts = torch.zeros_like(z), []
-        for first in range(0, len(self.rows), self.block):
-            part = slice(first, first + self.block)
-            difference = self.data[self.rows[part]].double() - z
-            d = difference.norm(dim=1)
-            inverse = torch.where(d > TINY, self.weights[part] / d.clamp(min=TINY), 0.0)
-            pull += inverse @ difference
-            parts.append((d, inverse))
-        d = torch.cat([part[0] for part in parts])
-        inverse = torch.cat([part[1] for part in parts])
-        away = torch.where((d > TINY) & (self.weights > 0), d, torch.inf)
-        nearest = int(away.argmin())
-        least = away[nearest]
-        found = bool(torch.isfinite(least))
-        copies = (away == least) & (self.data[self.rows] == self.data[self.rows[nearest]]).all(dim=1)
-        return Evaluation(
-            point=point,
-            pull=pull.cpu().numpy(),
-            inverse_distances=float(inverse.sum()),
-            objective=float(self.weights @ d),
-            coincident_weight=float(self.weights[d <= TINY].sum()),
-            nearest_row=nearest if found else -1,
-            nearest_distance=float(least),
-            nearest_weight=float(self.weights[copies].sum()) if found else 0.0,
-            total_weight=float(self.weights.sum()),
-            distances=d.cpu().numpy(),
-            rounding=rounding_of_pull(len(self.rows), self.data.shape[1]),
-        )

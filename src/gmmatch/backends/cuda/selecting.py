@@ -26,13 +26,15 @@ from gmmatch.backends.cuda.sums import (
     grouped_spreads,
 )
 from gmmatch.backends.cuda.triton_check import compile_together
+from gmmatch.kernels.feature_maps import FeatureMap
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
+from gmmatch.median.result import Spread
 from gmmatch.selectors.base import GroupResult, GroupTask, Results, Tasks
 from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
-from gmmatch.targets.moments import sample_positions
+from gmmatch.targets.moments import median_details, sample_positions
 from gmmatch.types import offsets_of
 
 if TYPE_CHECKING:
@@ -90,10 +92,13 @@ def match_on_device(
     aimed = None
     if own and any(task.reference is not None for task in own):
         aimed = _aimed(selector, own, points, details)
-        points, details = _together(points, aimed), [moment.details for moment in aimed]
-        distances = grouped_distances(groups, points)
+        points = tensor_beside(points, np.stack([moment.point for moment in aimed]))
+        distances, details = None, [moment.details for moment in aimed]
     available = groups.to_device(tasks.available)
-    spreads = grouped_spreads(groups, distances, available)
+    spreads = [Spread(0.0, 0, 0.0)] * len(groups)  # features of a kernel of differences: no row is far
+    if not resolve_kernel(selector.kernel).is_translation_invariant:
+        distances = grouped_distances(groups, points) if distances is None else distances
+        spreads = grouped_spreads(groups, distances, available)
     at_once = selector.carry and selector.batches in (None, 1) and not selector.finishes
     if at_once and not tasks.included.any():
         if selector.unit_target:
@@ -143,6 +148,14 @@ def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResul
     return GroupResult(picks, found.details[0], tuple(found.warnings), weights, moment)
 
 
+def run_in_features_on_device(selector: MomentMatching, tasks: Tasks, features: FeatureMap) -> Results:
+    """Match the target of every group in the features that one map makes of all rows of the groups."""
+    rows = tasks.rows.subset(tasks.row_numbers).mapped(features)
+    there = replace(tasks, rows=rows, row_numbers=np.arange(len(rows)), beside=None)
+    groups = groups_on_device(there)
+    return match_on_device(selector, there, groups, groups.to_device(tasks.weights))
+
+
 def groups_on_device(tasks: Tasks) -> DeviceGroups:
     """Return the groups of rows of a tensor, on its device."""
     source: Any = tasks.rows.source
@@ -155,12 +168,11 @@ def groups_on_device(tasks: Tasks) -> DeviceGroups:
 def _moments(
     selector: MomentMatching, tasks: Sequence[GroupTask], groups: DeviceGroups, weights: Any
 ) -> tuple[Any, Any, list[dict[str, Any]]]:
-    """Return the target of every group, the distance of every row to it, and what to record."""
+    """Return the target of every group, the distances of its rows to it where they are known, and what to record."""
     device = {"device": str(groups.data.device)}
     if selector.target != "geometric-median":
         of_groups = grouped_means if selector.target == "mean" else grouped_coordinate_medians
-        points = of_groups(groups, weights)
-        return points, grouped_distances(groups, points), [device] * len(groups)
+        return of_groups(groups, weights), None, [device] * len(groups)
     used, heavy = groups, weights
     if selector.median_fraction < 1.0:
         drawn = [sample_positions(task.weights, selector.median_fraction, task.random) for task in tasks]
@@ -171,11 +183,10 @@ def _moments(
     found = grouped_medians(used, heavy, eps=selector.eps, max_iter=selector.max_iter)
     gaps, counts = found.gaps.tolist(), found.iterations.tolist()
     details = [
-        {**device, **_median_details(gap, count, selector.eps)}
+        {**device, **median_details(gap, count, gap <= selector.eps)}
         for gap, count in zip(gaps, counts, strict=True)
     ]
-    distances = found.distances if used is groups else grouped_distances(groups, found.points)
-    return found.points, distances, details
+    return found.points, found.distances if used is groups else None, details
 
 
 def _aimed(
@@ -186,18 +197,6 @@ def _aimed(
     found = [selector.aim(task, moment) for task, moment in zip(tasks, own, strict=True)]
     device = {"device": details[0]["device"]}
     return [replace(moment, details={**device, **moment.details}) for moment in found]
-
-
-def _together(points: Any, moments: Sequence[Moment]) -> Any:
-    return tensor_beside(points, np.stack([moment.point for moment in moments]))
-
-
-def _median_details(gap: float, iterations: int, eps: float) -> dict[str, Any]:
-    return {
-        "median_gap": float(gap),
-        "median_iterations": int(iterations),
-        "median_converged": bool(gap <= eps),
-    }
 
 
 class DevicePicker:
@@ -251,7 +250,8 @@ def _run_in_kernel(selector: MomentMatching, tasks: Tasks, groups: DeviceGroups,
         part = slice(int(result.picks.offsets[number]), int(result.picks.offsets[number + 1]))
         details: dict[str, Any] = {"device": str(groups.data.device)}
         if median:
-            details |= _median_details(result.gaps[number], result.iterations[number], eps)
+            gap = float(result.gaps[number])
+            details |= median_details(gap, int(result.iterations[number]), gap <= eps)
             if eps != selector.eps:
                 details["median_eps"] = eps
         picks = Picks(result.picks.order[part], result.picks.residuals[part])
