@@ -41,7 +41,7 @@ def test_committed_results_are_complete_and_of_this_code(name: str) -> None:
 
 @pytest.mark.parametrize("name", study_names())
 def test_committed_figures_are_there_and_small(name: str) -> None:
-    for file in load_study(name).picture_names():
+    for file in load_study(name).named_pictures():
         assert (DOCS / "images" / "studies" / file).stat().st_size < 200_000
 
 
@@ -53,16 +53,16 @@ def test_a_page_shows_its_question_figure_command_and_verdicts(name: str) -> Non
     assert f"gmmatch reproduce {name} --full" in text
     assert f"../images/studies/{name}.png" in text
     for claim in study.claims:
-        assert claim.statement in text
+        assert claim.statement.replace("|", "\\|") in text
     tables = re.findall(r"^\| -", text, flags=re.MULTILINE)
     assert len(tables) == len(study.tables) + 1
 
 
+@pytest.mark.slow
 def test_results_are_taken_into_the_documentation(tmp_path: Path) -> None:
     run, docs = tmp_path / "run", tmp_path / "docs"
     run.mkdir()
-    for file in ("robust-mean.json", "robust-mean.png"):
-        (run / file).write_text("x")
+    (run / "robust-mean.json").symlink_to(DOCS / "results" / "studies" / "robust-mean.json")
     take_results(run, docs)
     assert sorted(str(path.relative_to(docs)) for path in docs.rglob("*.*")) == [
         "images/studies/robust-mean.png",

@@ -98,7 +98,8 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
 
 def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
     from gmmatch_paper.studies.classification.image_study import places_of
-    from gmmatch_paper.studies.classification.running import draw_pictures, run_image_study, typed_command
+    from gmmatch_paper.studies.classification.running import pictures_of, run_image_study, typed_command
+    from gmmatch_paper.studies.style import draw_pictures
 
     began = time.monotonic()
     how = places_of(plan, cache="", device=run.device, threads=1).load().how
@@ -127,10 +128,11 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
         )
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
         bar.update(task, description=f"{study.name}: drawing")
+        drawn = pictures_of(study, results)
         try:
-            drawn = draw_pictures(study, results, run.output)
+            draw_pictures(drawn, results, run.output)
         except MissingDependencyError as error:
-            drawn = []
+            drawn = {}
             note(f"{error} The numbers are there without them.")
     note(f"Wrote {', '.join([f'{study.name}.json', *drawn])} to {run.output}")
     if measured:

@@ -204,7 +204,7 @@ def _run_studies(
 
 def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool, workers: Workers) -> None:
     from gmmatch_paper.studies.runner import run_study
-    from gmmatch_paper.studies.style import save
+    from gmmatch_paper.studies.style import draw_pictures
 
     with progress() as bar:
         task = bar.add_task(study.name, total=None)
@@ -217,10 +217,9 @@ def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool,
             fresh=fresh,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
-        for picture, name in zip(study.pictures, study.picture_names(), strict=True):
-            bar.update(task, description=f"{study.name}: drawing")
-            save(lambda picture=picture: picture.draw(results), output / name)  # type: ignore[misc]
-    note(f"Wrote {', '.join([f'{study.name}.json', *study.picture_names()])} to {output}")
+        bar.update(task, description=f"{study.name}: drawing")
+        draw_pictures(study.named_pictures(), results, output)
+    note(f"Wrote {', '.join([f'{study.name}.json', *study.named_pictures()])} to {output}")
     _print_claims(study, results)
 
 

@@ -112,7 +112,7 @@ def draw(results: Results) -> Any:
         panel.scatter(*data.rows[cell["picks"]].T, s=15, **look)
         panel.scatter([], [], s=45, label="Picked", **look)
         title = "RBF" if name == "rbf" else name.capitalize()
-        panel.set_title(f"({letter})  {title}\n{style.percent(cell['gm_contamination'])} corrupt")
+        panel.set_title(f"({letter})  {title}\n{style.percent(cell['gm_contamination'])} corrupted")
         panel.set(xlim=(-5, 14), ylim=(-4, 9), xticks=(0, 10), yticks=(0, 5))
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     _draw_bandwidths(axes.flat[5], results)
@@ -123,7 +123,12 @@ def _draw_bandwidths(axes: Any, results: Results) -> None:
     for psi, color, marker in zip(RATES, (style.SKY, style.BLUE), "o*", strict=True):
         curve = results["bandwidths"].curve("bandwidth", ratio, psi=psi)
         style.band(axes, curve, color, marker=marker, label=f"ψ = {psi:g}")
-    axes.set(xscale="log", ylim=(0, 1.05), xlabel="RBF bandwidth", ylabel="Median's error : mean's")
+    axes.set(
+        xscale="log",
+        ylim=(0, 1.05),
+        xlabel="RBF bandwidth",
+        ylabel="Error of the median,\nthat of the mean = 1",
+    )
     axes.set_title("(f)  RBF: is the\nmedian robust?")
     axes.legend(loc="upper right")
 
@@ -188,7 +193,7 @@ def _check_median_bandwidth(results: Results) -> Verdict:
         min(gains.values()) > 0.8,
         "with the median distance of all rows as bandwidth it keeps "
         + " and ".join(
-            f"{gains[psi]:.2f} of the mean's error at ψ = {psi:g} ({shares[psi]:.2f} of the picks corrupt, against "
+            f"{gains[psi]:.2f} of the mean's error at ψ = {psi:g} ({shares[psi]:.2f} of the picks corrupted, against "
             f"{herding[psi]:.2f} for kernel herding)"
             for psi in RATES
         ),
@@ -219,7 +224,17 @@ def _table(results: Results) -> Table:
         f"Error of the median relative to the mean's in the kernel's space; then, for k = {fixed['k']} picks of "
         f"n = {fixed['n']:,} that match the median (GM) or the mean (H): share of corrupted picks, distance of their "
         "mean from the clean rows', and MMD to the clean rows. Means over the seeds.",
-        ("ψ", "kernel", "median : mean", "corrupt GM", "corrupt H", "error GM", "error H", "MMD GM", "MMD H"),
+        (
+            "ψ",
+            "kernel",
+            "median : mean",
+            "corrupted GM",
+            "corrupted H",
+            "error GM",
+            "error H",
+            "MMD GM",
+            "MMD H",
+        ),
         rows,
     )
 

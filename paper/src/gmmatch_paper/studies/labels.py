@@ -60,27 +60,27 @@ _NUMBERS = {
 
 
 def number_of(label: str) -> str:
-    """Return the number that a label has in print.
+    """Return the number that a label has in print; other words stay as they are.
 
     Examples
     --------
-    >>> number_of("tab:cifarC")
-    'Table 3'
+    >>> number_of("tab:cifarC"), number_of("abstract")
+    ('Table 3', 'abstract')
     """
-    return _NUMBERS[label]
+    return _NUMBERS.get(label, label)
 
 
-def cite(label: str) -> str:
-    """Return a label of the paper with the number that it has in print.
+def numbers_of(labels: Iterable[str]) -> str:
+    """Return the numbers of several labels, with commas between them."""
+    return ", ".join(map(number_of, labels))
+
+
+def cite(labels: Iterable[str]) -> str:
+    """Return labels of the paper with the numbers that they have in print.
 
     Examples
     --------
-    >>> cite("tab:cifarC"), cite("our own")
-    ('Table 3 (`tab:cifarC`)', 'our own')
+    >>> cite(["tab:cifarC", "fig:toy-gm"])
+    'Table 3 (`tab:cifarC`), Figure 5 (`fig:toy-gm`)'
     """
-    return f"{_NUMBERS[label]} (`{label}`)" if label in _NUMBERS else label
-
-
-def cite_all(labels: Iterable[str]) -> str:
-    """Return several labels, with commas between them."""
-    return ", ".join(map(cite, labels))
+    return ", ".join(f"{number_of(label)} (`{label}`)" for label in labels)

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from gmmatch_paper.studies.study import Table
+from gmmatch_paper.studies.study import Study, Table
 
-
-class Told(Protocol):
-    """A study of either kind, for the first lines of its page."""
-
-    @property
-    def differs(self) -> str:
-        """What differs from the paper."""
-        ...
-
-    @property
-    def found(self) -> str:
-        """What was found."""
-        ...
-
-    @property
-    def missing(self) -> str:
-        """What is missing."""
-        ...
+if TYPE_CHECKING:
+    from gmmatch_paper.studies.classification.image_study import ImageStudy
 
 
-def three_lines(study: Told) -> str:
+def three_lines(study: Study | ImageStudy) -> str:
     """Return the first lines of a study's page: what differs from the paper, what was found, what is missing."""
     return (
         f"- **Differs from the paper:** {study.differs}\n- **Found:** {study.found}\n"
@@ -55,16 +39,18 @@ def markdown_table(table: Table) -> str:
 
     Examples
     --------
-    >>> print(markdown_table(Table("Counts.", ("what", "n"), [["cats", "3"]])))
+    >>> print(markdown_table(Table("Counts.", ("what", "n"), [["|G|", "3"]])))
     Counts.
     <BLANKLINE>
     | what | n |
     | --- | ---: |
-    | cats | 3 |
+    | \\|G\\| | 3 |
     """
     columns = list(zip(*table.rows, strict=True))
     marks = ["---:" if all(map(_is_number, column)) else "---" for column in columns]
-    lines = ["| " + " | ".join(line) + " |" for line in (table.columns, marks, *table.rows)]
+    # The size of a set is written |G|, and a bar of its own would end the cell.
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in (table.columns, marks, *table.rows)]
+    lines = ["| " + " | ".join(line) + " |" for line in cells]
     # A number stays with its deviation where a column is narrow.
     return "\n".join([table.caption, "", *(line.replace(" ± ", "\u00a0±\u00a0") for line in lines)])
 

@@ -87,7 +87,7 @@ def draw(results: Results) -> Any:
             panel.plot(guide, 12.0 / guide**2, color="black", linestyle="--", linewidth=1.1, label="∝ 1/k²")
             panel.set(xscale="log", yscale="log", ylim=(1e-10, 1e3))
     for panel, psi in zip(axes[0], RATES, strict=True):
-        panel.set_title(f"{style.percent(psi)} corrupt")
+        panel.set_title(f"{style.percent(psi)} corrupted")
     for row, words in zip(axes, ("each row once", "with replacement"), strict=True):
         row[0].set_ylabel(f"Δ², {words}")
         for panel in row:

@@ -51,7 +51,9 @@ def draw_picks(results: Results) -> Any:
     for panel, letter, method in zip(axes.flat, "abcdef", SIX, strict=True):
         cell = results["picks"].one(psi=0.4, method=method, seed=0)
         _draw_panel(panel, results, cell, 5.0)
-        panel.set_title(f"({letter})  {style.LABELS[method]}\n{style.percent(cell['contamination'])} corrupt")
+        panel.set_title(
+            f"({letter})  {style.LABELS[method]}\n{style.percent(cell['contamination'])} corrupted"
+        )
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 

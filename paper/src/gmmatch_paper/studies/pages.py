@@ -1,13 +1,12 @@
 """The documentation's pages of the studies, written from the committed results.
 
-``python -m gmmatch_paper.studies.pages`` writes them again; with ``--take FOLDER`` it first copies what
-``gmmatch reproduce`` wrote there into the documentation. No number on a page is written by hand.
+``python -m gmmatch_paper.studies.pages`` writes them again; with ``--draw`` it also draws the figures again, and with
+``--take FOLDER`` it first adds what ``gmmatch reproduce`` measured there. No number on a page is written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,14 @@ from typing import Any
 from gmmatch_paper.studies import load_study, study_names
 from gmmatch_paper.studies.classification import image_study_names, load_image_study
 from gmmatch_paper.studies.classification.pages import image_study_page
-from gmmatch_paper.studies.classification.running import draw_pictures
+from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.joining import joined_records
-from gmmatch_paper.studies.labels import cite, cite_all
+from gmmatch_paper.studies.labels import cite, number_of
 from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
 from gmmatch_paper.studies.records import as_results, read_record, write_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Study, Table
+from gmmatch_paper.studies.style import draw_pictures
 from gmmatch_paper.studies.summary import summary_page
 
 NOTE = (
@@ -64,23 +64,27 @@ def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
 
 
 def take_results(source: Path, docs: Path) -> None:
-    """Add the results that ``source`` has to those of the documentation, with their figures."""
-    for name in (*study_names(), *image_study_names()):
-        if not (source / f"{name}.json").exists():
-            continue
-        target, pictures = docs / "results" / "studies" / f"{name}.json", docs / "images" / "studies"
-        for folder in (target.parent, pictures):
-            folder.mkdir(parents=True, exist_ok=True)
+    """Add the results that ``source`` has to those of the documentation, and draw their figures."""
+    taken = [name for name in (*study_names(), *image_study_names()) if (source / f"{name}.json").exists()]
+    for name in taken:
+        target = docs / "results" / "studies" / f"{name}.json"
+        record = read_record(source / target.name)
+        if name in image_study_names() and target.exists():
+            record = joined_records(read_record(target), record)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_results(target, record)
+    draw_figures(docs, taken)
+
+
+def draw_figures(docs: Path, names: Sequence[str]) -> None:
+    """Draw the figures of studies from the results in the documentation."""
+    for name in names:
+        results = as_results(read_record(docs / "results" / "studies" / f"{name}.json"))
         if name in study_names():
-            shutil.copyfile(source / target.name, target)
-            for file in load_study(name).picture_names():
-                shutil.copyfile(source / file, pictures / file)
+            pictures = load_study(name).named_pictures()
         else:
-            record = read_record(source / target.name)
-            if target.exists():
-                record = joined_records(read_record(target), record)
-            write_results(target, record)
-            draw_pictures(load_image_study(name), as_results(record), pictures)
+            pictures = pictures_of(load_image_study(name), results)
+        draw_pictures(pictures, results, docs / "images" / "studies")
 
 
 def study_page(study: Study, record: dict[str, Any]) -> str:
@@ -89,11 +93,11 @@ def study_page(study: Study, record: dict[str, Any]) -> str:
     sections = [
         f"# {study.title}",
         NOTE,
-        f"**{study.question}** In the paper: {cite_all(study.paper)}.",
+        f"**{study.question}** In the paper: {cite(study.paper)}.",
         three_lines(study),
         *(
             figure(f"../images/studies/{name}", picture.caption)
-            for name, picture in zip(study.picture_names(), study.pictures, strict=True)
+            for name, picture in study.named_pictures().items()
         ),
         "## What the paper says",
         markdown_table(verdicts_table(study, results)),
@@ -112,10 +116,8 @@ def verdicts_table(study: Study, results: Results) -> Table:
     rows = []
     for claim in sorted(study.claims, key=lambda claim: claim.source == "ours"):
         verdict = claim.check(results)
-        source = "ours" if claim.source == "ours" else cite(claim.source)
-        rows.append(
-            [f"{claim.statement} ({source})", "yes" if verdict.agrees else "**no**", verdict.measured]
-        )
+        statement = f"{claim.statement} ({number_of(claim.source)})"
+        rows.append([statement, "yes" if verdict.agrees else "**no**", verdict.measured])
     return Table("Statements, and what was measured.", ("statement", "holds", "measured"), rows)
 
 
@@ -138,12 +140,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Write the pages; what ``python -m gmmatch_paper.studies.pages`` runs."""
     parser = argparse.ArgumentParser(description="Write the studies' pages of the documentation.")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="the documentation's folder")
-    parser.add_argument(
-        "--take", type=Path, help="copy the results in this folder into the documentation first"
-    )
+    parser.add_argument("--take", type=Path, help="add the results in this folder to the documentation first")
+    parser.add_argument("--draw", action="store_true", help="draw all figures again")
     options = parser.parse_args(arguments)
     if options.take is not None:
         take_results(options.take, options.docs)
+    if options.draw:
+        draw_figures(
+            options.docs, [path.stem for path in (options.docs / "results" / "studies").glob("*.json")]
+        )
     write_pages(options.docs)
 
 

@@ -42,7 +42,7 @@ def draw(results: Results) -> Any:
     n = results.fixed["centers"]["n"]
     for name, psi in zip("abcd", SHOWN, strict=True):
         _draw_rows(axes[name], cells.one(psi=psi, seed=0), n, psi)
-        axes[name].set_title(f"({name})  {style.percent(psi)} corrupt")
+        axes[name].set_title(f"({name})  {style.percent(psi)} corrupted")
     handles, labels = axes["d"].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3)
     for estimate, field in (("mean", "mean_error"), ("median", "median_error")):

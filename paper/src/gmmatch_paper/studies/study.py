@@ -98,6 +98,18 @@ class Verdict:
     measured: str
 
 
+def how_many_agree(found: Sequence[bool]) -> str:
+    """Return a verdict on several statements in a word, with their numbers.
+
+    Examples
+    --------
+    >>> how_many_agree([True, False, True])
+    '**partly** (2 of 3)'
+    """
+    word = "yes" if all(found) else "partly" if any(found) else "no"
+    return f"**{word}** ({sum(found)} of {len(found)})"
+
+
 @dataclass(frozen=True)
 class Claim:
     """A statement that the numbers can contradict.
@@ -180,6 +192,6 @@ class Study:
     found: str = ""
     missing: str = ""
 
-    def picture_names(self) -> list[str]:
-        """Return the file names of the figures, the main one first."""
-        return [f"{self.name}{picture.suffix}.png" for picture in self.pictures]
+    def named_pictures(self) -> dict[str, Picture]:
+        """Return the figures by file name, the main one first."""
+        return {f"{self.name}{picture.suffix}.png": picture for picture in self.pictures}

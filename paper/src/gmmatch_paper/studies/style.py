@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import MissingDependencyError, install_command
 from gmmatch.files import replacing
+
+if TYPE_CHECKING:
+    from gmmatch_paper.studies.results import Results
+    from gmmatch_paper.studies.study import Picture
 
 # Okabe and Ito's palette (Color Universal Design, 2008).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE = (
@@ -117,6 +122,12 @@ def save(draw: Callable[[], Any], path: str | os.PathLike[str]) -> None:
         draw().savefig(temporary, format=kind, metadata=metadata.get(kind))
         if kind == "png":
             _reduce_colors(temporary)
+
+
+def draw_pictures(pictures: Mapping[str, Picture], results: Results, folder: Path) -> None:
+    """Draw the figures of a study, named by their files, into a folder."""
+    for name, picture in pictures.items():
+        save(partial(picture.draw, results), folder / name)
 
 
 def _reduce_colors(path: Path) -> None:

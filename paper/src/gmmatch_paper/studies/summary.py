@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gmmatch_paper.studies.classification.claims import STATEMENTS, VERSIONS
+from gmmatch_paper.studies.classification.claims import CAPTION, STATEMENTS, VERSIONS
 from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.tables import NOT_RUN
-from gmmatch_paper.studies.labels import number_of
+from gmmatch_paper.studies.labels import number_of, numbers_of
 from gmmatch_paper.studies.markdown import markdown_table
 from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Study, Table
+from gmmatch_paper.studies.study import Study, Table, how_many_agree
 
-_CAPTION = (
-    "Is GM Matching above the next best method, and by as many points as the text says? Margin in points ± "
-    "standard error over the seeds; *less*: by fewer points than the paper says; *unclear*: within two standard "
-    "errors. Measured on: data, columns of the table × other methods."
-)
 _HEADS = ("in the paper", "what it shows", "does it reproduce?", "page")
 _TEXT = """\
 **In short.** GM Matching *as the paper's text describes it* does not give the paper's accuracies on images: it trains
@@ -59,21 +54,23 @@ def summary_page(
 ) -> str:
     """Return the page: every table, figure and claim of the paper, a verdict and a link."""
     synthetic = [
-        [", ".join(map(number_of, one.paper)), one.title, _agreement(one, records[one.name]), _link(one.name)]
+        [numbers_of(one.paper), one.title, _agreement(one, records[one.name]), _link(one.name)]
         for one in studies
     ]
-    rows = {(one, label): _image_rows(one, label, measured) for one in on_images for label in one.paper}
-    images = [row for found in rows.values() for row in found]
-    left_out = [
-        f"[{number_of(label)}](images/{one.name}.md)" for (one, label), found in rows.items() if not found
-    ]
+    images, left_out = [], []
+    for one in on_images:
+        found = _image_rows(one, measured)
+        images += found
+        told = ", ".join(row[0] for row in found)
+        missing = [number_of(label) for label in one.paper if number_of(label) not in told.split(", ")]
+        left_out += [f"[{number}](images/{one.name}.md)" for number in missing]
     names = "\n".join([*(one.name for one in studies), "images/index"])
     sections = [
         "# Does it reproduce?",
         note,
         _TEXT,
         "## Tables and figures on images",
-        markdown_table(Table(_CAPTION, ("in the paper", "what it says", *VERSIONS.values(), "measured on"), images)),
+        markdown_table(Table(CAPTION, ("in the paper", "what it says", *VERSIONS.values(), "measured on"), images)),
         f"Not run: {', '.join(left_out)}.",
         "## Synthetic figures and theory",
         markdown_table(Table("Statements of the paper that the numbers agree with.", _HEADS, synthetic)),
@@ -83,28 +80,27 @@ def summary_page(
     return "\n\n".join(sections) + "\n"
 
 
-def _image_rows(study: ImageStudy, label: str, measured: Mapping[str, Results]) -> list[list[str]]:
-    """Return what was found for one table or figure on images: a row per statement of it that was checked."""
+def _image_rows(study: ImageStudy, measured: Mapping[str, Results]) -> list[list[str]]:
+    """Return what was found for the tables and figures of one study: a row per statement that was checked."""
     results, link = measured.get(study.name), f"images/{study.name}.md"
     if study.verdict is not None and results is not None:
         return [
-            [number_of(label), f"[{study.title}]({link})", study.verdict(results, label), NOT_RUN, "MNIST"]
+            [numbers_of(study.paper), f"[{study.title}]({link})", study.verdict(results), NOT_RUN, "MNIST"]
         ]
     rows = []
     for statement in STATEMENTS:
-        if (statement.study, statement.source) == (study.name, label):
+        if statement.study == study.name:
             outcomes = [statement.check(measured, own) for own in VERSIONS]
             basis = [one.margin.basis for one in outcomes if one.margin is not None]
             if basis:
-                rows.append([number_of(label), f"[{statement.text}]({link})", *map(str, outcomes), basis[0]])
+                number = number_of(statement.source)
+                rows.append([number, f"[{statement.text}]({link})", *map(str, outcomes), basis[0]])
     return rows
 
 
 def _agreement(study: Study, record: dict[str, Any]) -> str:
     results = as_results(record)
-    found = [claim.check(results).agrees for claim in study.claims if claim.source != "ours"]
-    word = "yes" if all(found) else "partly" if any(found) else "no"
-    return f"**{word}** ({sum(found)} of {len(found)})"
+    return how_many_agree([claim.check(results).agrees for claim in study.claims if claim.source != "ours"])
 
 
 def _link(name: str) -> str:

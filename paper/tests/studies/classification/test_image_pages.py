@@ -14,7 +14,7 @@ from gmmatch_paper.studies.classification.maps import CODE as MAPS_CODE
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.generation.cell import CODE as GENERATION_CODE
 from gmmatch_paper.studies.pages import take_results
-from gmmatch_paper.studies.records import read_record
+from gmmatch_paper.studies.records import as_results, read_record
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -41,7 +41,7 @@ def test_committed_results_are_of_this_code_and_of_no_machine(name: str) -> None
         assert stored["code"] == {"maps": MAPS_CODE, "generation": GENERATION_CODE}.get(part, CODE)
         assert stored["cells"]
     assert not re.search(r"\"[^\"]*/(tmp|home|work|root|data)/", json.dumps(record["provenance"]))
-    for file in pictures_of(load_image_study(name)):
+    for file in pictures_of(load_image_study(name), as_results(record)):
         assert (DOCS / "images" / "studies" / file).stat().st_size < 250_000
 
 
@@ -54,6 +54,6 @@ def test_results_are_taken_with_figures_drawn_from_them(tmp_path: Path) -> None:
         (source / f"{name}.json").symlink_to(DOCS / "results" / "studies" / f"{name}.json")
     take_results(source, tmp_path)
     for name in done:
-        assert (tmp_path / "results" / "studies" / f"{name}.json").exists()
-        for file in pictures_of(load_image_study(name)):
+        taken = as_results(read_record(tmp_path / "results" / "studies" / f"{name}.json"))
+        for file in pictures_of(load_image_study(name), taken):
             assert (tmp_path / "images" / "studies" / file).stat().st_size > 5_000

@@ -22,7 +22,7 @@ STUDY = ImageStudy(
         "classes of the clean images stay apart."
     ),
     missing="CLIP ViT-B/32.",
-    verdict=lambda results, label: "drawn; the paper states no number",
+    verdict=lambda results: "drawn; the paper states no number",
     full=Plan("ylecun/mnist", CLIP, MAP_CORRUPTIONS, seeds=1, limit=1000, test_limit=1),
     quick=quick_plan(MAP_CORRUPTIONS, limit=200, test_limit=1),
     knows=("dataset", "label_column", "encoder", "corruptions", "seeds", "image_size", "limit"),

@@ -199,5 +199,5 @@ def _order(setting: Setting) -> tuple[object, ...]:
 ACCURACY = Picture(
     draw_accuracy,
     "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training. Hollow "
-    "marks are variants. An arrow stands for what lies more than 45 points below the best.",
+    "marks are variants. What lies more than 45 points below the best is an arrow, or below the panel.",
 )

@@ -11,7 +11,8 @@ STUDY = ImageStudy(
     question="Do methods that withstand wrong labels drawn at random also withstand those that people gave?",
     method=(
         "CIFAR-10N (Wei et al., 2022) has labels of CIFAR-10 from paid workers; in its worst set 40% are wrong, and "
-        "the errors lie between classes that look alike."
+        "the errors lie between classes that look alike. `cifar10.npz` has `x_train`, `y_train`, `x_test`, `y_test` "
+        "and these labels as `labels_worse`."
     ),
     differs=(
         "The paper has no such study. The encoder and the recipe are those of [domain transfer](domain-"

@@ -190,7 +190,7 @@ class ImageStudy:
     part
         How its cells are made; ``tables`` and ``pictures`` how they are shown.
     verdict
-        What was found for one of ``paper``, where that is not a margin of GM Matching.
+        What was found, where that is not a margin of GM Matching.
     """
 
     name: str
@@ -207,7 +207,7 @@ class ImageStudy:
     part: PartOf = cells_part
     tables: Callable[[ImageStudy, Results], list[Table]] | None = None
     pictures: tuple[Picture, ...] | None = None
-    verdict: Callable[[Results, str], str] | None = None
+    verdict: Callable[[Results], str] | None = None
 
     def plan(self, size: SizeName, choices: Choices) -> Plan:
         """Return the cells to measure: the study's own at a size, with what the user chose."""

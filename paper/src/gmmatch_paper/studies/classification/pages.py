@@ -7,15 +7,18 @@ from typing import Any
 
 from gmmatch_paper.studies.classification.claims import statements_table
 from gmmatch_paper.studies.classification.image_study import ImageStudy
-from gmmatch_paper.studies.classification.running import has_numbers, pictures_of
+from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.classification.tables import study_tables
-from gmmatch_paper.studies.labels import cite_all
+from gmmatch_paper.studies.labels import cite
 from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
 from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
 
 _HUB = {"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist"}
+# Encoders that no hub has under these names, and the section of index.md that says how they are made.
+_TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet")
+_HOW_TO_MAKE = "encoders-to-make"
 
 
 def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
@@ -30,7 +33,7 @@ def image_study_page(
 ) -> str:
     """Return the page of one study, in MyST Markdown; ``others`` are the results of all studies on images."""
     results = as_results(record) if record is not None else None
-    paper = f"In the paper: {cite_all(study.paper)}." if study.paper else "Not in the paper."
+    paper = f"In the paper: {cite(study.paper)}." if study.paper else "Not in the paper."
     sections = [
         f"# {study.title}",
         note,
@@ -41,11 +44,13 @@ def image_study_page(
     statements = statements_table(others, study.name)
     if statements is not None and results is not None:
         sections.append(markdown_table(statements))
-    if results is not None and has_numbers(results):
-        sections += [
-            figure(f"../../images/studies/{name}", one.caption) for name, one in pictures_of(study).items()
-        ]
-    sections += ["## Method", f"{study.method} What all studies on images share is [told once](index.md)."]
+    if results is not None:
+        pictures = pictures_of(study, results)
+        sections += [figure(f"../../images/studies/{name}", one.caption) for name, one in pictures.items()]
+    sections += [
+        "## Method",
+        f"{study.method} [How the image studies are made](index.md) has what all of them share.",
+    ]
     sections += ["## Run it", _how(study, record)]
     return "\n\n".join(sections) + "\n"
 
@@ -55,12 +60,16 @@ def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
         return f"```\ngmmatch reproduce {study.name} --full\n```\n\nNot run yet. A run resumes if it is interrupted."
     cells = [cell for part in record["parts"].values() for cell in part["cells"]]
     whole = f"gmmatch reproduce {study.name} --full  # the paper's cells by its recipe"
-    commands = "\n".join([*_commands(study, record, cells), *([whole] if study.paper else [])])
+    commands = "\n".join([*map(in_lines, _commands(study, record, cells)), *([whole] if study.paper else [])])
+    to_make = dict.fromkeys(
+        f"`{name}`" for cell in cells if (name := str(cell.get("encoder", ""))) in _TO_MAKE
+    )
+    first = f"{', '.join(to_make)} is a folder to [make first](index.md#{_HOW_TO_MAKE}). " if to_make else ""
     devices = ", ".join(dict.fromkeys(str(cell["device"]) for cell in cells if "device" in cell))
     commits = ", ".join(dict.fromkeys(str(cell["commit"]) for cell in cells if "commit" in cell))
     commits = f" Commits: {commits}, where recorded." if commits else ""
     return (
-        f"```\n{commands}\n```\n\nA run resumes if it is interrupted. "
+        f"```\n{commands}\n```\n\n{first}A run resumes if it is interrupted. "
         f"{{download}}`{study.name}.json <../../results/studies/{study.name}.json>` has all {len(cells):,} cells"
         f"{f', measured on {devices}' if devices else ''}.{commits}"
     )
@@ -76,7 +85,10 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
         groups.setdefault(tuple(cell[name] for name in same), []).append(cell)
     found = []
     for (dataset, encoder, downstream, network, recipe), mine in groups.items():
-        words = {"dataset": _HUB.get(dataset, dataset), "encoder": encoder, "downstream": downstream}
+        # The hub's copies have no labels of people: a file of arrays has them beside the true ones.
+        by_people = any(cell["corruption"].startswith("human:") for cell in mine)
+        source = f"{dataset}.npz" if by_people else _HUB.get(dataset, dataset)
+        words = {"dataset": source, "encoder": encoder, "downstream": downstream}
         words |= {"networks": network, "recipe": recipe} if downstream == "scratch" else {}
         for option, name in (("corruptions", "corruption"), ("ratios", "amount"), ("methods", "method")):
             words[option] = ",".join(dict.fromkeys(cell[name] for cell in mine))
@@ -84,3 +96,21 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
         options = " ".join(f"--{name} {value}" for name, value in words.items())
         found.append(f"gmmatch reproduce {study.name} --full {options}")
     return found
+
+
+def in_lines(command: str, width: int = 100) -> str:
+    """Return a command in lines that fit a page, each but the last ending with a backslash.
+
+    Examples
+    --------
+    >>> print(in_lines("gmmatch reproduce vit --full --seeds 3", width=25))
+    gmmatch reproduce vit \\
+        --full --seeds 3
+    """
+    first, *options = command.split(" --")
+    lines = [first]
+    for option in options:
+        if len(lines[-1]) + len(option) + 3 > width:
+            lines.append("   ")
+        lines[-1] += f" --{option}"
+    return " \\\n".join(lines)

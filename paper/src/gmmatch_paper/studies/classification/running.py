@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
 from gmmatch_paper.studies.study import Picture, SizeName, Study
-from gmmatch_paper.studies.style import save
 
 # On a GPU: more processes than this wait for each other with networks of the paper's sizes.
 _GPU_JOBS = 4
@@ -91,20 +89,12 @@ def run_image_study(
     )
 
 
-def pictures_of(study: ImageStudy) -> dict[str, Picture]:
-    """Return the figures of a study by file name."""
+def pictures_of(study: ImageStudy, results: Results) -> dict[str, Picture]:
+    """Return the figures of a study by file name; none where nothing was measured."""
+    if not has_numbers(results):
+        return {}
     pictures = study.pictures if study.pictures is not None else (ACCURACY,)
     return {f"{study.name}{picture.suffix}.png": picture for picture in pictures}
-
-
-def draw_pictures(study: ImageStudy, results: Results, folder: Path) -> list[str]:
-    """Draw the figures of a study into a folder and return their names; none where nothing was measured."""
-    if not has_numbers(results):
-        return []
-    pictures = pictures_of(study)
-    for name, picture in pictures.items():
-        save(partial(picture.draw, results), folder / name)
-    return list(pictures)
 
 
 def has_numbers(results: Results) -> bool:

@@ -17,7 +17,7 @@ from gmmatch_paper.studies.generation.claims import CLAIMS
 from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Table
+from gmmatch_paper.studies.study import Table, how_many_agree
 
 
 def generation_tables(study: ImageStudy, results: Results) -> list[Table]:
@@ -44,13 +44,11 @@ def claims_table(block: Block) -> Table:
     )
 
 
-def generation_verdict(results: Results, label: str) -> str:
-    """Return how many of the statements about one figure, and about all of them, the distances agree with."""
+def generation_verdict(results: Results) -> str:
+    """Return how many of the statements the distances agree with."""
     [block, *_] = blocks_of(results)
-    mine = [claim.check(block) for claim in CLAIMS if claim.source in (label, "sec:exp-generation")]
-    found = [each.agrees for each in mine if each is not None]
-    word = "yes" if all(found) else "partly" if any(found) else "no"
-    return f"**{word}** ({sum(found)} of {len(found)} statements)"
+    found = [each.agrees for claim in CLAIMS if (each := claim.check(block)) is not None]
+    return how_many_agree(found)
 
 
 def distance_table(block: Block, corruption: str) -> Table:
