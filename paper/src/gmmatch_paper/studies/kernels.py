@@ -123,13 +123,8 @@ def _draw_bandwidths(axes: Any, results: Results) -> None:
     for psi, color, marker in zip(RATES, (style.SKY, style.BLUE), "o*", strict=True):
         curve = results["bandwidths"].curve("bandwidth", ratio, psi=psi)
         style.band(axes, curve, color, marker=marker, label=f"ψ = {psi:g}")
-    axes.set(
-        xscale="log",
-        ylim=(0, 1.05),
-        xlabel="RBF bandwidth",
-        ylabel="Error of the median,\nthat of the mean = 1",
-    )
-    axes.set_title("(f)  RBF: is the\nmedian robust?")
+    axes.set(xscale="log", ylim=(0, 1.05), xlabel="RBF bandwidth")
+    axes.set_title("(f)  RBF: median's error,\nthat of the mean = 1")
     axes.legend(loc="upper right")
 
 
