@@ -84,7 +84,7 @@ def _follow(data: str, X: Any, domain: Any, Z: Any, wanted: int) -> list[dict[st
     kernel, own = RBF().fit(Z), np.flatnonzero(domain == wanted)
     best = gm.KernelHerding(k=500, reference=Z, refine=10).select(X[own])
     least = mmd(X[own[best.indices]], Z, kernel=kernel)
-    found = {"nearest neighbours": np.argsort(_distances_to_nearest(X, Z), kind="stable")[:500]}
+    found = {"nearest neighbors": np.argsort(_distances_to_nearest(X, Z), kind="stable")[:500]}
     for name, method, sweeps in (
         ("kernel-herding", "kernel-herding", 0), ("kernel-herding, refined", "kernel-herding", 10),
         ("robust", "robust", 0), ("gm-matching", "gm-matching", 0),

@@ -87,7 +87,7 @@ def neighbours_agree(rows: Rows, labels: Labels) -> Keeps:
 SCREENS: dict[str, Callable[[Rows, Labels], Keeps]] = {
     "regression agrees + random": regression_agrees,
     "cleanlab + random": confident_learning,
-    "10 neighbours agree + random": neighbours_agree,
+    "10 neighbors agree + random": neighbours_agree,
 }
 
 

@@ -34,7 +34,7 @@ Rows, Labels, Wrong = NDArray[np.float64], NDArray[np.int64], NDArray[np.bool_]
 
 PEERS = {
     "regression": lambda: LogisticRegression(max_iter=300, C=0.1),
-    "neighbours": lambda: KNeighborsClassifier(15),
+    "neighbors": lambda: KNeighborsClassifier(15),
 }
 NOISES = (("none", 0.0), ("symmetric", 0.2), ("symmetric", 0.4), ("next class", 0.3), ("nearest class", 0.2))
 

@@ -29,23 +29,23 @@ print(f"mean ink of the picks {ink[boldest.indices].mean():.0f}, of all rows {in
 # **A method**: rows whose tenth-nearest neighbour within the class is near, where data are dense.
 @dataclass(kw_only=True, eq=False, repr=False)
 class Densest(Ranking):
-    """Keep the rows with the nearest neighbours."""
+    """Keep the rows with the nearest neighbors."""
 
-    neighbours: int = 10
+    neighbors: int = 10
     method = "densest"
     keep = "lowest"
 
     def scores(self, task):
         """Return a number for each row of a group, and the point that residuals are measured from."""
         rows = task.rows.copied()
-        distances, _ = NearestNeighbors(n_neighbors=self.neighbours + 1).fit(rows).kneighbors(rows)
+        distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
         return distances[:, -1], rows.mean(axis=0)
 
 
 picks = Densest(k="2%", per_class="balanced").select(X, y)
 print(picks)
 print("picks per class:", picks.counts)
-print("parameters that it records:", picks.provenance["parameters"]["neighbours"], "neighbours")
+print("parameters that it records:", picks.provenance["parameters"]["neighbors"], "neighbors")
 
 # %%
 figure, axes = plt.subplots(2, 10, figsize=(9, 2.4), layout="constrained")

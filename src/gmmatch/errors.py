@@ -120,7 +120,7 @@ def listed(values: Iterable[object], at_most: int = 20) -> str:
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """Return a sentence with the known names that are spelt almost like this one, or nothing.
+    """Return a sentence with the known names that are spelled almost like this one, or nothing.
 
     Examples
     --------

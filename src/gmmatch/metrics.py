@@ -44,9 +44,9 @@ class Coverage:
     """
 
     largest: float
-    """The row worst served; k-centre selection minimises this."""
+    """The row worst served; k-center selection minimizes this."""
     mean: float
-    """The average row; k-medoids selection minimises this."""
+    """The average row; k-medoids selection minimizes this."""
 
 
 def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
@@ -317,7 +317,7 @@ def _classes(labels: Any) -> tuple[list[Any], Indices]:
 
 
 def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
-    """Return each row's squared distance to the nearest candidate; both centred."""
+    """Return each row's squared distance to the nearest candidate; both centered."""
     from scipy.spatial.distance import cdist
     from sklearn.metrics import pairwise_distances_argmin
 

@@ -182,7 +182,7 @@ class MemoryPlace(Place):
         return points, self.distances(points)
 
     def residuals(self, order: Indices, order_offsets: Indices, centers: Any = None) -> Vector:
-        """Return ‖centre − mean of picks‖ after each pick, rows included beforehand counted in."""
+        """Return ‖center − mean of picks‖ after each pick, rows included beforehand counted in."""
         points, out = self.means() if centers is None else read_only(centers), np.empty(len(order))
         self._by_parts(
             lambda own, offsets: _group_residuals(

@@ -333,7 +333,7 @@ def _map(
 
 
 def _strip(digits: NoisyDigits, mine: Indices) -> NDArray[np.float64]:
-    """The kept images side by side, in the colour that says whether their label is right."""
+    """The kept images side by side, in the color that says whether their label is right."""
     from matplotlib.colors import to_rgb
 
     side, gap = 8, 2

@@ -126,11 +126,11 @@ def load_image(item: Any) -> Image:
     -----
     - The orientation that a camera recorded (EXIF) is applied.
     - Transparent pixels are put on white, as a web page would show them; a plain conversion would show
-      whatever colour lies hidden under them, often black.
+      whatever color lies hidden under them, often black.
     - 16-bit gray is scaled from 0–65535 to 0–255. Other gray pictures of wide range (32-bit integers,
       floating point) are stretched from their smallest to their largest value; floating point within
       0–1 is taken as it is. Pixels that are not numbers become 0.
-    - An animation gives its first frame, CMYK is converted without a colour profile.
+    - An animation gives its first frame, CMYK is converted without a color profile.
     - A picture of more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` (89 million) is refused before it is decoded: a
       small file can unfold into more memory than there is. Set that number to allow more.
 

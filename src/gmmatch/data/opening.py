@@ -92,7 +92,7 @@ def open_source(
     Returns
     -------
     Source
-        Its ``how`` says in words what was recognised.
+        Its ``how`` says in words what was recognized.
 
     Examples
     --------

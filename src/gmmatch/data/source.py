@@ -95,7 +95,7 @@ class Source(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Say what the source is and how it was recognised, in what JSON can hold."""
+        """Say what the source is and how it was recognized, in what JSON can hold."""
         ...
 
     def fingerprint(self) -> str:
@@ -160,7 +160,7 @@ class BaseSource(ABC):
         return regroup(self._pieces(int(start), int(batch_size)), int(batch_size))
 
     def describe(self) -> dict[str, Any]:
-        """Say what the source is and how it was recognised, in what JSON can hold."""
+        """Say what the source is and how it was recognized, in what JSON can hold."""
         return {
             "format": self.format,
             "location": self.location,

@@ -102,7 +102,7 @@ def grand_scores(
 
     Notes
     -----
-    The model is in evaluation mode, so that batch normalisation uses its running statistics: in
+    The model is in evaluation mode, so that batch normalization uses its running statistics: in
     training mode a row would have no gradient of its own.
 
     Examples

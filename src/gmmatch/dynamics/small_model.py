@@ -95,7 +95,7 @@ class SmallTask:
 
     @classmethod
     def of(cls, rows: Rows, codes: Indices, weights: Vector, n_classes: int, threads: int = 1) -> SmallTask:
-        """Standardise the rows; weights have mean 1 from here on."""
+        """Standardize the rows; weights have mean 1 from here on."""
         scale = Standardization.of(rows, weights, threads)
         return cls(rows, codes, weights / weights.mean(), n_classes, scale)
 

@@ -51,7 +51,7 @@ class IdentityEncoder:
 
 @dataclass(frozen=True)
 class PixelEncoder:
-    """Resize every picture to one size, scale to 0..1 and flatten: row by row, colours together.
+    """Resize every picture to one size, scale to 0..1 and flatten: row by row, colors together.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class PixelEncoder:
 
     @property
     def n_features(self) -> int:
-        """Pixels times colours."""
+        """Pixels times colors."""
         return self.height * self.width * (1 if self.gray else 3)
 
     def prepare(self, items: Items) -> list[NDArray[np.uint8]]:

@@ -2,7 +2,7 @@
 
 Most processors do two things. They resize a picture and cut out its middle, which Pillow does in one call
 each. And they rescale every pixel to 0..1, subtract a mean and divide by a deviation; as a pixel has 256
-levels, that is one look-up in a table of 256 numbers per colour, which the processor itself fills. Both
+levels, that is one look-up in a table of 256 numbers per color, which the processor itself fills. Both
 short cuts are tried on pictures of many shapes when a processor is loaded, and taken only if every bit is
 the same: a processor that does anything else is called in full.
 

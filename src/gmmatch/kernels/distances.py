@@ -103,7 +103,7 @@ def median_sample(n: int, random_state: RandomState = 0) -> Indices:
 
 
 def _with_sizes(rows: Block, centre: Block, scale: float, size_column: int) -> tuple[Block, Block]:
-    """Return [z, −‖z‖²/2, 1] or [z, 1, −‖z‖²/2] for z = (x − centre)/scale, and ‖z‖²/2."""
+    """Return [z, −‖z‖²/2, 1] or [z, 1, −‖z‖²/2] for z = (x − center)/scale, and ‖z‖²/2."""
     wide = np.empty((rows.shape[0], rows.shape[1] + 2))
     scaled = wide[:, :-2]
     np.subtract(rows, centre, out=scaled)

@@ -39,7 +39,7 @@ def automatic_batches(rows: Rows, k: int, memory: int) -> int:
 
 
 def partition(positions: Indices, batches: int, random_state: RandomState, *, run: int = 1) -> list[Indices]:
-    """Split positions into batches at random, in runs of ``run`` neighbours; no batch is empty.
+    """Split positions into batches at random, in runs of ``run`` neighbors; no batch is empty.
 
     Rows stored in a bad order (sorted by class, by source, by time) would make every batch different
     from the whole, which ruins the matching: hence at random. Within a batch, positions ascend.

@@ -1,6 +1,6 @@
 """One-byte codes of rows: how they are made, and their products with a few vectors at a time.
 
-A row, centred and scaled by column, is rounded to 255 levels of its largest entry. Products of codes then bound the
+A row, centered and scaled by column, is rounded to 255 levels of its largest entry. Products of codes then bound the
 products of rows from both sides (Cauchy and Schwarz on what was rounded away), at a quarter of float32's bytes and
 with instructions that multiply 64 bytes at once.
 """
@@ -116,7 +116,7 @@ one_dot, some_dots = _dots(1, 4), _dots(QUERIES_AT_ONCE, 1)
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def _largest_magnitude(values: NDArray[np.float64]) -> float:
-    """Return the largest magnitude; by the bits, because the compiler vectorises no maximum of floats."""
+    """Return the largest magnitude; by the bits, because the compiler vectorizes no maximum of floats."""
     largest = np.empty(1, dtype=np.uint64)
     largest[0] = largest_bits(values.view(np.uint64).reshape(1, -1), np.uint64(0x7FFFFFFFFFFFFFFF))
     return float(largest.view(np.float64)[0])

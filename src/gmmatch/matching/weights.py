@@ -17,10 +17,10 @@ _EVENNESS = 1e-6
 
 
 def matching_weights(apart: NDArray[np.float64], gram: NDArray[np.float64] | None = None) -> Vector:
-    """Return non-negative weights of sum 1 that minimise ‖Σ wⱼ (xⱼ − μ)‖.
+    """Return non-negative weights of sum 1 that minimize ‖Σ wⱼ (xⱼ − μ)‖.
 
     The least of wᵀCw over the simplex, with C the products of the differences, is found without the constraint on the
-    sum: the u ≥ 0 that minimise uᵀCu + (Σu − 1)² are in proportion to it, because for u = t·w the least over t is
+    sum: the u ≥ 0 that minimize uᵀCu + (Σu − 1)² are in proportion to it, because for u = t·w the least over t is
     d²/(1 + d²), which grows with d² = wᵀCw.
 
     Parameters

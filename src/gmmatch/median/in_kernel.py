@@ -72,7 +72,7 @@ class _Problem:
         self.tiny = 1e-14 * float(self.diagonal.max(initial=0.0))
 
     def product(self, vector: Vector) -> Vector:
-        """Return the centred Gram matrix times ``vector``."""
+        """Return the centered Gram matrix times ``vector``."""
         total = float(vector.sum())
         plain = self.gram @ vector
         centered: Vector = (

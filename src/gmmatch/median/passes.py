@@ -78,7 +78,7 @@ class Evaluation:
 
         Weiszfeld replaces every ‖z − xᵢ‖ by a parabola through the current point. For a row very close
         by, that parabola is so steep that the iteration hardly moves. Here the nearest row, with its
-        copies, keeps its cone: z⁺ minimises w‖z − x‖ + (a/2)‖z − t‖² with t the Weiszfeld point of the
+        copies, keeps its cone: z⁺ minimizes w‖z − x‖ + (a/2)‖z − t‖² with t the Weiszfeld point of the
         other rows and a = Σ w/d over them. It descends like Weiszfeld's step, lands exactly on a row
         that is the median, and at a row it is Vardi and Zhang's rule.
         """

@@ -1,7 +1,7 @@
 """Candidates for near-duplicates: all pairs of short vectors that are near enough, and few products to find them.
 
 Vectors are sorted into cells, each around a center. Between two cells runs the plane of points that are as near to
-one centre as to the other. A vector that lies h from it on one side, and one that lies h' from it on the other, are
+one center as to the other. A vector that lies h from it on one side, and one that lies h' from it on the other, are
 at least h + h' apart: only vectors with h + h' ≤ radius are multiplied. Nothing within the radius is ever missed.
 """
 
@@ -50,7 +50,7 @@ class Cells:
 
 
 def cell_centres(vectors: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
-    """Return the centres of cells: a few rounds of k-means on a sample."""
+    """Return the centers of cells: a few rounds of k-means on a sample."""
     count = int(np.clip(len(vectors) // _ROWS_PER_CELL, 1, _MOST_CELLS))
     sample = vectors[np.sort(random.permutation(len(vectors))[: count * _SAMPLE_PER_CELL])]
     centres = sample[random.permutation(len(sample))[:count]].copy()
@@ -64,7 +64,7 @@ def cell_centres(vectors: NDArray[np.float32], random: np.random.Generator) -> N
 
 
 def into_cells(vectors: NDArray[np.float32], centres: NDArray[np.float32], threads: int) -> Cells:
-    """Return vectors sorted by the centre that they are nearest to."""
+    """Return vectors sorted by the center that they are nearest to."""
     pieces = -(-len(vectors) // _PIECE)
     parts = [slice(first * _PIECE, (first + 1) * _PIECE) for first in range(pieces)]
     nearest = np.concatenate(
@@ -86,7 +86,7 @@ def into_cells(vectors: NDArray[np.float32], centres: NDArray[np.float32], threa
 
 
 def centre_distances(centres: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return how far apart centres are; 1 where they are the same, which no vector lies between."""
+    """Return how far apart centers are; 1 where they are the same, which no vector lies between."""
     wide = centres.astype(np.float64)
     squares = np.einsum("ij,ij->i", wide, wide)
     apart = np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * wide @ wide.T, 0.0))
@@ -100,7 +100,7 @@ def candidate_pairs(
 ) -> None:
     """Pass on all pairs whose vectors have a product of at least the threshold, less what rounding may hide.
 
-    Both sides have the same centres. If they are the same vectors, each pair is passed on once, in some order.
+    Both sides have the same centers. If they are the same vectors, each pair is passed on once, in some order.
 
     Examples
     --------

@@ -23,8 +23,8 @@ def natural_threshold(rows: Rows) -> float:
     """Return the cosine that rows would hardly reach by chance.
 
     Within a small distance r of a row there are about c·rᵈ others, where d is the dimension of the data as its
-    neighbours see it: the distances to the 10th and the 20th neighbour tell both d and c. The threshold is where so
-    few neighbours are left, with c as in the densest tenth of the data, that 0.05 pairs are expected in all rows.
+    neighbors see it: the distances to the 10th and the 20th neighbor tell both d and c. The threshold is where so
+    few neighbors are left, with c as in the densest tenth of the data, that 0.05 pairs are expected in all rows.
     It is never below 0.9.
 
     Examples

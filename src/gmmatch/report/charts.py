@@ -1,4 +1,4 @@
-"""Line charts in SVG, which prints, scales and follows the page's colours."""
+"""Line charts in SVG, which prints, scales and follows the page's colors."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ def standing_apart(
 ) -> list[Suspects]:
     """Return rows that lie oddly, where no screen has judged them.
 
-    With two classes or more, those that are nearer to the centre of another class's picks than to that of their own,
-    by how much; otherwise the rows farthest from the centre. A class without picks has NaN for its centre.
+    With two classes or more, those that are nearer to the center of another class's picks than to that of their own,
+    by how much; otherwise the rows farthest from the center. A class without picks has NaN for its center.
     """
     has_centre = np.flatnonzero(~np.isnan(centres).any(axis=1))
     judged = examined[np.isin(classes.of_row[examined], has_centre)]
@@ -113,7 +113,7 @@ def standing_apart(
 def _distances(
     rows: Rows, judged: Indices, classes: Classes, centres: NDArray[np.float64], has_centre: Indices
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Indices]:
-    """The distance to the own centre and to the nearest other one, and whose that is."""
+    """The distance to the own center and to the nearest other one, and whose that is."""
     from sklearn.metrics import pairwise_distances
 
     points = centres[has_centre]

@@ -284,7 +284,7 @@ def _shared(selections: Mapping[str, Selection]) -> list[tuple[str, list[float]]
 
 
 def method_colors(names: list[str]) -> dict[str, tuple[str, bool]]:
-    """A colour for each method, that of the project's figures where they have one; dashed if it is taken."""
+    """A color for each method, that of the project's figures where they have one; dashed if it is taken."""
     found: dict[str, tuple[str, bool]] = {}
     for number, name in enumerate(names):
         color = _COLORS.get(name, _SPARE[number % len(_SPARE)])

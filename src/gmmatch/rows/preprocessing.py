@@ -1,4 +1,4 @@
-"""Simple steps between the embeddings and the selection: centre, scale, PCA, unit length.
+"""Simple steps between the embeddings and the selection: center, scale, PCA, unit length.
 
 A step is fitted by sums over all rows, whatever their weight or class, and then makes a row of each row, in
 float32 where the input has no more digits than that. Without steps the input is read where it lies.

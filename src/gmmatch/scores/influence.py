@@ -6,7 +6,7 @@ regression gᵢ = wᵢ/Σw · (pᵢ − yᵢ) hᵢᵀ, an outer product, and is 
 kept of H⁻¹ gᵢ is a projection to a few hundred numbers whose inner products are those of the whole vector,
 up to a known error.
 
-Up to :data:`EXACT_PARAMETERS` parameters H is computed, factorised and solved exactly. Beyond, it is
+Up to :data:`EXACT_PARAMETERS` parameters H is computed, factorized and solved exactly. Beyond, it is
 replaced by a Kronecker product, mean(diag(p) − p pᵀ) ⊗ mean(h hᵀ) + λ (Martens and Grosse, 2015).
 """
 
@@ -53,7 +53,7 @@ def influence_vectors(
     At most ``dimensions`` numbers are kept of a vector. Beyond, vectors are projected at random, which keeps inner
     products ⟨u, v⟩ within about ‖u‖‖v‖ · √(2/dimensions), for Kronecker products √(8/dimensions).
 
-    The regularisation is shared out evenly: the mean of the vectors is taken off each. At the optimum
+    The regularization is shared out evenly: the mean of the vectors is taken off each. At the optimum
     the gradients sum to −λθ, so that the vectors of all rows sum to zero, and those of the rows that
     are kept to minus those of the rows that are removed.
 

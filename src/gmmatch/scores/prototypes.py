@@ -1,4 +1,4 @@
-"""Distance to the nearest prototype: how unlike the centres of all clusters a row is."""
+"""Distance to the nearest prototype: how unlike the centers of all clusters a row is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TENSOR_ELEMENTS = 1 << 25
 def find_prototypes(
     rows: Rows, n_clusters: int, weights: Vector, random: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return the centres that k-means finds, shape (clusters, s).
+    """Return the centers that k-means finds, shape (clusters, s).
 
     Fewer than ``n_clusters`` where there are fewer rows with a weight. The best of three starts, on a
     sample of 50,000 rows (fewer if they are longer than 671 numbers) where there are more.

@@ -1,6 +1,6 @@
 """Softmax regression to the optimum: the last layer of a network, and the one classifier of the library.
 
-Rows are read block by block and standardised as they are read, in float64; or held in memory as float32, or on
+Rows are read block by block and standardized as they are read, in float64; or held in memory as float32, or on
 a GPU, where a fit is repeated many times. One code does all of it.
 """
 
@@ -28,7 +28,7 @@ Parameters = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Standardization:
-    """The centre of each column, one over its deviation, and the most deviations that a number may have.
+    """The center of each column, one over its deviation, and the most deviations that a number may have.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Standardization:
         return cls(center, np.where(np.isfinite(inverse), inverse, 0.0), farthest)
 
     def take(self, rows: Rows, positions: Indices) -> NDArray[np.float64]:
-        """Return the rows at these positions, standardised."""
+        """Return the rows at these positions, standardized."""
         block = (rows.gather(positions) - self.center) * self.inverse
         return np.clip(block, -self.farthest, self.farthest, out=block)
 
@@ -67,7 +67,7 @@ def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector) -> 
 
 
 class Block(NamedTuple):
-    """Some rows under a model: standardised with a 1 added, p, p − y and −Σ y log p, NumPy's or torch's."""
+    """Some rows under a model: standardized with a 1 added, p, p − y and −Σ y log p, NumPy's or torch's."""
 
     part: slice
     inputs: Any
@@ -83,7 +83,7 @@ class SoftmaxRegression:
     Parameters
     ----------
     rows : Rows, or array or tensor of shape (n, s + 1)
-        The rows as they are; or held: standardised, with a column of ones.
+        The rows as they are; or held: standardized, with a column of ones.
     targets : array or tensor of shape (n,) or (n, classes)
         Class numbers, or probabilities.
     shares : array or tensor of shape (n,)
@@ -93,7 +93,7 @@ class SoftmaxRegression:
     strength
         λ.
     scale
-        How rows are standardised.
+        How rows are standardized.
     threads
         How many blocks to work on at a time; sums do not depend on it.
     decay_bias
@@ -129,10 +129,10 @@ class SoftmaxRegression:
         farthest: float = FARTHEST,
         hold: bool = False,
     ) -> SoftmaxRegression:
-        """Standardise the rows; keep no number beyond ``farthest`` deviations.
+        """Standardize the rows; keep no number beyond ``farthest`` deviations.
 
         ``targets`` are class numbers or probabilities, as of the class; ``n_classes`` is theirs by default.
-        With ``hold`` the standardised rows are kept as float32, a CUDA tensor's where they are.
+        With ``hold`` the standardized rows are kept as float32, a CUDA tensor's where they are.
         """
         on_device = is_tensor(X) and X.is_cuda
         values = as_rows(X)

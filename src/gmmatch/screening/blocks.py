@@ -35,7 +35,7 @@ _LARGEST = 1e15
 
 
 class Blocks:
-    """Rows as float32 blocks: seen from a centre, each column in its own unit, maybe along some axes.
+    """Rows as float32 blocks: seen from a center, each column in its own unit, maybe along some axes.
 
     Examples
     --------
@@ -173,9 +173,9 @@ class Blocks:
 
 
 def _units(apart: NDArray[Any]) -> NDArray[Any]:
-    """Return a unit for each column, such that some rows, as seen from a centre, are usually 1 away.
+    """Return a unit for each column, such that some rows, as seen from a center, are usually 1 away.
 
-    Columns may be kilometres and grams: none is to drown the others. So the unit of a wide column is the width of its
+    Columns may be kilometers and grams: none is to drown the others. So the unit of a wide column is the width of its
     shortest half, which corrupted rows widen little; that of the narrower half of the columns, which in images and
     words are mostly zero, is the one of the middle column.
     """
@@ -230,7 +230,7 @@ def class_sums(block: Array, codes: Array, n_classes: int) -> Array:
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def see(stored: NDArray[Any], center: NDArray[Any], scales: NDArray[Any], out: NDArray[np.float32]) -> None:
-    """Write rows as seen from a centre, in other units, no number larger than float32 can square."""
+    """Write rows as seen from a center, in other units, no number larger than float32 can square."""
     largest = stored.dtype.type(_LARGEST)
     for i in range(stored.shape[0]):
         for j in range(stored.shape[1]):

@@ -1,4 +1,4 @@
-"""Duplicates: rows much closer to another row than neighbours are. The first of them stays."""
+"""Duplicates: rows much closer to another row than neighbors are. The first of them stays."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Far out: rows many times as far from the centre of their class as the others.
+"""Far out: rows many times as far from the center of their class as the others.
 
-The squared distances from the centre are those of a core, which follow a Gamma law as a Gaussian's do whatever its
+The squared distances from the center are those of a core, which follow a Gamma law as a Gaussian's do whatever its
 spectrum, and of a wide part, whose logarithms are normal. Both are fitted by EM to a sample.
 """
 

@@ -1,6 +1,6 @@
 """Rows that belong to no class: groups that the class does not explain.
 
-Seen from the centre of its class, a corrupted row is off in the same way whatever its class. So the rows fall into
+Seen from the center of its class, a corrupted row is off in the same way whatever its class. So the rows fall into
 two groups along some direction, with hardly a row between. The direction is that of Fisher's discriminant, found
 without labels: the rows are whitened, and the difference of the two groups' means is alternated with a mixture of two
 Gaussians of one width along it. Every row is seen along a direction that was estimated without it, so that many
@@ -74,7 +74,7 @@ def no_class_odds(
     left : int64 array
         The rows that are judged.
     likely : int64 array of shape (n,), optional
-        The class from whose centre each row is seen, if not the given one: mislabeled rows would be a group.
+        The class from whose center each row is seen, if not the given one: mislabeled rows would be a group.
     spectrum : Spectrum, optional
         The scatter of the rows, where it is known.
 
@@ -171,7 +171,7 @@ def _odds(
 
 
 def _whitening(points: Points, given: Indices, means: Points) -> Callable[[Array, Array], Array]:
-    """Return a map of rows to class-centred columns of unit scatter, widest first, and what is new in their log size.
+    """Return a map of rows to class-centered columns of unit scatter, widest first, and the news in their log size.
 
     Rows of another scale differ along the size, as rows elsewhere do along a column.
     """

@@ -146,7 +146,7 @@ class _Evidence:
         """Return slopes and offsets of each fold's discriminant, from the rows of the other folds.
 
         The scatter within classes is that of all rows less that of the class means: with D = (1 − γ) S + γ σ² and the
-        centred means M, slopes solve (D − Mᵀ B M) W = Mᵀ, so W = D⁻¹Mᵀ (I − B M D⁻¹Mᵀ)⁻¹.
+        centered means M, slopes solve (D − Mᵀ B M) W = Mᵀ, so W = D⁻¹Mᵀ (I − B M D⁻¹Mᵀ)⁻¹.
         """
         xp = namespace(self.sums)
         sums, counts = self.sums.sum(0) - self.sums, self.counts.sum(0) - self.counts

@@ -212,7 +212,7 @@ class Selection:
         return as_html(self)
 
     def describe(self) -> str:
-        """Summarise the selection in plain text, a line for each group and each fact of its provenance.
+        """Summarize the selection in plain text, a line for each group and each fact of its provenance.
 
         Examples
         --------

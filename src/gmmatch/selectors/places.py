@@ -48,9 +48,9 @@ class Place:
         return np.stack([point for point, _ in found]), np.concatenate([apart for _, apart in found])
 
     def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
-        """Return ‖centre − mean of picks‖ after each pick, the rows included beforehand counted in.
+        """Return ‖center − mean of picks‖ after each pick, the rows included beforehand counted in.
 
-        The centre is the mean of the group by default.
+        The center is the mean of the group by default.
         """
 
         def work(number: int) -> Vector:

@@ -48,7 +48,7 @@ class _Attack(RateAndSeed, ABC):
         model : callable
             From images to logits of shape (n, classes); a ``torch.nn.Module`` is attacked in evaluation
             mode and left as it was, with no gradients in its parameters. Batches are moved to the device
-            of its parameters. A normalisation of the images belongs into the model.
+            of its parameters. A normalization of the images belongs into the model.
 
         Returns
         -------
@@ -177,7 +177,7 @@ def _as_images(images: Any) -> Any:
     if tensor.numel() and not (tensor.min() >= 0.0 and tensor.max() <= 1.0):  # NaN fails too
         raise InvalidInputError(
             f"images has values from {float(tensor.min()):.4g} to {float(tensor.max()):.4g}: they go from 0 to 1, "
-            "and a normalisation belongs into the model."
+            "and a normalization belongs into the model."
         )
     return tensor
 

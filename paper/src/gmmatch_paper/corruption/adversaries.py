@@ -57,7 +57,7 @@ class FarCluster:
 
 @dataclass(frozen=True)
 class Shell:
-    """Rows in all directions at one distance, which hardly move the mean but hide the centre.
+    """Rows in all directions at one distance, which hardly move the mean but hide the center.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def check_images(images: NDArray[Any], name: str) -> None:
     if images.size and not (float(images.min()) >= 0.0 and float(images.max()) <= 1.0):  # NaN fails too
         raise InvalidInputError(
             f"{name} has values from {float(images.min()):.4g} to {float(images.max()):.4g}: floats go from 0 to 1, "
-            "so divide them by 255 or undo their normalisation."
+            "so divide them by 255 or undo their normalization."
         )
 
 

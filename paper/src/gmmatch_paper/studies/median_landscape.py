@@ -81,7 +81,7 @@ def measure_outlier(*, distance: float, seed: int) -> Measured:
 
 
 def draw(results: Results) -> Any:
-    """Draw ρ as colour, with the Voronoi cells of the points and the lines to the median."""
+    """Draw ρ as color, with the Voronoi cells of the points and the lines to the median."""
     figure = style.new_figure(8.3)
     axes = figure.subplots(2, 2, sharex=True, sharey=True)
     for panel, letter, name in zip(axes.flat, "abcd", CONFIGURATIONS, strict=True):
@@ -138,7 +138,7 @@ def _check_symmetric(results: Results) -> Verdict:
     off = {name: cells.mean("off_center", configuration=name) for name in ("triangle", "pentagon", "random")}
     return Verdict(
         max(off["triangle"], off["pentagon"]) < 1e-6,
-        f"distance from the centre: triangle {off['triangle']:.0e}, pentagon {off['pentagon']:.0e}; for random "
+        f"distance from the center: triangle {off['triangle']:.0e}, pentagon {off['pentagon']:.0e}; for random "
         f"points, which have no such symmetry, {off['random']:.2f} on average",
     )
 
@@ -224,7 +224,7 @@ STUDY = Study(
         ),
     ),
     claims=(
-        Claim("fig:toy-gm", "In the symmetric configurations the median is at the centre.", _check_symmetric),
+        Claim("fig:toy-gm", "In the symmetric configurations the median is at the center.", _check_symmetric),
         Claim("def:geo_med", "The median is the lowest point of ρ.", _check_minimum),
         Claim(
             "fig:toy-gm", "Outlying points are down-weighted: the median hardly follows one.", _check_outlier

@@ -125,7 +125,7 @@ def _check_others_follow(results: Results) -> Verdict:
     listed = ", ".join(f"{style.LABELS[method]} {share:.2f}" for method, share in shares.items())
     return Verdict(
         min(shares.values()) > 0.2,
-        f"share of corrupted picks at ψ = 0.4: {listed}. Easy centres on the mean, which stands between the "
+        f"share of corrupted picks at ψ = 0.4: {listed}. Easy centers on the mean, which stands between the "
         "two groups but nearer to the clean one",
     )
 

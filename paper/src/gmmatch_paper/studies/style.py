@@ -1,4 +1,4 @@
-"""How every figure looks: colours that colour-blind readers can tell apart, one per method throughout."""
+"""How every figure looks: colors that color-blind readers can tell apart, one per method throughout."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def draw_pictures(pictures: Mapping[str, Picture], results: Results, folder: Pat
 
 
 def _reduce_colors(path: Path) -> None:
-    """Store a PNG with 256 colours, a third of the size; line art looks the same."""
+    """Store a PNG with 256 colors, a third of the size; line art looks the same."""
     from PIL import Image
 
     with Image.open(path) as image:
@@ -140,7 +140,7 @@ def _reduce_colors(path: Path) -> None:
 
 
 def line(method: str) -> dict[str, Any]:
-    """Return how a method's curve is drawn: its colour, its marker, dashed in the RBF kernel."""
+    """Return how a method's curve is drawn: its color, its marker, dashed in the RBF kernel."""
     dashed = method in ("kernel-herding", "gm-matching-rbf")
     return {
         "color": COLORS[method],
@@ -165,7 +165,7 @@ def scatter_rows(axes: Any, clean: Any, corrupt: Any, size: float = 5.0) -> None
 
 
 def mark_point(axes: Any, point: Any, estimate: str, **options: Any) -> None:
-    """Mark a mean or a median by its shape and colour."""
+    """Mark a mean or a median by its shape and color."""
     marker = MARKERS[estimate]
     edge: dict[str, Any] = (
         {"linewidths": 2.2} if marker == "+" else {"edgecolors": "black", "linewidths": 0.9}

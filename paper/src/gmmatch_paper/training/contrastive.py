@@ -195,13 +195,13 @@ def train_simclr(
 ) -> ContrastiveEncoder:
     """Train an encoder on images alone: two views of an image should be alike, and unlike all others.
 
-    Views are random crops, flips and changes of colour, made on the device. The network's features go
+    Views are random crops, flips and changes of color, made on the device. The network's features go
     through a projection, which is thrown away afterwards, to SimCLR's loss; Adam with a cosine schedule.
 
     Parameters
     ----------
     images : array of shape (n, height, width) or (n, height, width, channels)
-        Bytes, or floats between 0 and 1; gray or colour. At least two.
+        Bytes, or floats between 0 and 1; gray or color. At least two.
     network : str or torch.nn.Module
         ``"compact"``, four convolutions; a name of :func:`gmmatch_paper.training.networks.networks`; or a
         module of your own, whose ``features(x)``, or else whose output, is used.

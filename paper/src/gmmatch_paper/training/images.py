@@ -46,7 +46,7 @@ class Images:
 
     @property
     def channels(self) -> int:
-        """1 for gray images, 3 for colour."""
+        """1 for gray images, 3 for color."""
         return int(self.pixels.shape[3])
 
     def normalized(self, pixels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -109,7 +109,7 @@ def put_images(
     device
         Where to keep them.
     mean, deviation : one number per channel, optional
-        For the normalisation; by default those of these images. Test images need the training images'.
+        For the normalization; by default those of these images. Test images need the training images'.
 
     Examples
     --------

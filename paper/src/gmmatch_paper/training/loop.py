@@ -131,7 +131,7 @@ def train(
     plan = find_recipe(recipe)
     data = _on_device(images, labels, device)
     if len(data) < 2:
-        raise InvalidInputError("images holds one image: batch normalisation needs two or more to train on.")
+        raise InvalidInputError("images holds one image: batch normalization needs two or more to train on.")
     classes = int(data.codes.max()) + 1 if n_classes is None else n_classes
     if int(data.codes.max()) >= classes:
         raise InvalidInputError(

@@ -16,21 +16,21 @@ from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
 from gmmatch.types import Vector
 
 STRENGTHS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)
-"""The closed set of regularisations that cross-validation chooses from, strongest first."""
+"""The closed set of regularizations that cross-validation chooses from, strongest first."""
 
 
 @dataclass(frozen=True)
 class LinearProbe:
-    """A softmax classifier on standardised embeddings.
+    """A softmax classifier on standardized embeddings.
 
     Attributes
     ----------
     classes
         The labels, sorted.
     weights, intercepts
-        One column and one number per class, for rows as they come (the standardisation is folded in).
+        One column and one number per class, for rows as they come (the standardization is folded in).
     strength
-        The regularisation that was used, chosen by cross-validation where there was a choice.
+        The regularization that was used, chosen by cross-validation where there was a choice.
     validation
         Accuracy in cross-validation of every strength tried; empty without a choice.
     """
@@ -69,9 +69,9 @@ def fit_linear_probe(
     max_iter: int = 200,
     random_state: int | None = 0,
 ) -> LinearProbe:
-    """Fit a linear classifier to embeddings, by L-BFGS, its regularisation chosen by cross-validation.
+    """Fit a linear classifier to embeddings, by L-BFGS, its regularization chosen by cross-validation.
 
-    Minimises the mean cross-entropy plus λ/2 · ‖W‖² over standardised columns, for every λ of
+    Minimizes the mean cross-entropy plus λ/2 · ‖W‖² over standardized columns, for every λ of
     ``strengths``; the one with the best accuracy over ``folds`` stratified folds is fitted to all rows.
 
     Parameters
@@ -81,7 +81,7 @@ def fit_linear_probe(
     y : array of shape (n,)
         Labels.
     strengths : sequence of float
-        The regularisations λ to choose from; one alone is used as it is.
+        The regularizations λ to choose from; one alone is used as it is.
     folds : int
         Folds of the cross-validation; fewer where a class has fewer rows.
     max_iter : int
@@ -123,7 +123,7 @@ def fit_linear_probe(
 
 
 def _fits(problem: SoftmaxRegression, path: list[float], max_iter: int) -> Iterator[Parameters]:
-    """Yield the parameters for each strength; each is a good start for the next, weaker regularisation."""
+    """Yield the parameters for each strength; each is a good start for the next, weaker regularization."""
     start = None
     for strength in path:
         start = replace(problem, strength=strength).fit(

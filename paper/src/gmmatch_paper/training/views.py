@@ -1,4 +1,4 @@
-"""Random views of images for contrastive learning, made where the images are: crop, flip, colour."""
+"""Random views of images for contrastive learning, made where the images are: crop, flip, color."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RED_GREEN_BLUE = (0.299, 0.587, 0.114)
 
 
 def random_views(pixels: Tensor, random: torch.Generator) -> Tensor:
-    """Return one random view of every image: a resized crop, maybe flipped, its colours changed.
+    """Return one random view of every image: a resized crop, maybe flipped, its colors changed.
 
     SimCLR's views but for blur and hue: a crop of 20 to 100% of the area; brightness, contrast and
     saturation by up to 40%, with a chance of 80%; gray with one of 20%.

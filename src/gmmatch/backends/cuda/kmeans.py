@@ -26,7 +26,7 @@ _BLOCK_ELEMENTS = 1 << 25
 def kmeans_centers(
     rows: Rows, chosen: Indices, weights: Vector, n_clusters: int, starts: int, seed: int
 ) -> NDArray[np.float64]:
-    """Return the centres of the best of several starts, on the rows at the chosen positions.
+    """Return the centers of the best of several starts, on the rows at the chosen positions.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def kmeans_centers(
 
 
 def _seeds(points: Any, weights: Any, n_clusters: int, random: np.random.RandomState) -> Any:
-    """Return the first centres: rows drawn in proportion to their squared distance from those before."""
+    """Return the first centers: rows drawn in proportion to their squared distance from those before."""
     import torch
 
     squares = points.square().sum(dim=1)
@@ -77,7 +77,7 @@ def _squared(some: Any, points: Any, squares: Any) -> Any:
 
 
 def _lloyd(points: Any, weights: Any, centers: Any, tolerance: float) -> tuple[Any, float]:
-    """Return where the centres come to rest, and the weighted sum of squared distances to them."""
+    """Return where the centers come to rest, and the weighted sum of squared distances to them."""
     import torch
 
     labels = None
@@ -97,7 +97,7 @@ def _lloyd(points: Any, weights: Any, centers: Any, tolerance: float) -> tuple[A
 
 
 def _assign(points: Any, centers: Any) -> Any:
-    """Return the number of each row's nearest centre."""
+    """Return the number of each row's nearest center."""
     import torch
 
     squares = centers.square().sum(dim=1)

@@ -1,6 +1,6 @@
 """Triton functions of grouped targets: passes and steps of the geometric median, and targets in a kernel's space.
 
-Everything is accumulated in float64: on a data-centre GPU that costs less than reading the rows, and
+Everything is accumulated in float64: on a data-center GPU that costs less than reading the rows, and
 the certificate then means what it means on the CPU.
 """
 

@@ -26,7 +26,7 @@ def gram_tiles(
     """One tile of one group's Gram matrix and its mirror image.
 
     Products are exact to float32: three TF32 products per float32 one, or the exact products of
-    half-precision numbers; plain TF32 would be faster and wrong. Rows are centred first where their
+    half-precision numbers; plain TF32 would be faster and wrong. Rows are centered first where their
     type allows it, which leaves fewer digits to lose.
     """
     tile = tl.program_id(0).to(tl.int64)
@@ -76,7 +76,7 @@ def row_products(
     data, rows, table, first_vectors, second_vectors, centers, first_products, second_products, norms,
     n_features, stride, BLOCK_ROWS: tl.constexpr, COLUMNS: tl.constexpr, CENTERED: tl.constexpr,
 ):  # fmt: skip
-    """⟨u, x⟩ and ⟨v, x⟩ for two vectors of the group, and ‖x − centre‖, of every row, in float64."""
+    """⟨u, x⟩ and ⟨v, x⟩ for two vectors of the group, and ‖x − center‖, of every row, in float64."""
     tile = tl.program_id(0).to(tl.int64)
     group = tl.load(table + 3 * tile)
     start = tl.load(table + 3 * tile + 1)

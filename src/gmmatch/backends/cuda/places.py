@@ -50,7 +50,7 @@ class DevicePlace(Place):
         return points, grouped_distances(self.groups, points)
 
     def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
-        """Return ‖centre − mean of picks‖ after each pick."""
+        """Return ‖center − mean of picks‖ after each pick."""
         points = grouped_means(self.groups, self.weights) if centers is None else self.beside(centers)
         already = self.beside(self.tasks.included) if self.tasks.included.any() else None
         return on_host(grouped_residuals(self.groups, points, self.beside(order), offsets, already))

@@ -13,11 +13,11 @@ STUDY = ImageStudy(
     method=(
         "MNIST, clean and with 45% of the images corrupted by one of the five kinds of the paper's figure, is "
         "embedded and drawn by t-SNE (after PCA to at most 50 dimensions). The shares in the table are of each "
-        "image's ten nearest neighbours in the encoder's own space, not on the map."
+        "image's ten nearest neighbors in the encoder's own space, not on the map."
     ),
     differs="MobileNetV2 trained on ImageNet instead of CLIP ViT-B/32, and 1,000 images.",
     found=(
-        "Corrupted images stand wholly apart: nearly all neighbours of a noisy or patched image are noisy or "
+        "Corrupted images stand wholly apart: nearly all neighbors of a noisy or patched image are noisy or "
         "patched too, and none of a clean image's. Only images with a part cut out mix with the clean ones. The "
         "classes of the clean images stay apart."
     ),

@@ -39,7 +39,7 @@ class MeasureMap:
     places: Places
 
     def __call__(self, *, dataset: str, data: str, encoder: str, corruption: str, seed: int) -> Measured:
-        """Embed, find neighbours, lay out in the plane."""
+        """Embed, find neighbors, lay out in the plane."""
         with limited_threads(self.places.threads):
             return self._measure(corruption, seed)
 
@@ -133,7 +133,7 @@ def maps_part(plan: Plan, places: Places, data: ImageData) -> Part:
 
 
 def map_tables(study: ImageStudy, results: Results) -> list[Table]:
-    """Return one table per dataset and encoder: what the neighbours of clean and of corrupted images are."""
+    """Return one table per dataset and encoder: what the neighbors of clean and of corrupted images are."""
     tables = []
     for dataset, encoder, cells in _groups(results):
         rows = [
@@ -148,7 +148,7 @@ def map_tables(study: ImageStudy, results: Results) -> list[Table]:
         ]
         tables.append(
             Table(
-                f"{dataset}, features of `{encoder}`: shares of the ten nearest neighbours, in percent.",
+                f"{dataset}, features of `{encoder}`: shares of the ten nearest neighbors, in percent.",
                 (
                     "corruption",
                     "same class",
@@ -163,7 +163,7 @@ def map_tables(study: ImageStudy, results: Results) -> list[Table]:
 
 
 def draw_maps(results: Results) -> Any:
-    """Draw the maps of the first dataset and encoder: classes by colour, corrupted images as crosses."""
+    """Draw the maps of the first dataset and encoder: classes by color, corrupted images as crosses."""
     _, _, cells = _groups(results)[0]
     figure = style.new_figure(5.4)
     axes = figure.subplots(2, 3)
@@ -223,7 +223,7 @@ PICTURES = (
     Picture(
         draw_maps,
         "t-SNE maps of the embeddings, clean and with 45% of the images corrupted in each of five ways: classes "
-        "by colour, clean images as dots, corrupted ones as crosses.",
+        "by color, clean images as dots, corrupted ones as crosses.",
     ),
     Picture(draw_samples, "Images of every kind: clean, and under each of the five corruptions.", "-samples"),
 )

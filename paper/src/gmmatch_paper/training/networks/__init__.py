@@ -62,7 +62,7 @@ def build_network(
         images keep more of their pixels: see
         :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
     channels : int
-        3 for colour, 1 for grey.
+        3 for color, 1 for gray.
     **options
         Of the one network, such as ``stem_stride`` of the ResNets or ``batch_norm`` of VGG-16.
 

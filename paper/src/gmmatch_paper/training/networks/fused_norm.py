@@ -16,7 +16,7 @@ _ELEMENTS, _WARPS = 2048, 4
 
 
 class FusedNorm(nn.GroupNorm):
-    """Group normalisation in the type of its input, then a scale and a shift per image, then SiLU.
+    """Group normalization in the type of its input, then a scale and a shift per image, then SiLU.
 
     Automatic casting would return float32, which the convolution after it casts back: two more passes over
     memory. The sums inside are in float32 either way. On CUDA all is done in one pass, and the result has its
@@ -68,7 +68,7 @@ class FusedNorm(nn.GroupNorm):
 
 
 def uses_kernels(x: Tensor) -> bool:
-    """Return whether maps are normalised by the Triton kernels: on CUDA, where Triton works.
+    """Return whether maps are normalized by the Triton kernels: on CUDA, where Triton works.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def uses_kernels(x: Tensor) -> bool:
 
 
 class KernelNorm(torch.autograd.Function):
-    """The kernels as one operation: silu(scale · normalised(x) + shift), with its gradients.
+    """The kernels as one operation: silu(scale · normalized(x) + shift), with its gradients.
 
     Called with x of shape (n, channels, height, width), the scale and the shift of shape (channels,) or
     (n, channels), the number of groups, what is added to a variance, and whether there is a SiLU. The result

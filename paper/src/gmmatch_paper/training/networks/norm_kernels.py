@@ -41,7 +41,7 @@ def _tile(
 
 @triton.jit
 def _normalised(x, dy, where, mask, mean, inverse, a, b, SILU: tl.constexpr):
-    """A tile's normalised numbers, and the gradient of what the affine map made of them."""
+    """A tile's normalized numbers, and the gradient of what the affine map made of them."""
     value = (tl.load(x + where, mask=mask, other=0.0).to(tl.float32) - mean) * inverse
     d = tl.load(dy + where, mask=mask, other=0.0).to(tl.float32)
     if SILU:

@@ -20,7 +20,7 @@ _LEAST_CHANNELS = 8
 class UNet(nn.Module):
     """A U-Net for images of about 28 to 64 pixels, after Ho et al. (2020) in small.
 
-    Every level has residual blocks with group normalisation and an embedding of the time step; the lowest
+    Every level has residual blocks with group normalization and an embedding of the time step; the lowest
     level attends over all of its pixels. The sides of an image need not be divisible: what a level
     halves and rounds up, it cuts off again on the way back.
 
@@ -29,7 +29,7 @@ class UNet(nn.Module):
     Parameters
     ----------
     channels : int
-        1 for gray images, 3 for colour.
+        1 for gray images, 3 for color.
     width : int
         Channels of the first level, a multiple of 8; every further level has twice as many.
     levels : int

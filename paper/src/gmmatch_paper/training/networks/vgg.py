@@ -1,7 +1,7 @@
 """VGG-16: Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015, configuration D.
 
 The paper drew the weights of a shallower network from a normal distribution and grew the deep one from
-it, and notes (section 3.1) that Glorot and Bengio's initialisation needs no such detour. This is what
+it, and notes (section 3.1) that Glorot and Bengio's initialization needs no such detour. This is what
 stands here: uniform with variance 2 / (fan in + fan out), their equation 16, and biases of zero.
 """
 

@@ -152,7 +152,7 @@ class VisionTransformer(ImageClassifier):
         nn.init.zeros_(self.patches.bias)
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the class token after the last layer, normalised: (batch, 384)."""
+        """Return the class token after the last layer, normalized: (batch, 384)."""
         if x.shape[-2:] != (self.image_size, self.image_size):
             raise InvalidInputError(
                 f"x has images of {x.shape[-2]} x {x.shape[-1]}; this network has positions for "
