@@ -13,17 +13,26 @@ RESULTS = "tests/reliability/results"
 
 
 def _fuzz(found: dict[str, Any]) -> str:
-    outcomes, fixed = found["outcomes"], sum("since" in one for one in found["failures"])
+    outcomes = found["outcomes"]
     return (
         f"{found['calls']:,} calls, of which {outcomes['picked']:,} picked rows, {outcomes['rejected']:,} had a "
         f"wrong argument and {outcomes['refused']:,} arguments that do not go together; "
-        f"{outcomes.get('failed', 0)} failed, {fixed} of which do no longer"
+        f"{outcomes.get('failed', 0)} failed"
     )
 
 
 def _exits(found: dict[str, Any]) -> str:
     clean = sum(count.get("0", 0) for count in found["after"]["exit_statuses"].values())
     return f"{clean:,} of {found['after']['runs']:,} processes"
+
+
+def _load(found: dict[str, Any]) -> str:
+    notes, gained = found["notes"], found["gained"]
+    return (
+        f"{found['rounds']:,} rounds of `embed`, `select` and `update` in {found['minutes']:.0f} minutes. "
+        f"Between the second quarter and the last one, memory grew by {gained['megabytes']:.1f} of "
+        f"{notes[-1]['megabytes']:.0f} MB, open files by {gained['files']:.0f} and threads by {gained['threads']:.0f}"
+    )
 
 
 def _kills(found: dict[str, Any]) -> str:
@@ -73,6 +82,7 @@ def _counted(file: str, say: Callable[[dict[str, Any]], str]) -> str:
 COUNTS: Mapping[str, Callable[[], str]] = {
     "fuzz": partial(_counted, "fuzz.json", _fuzz),
     "exits": partial(_counted, "neighbours_exits.json", _exits),
+    "load": partial(_counted, "load.json", _load),
     "kills": partial(_counted, "kills.json", _kills),
     "disks": partial(_counted, "disks.json", _disks),
     "damaged": partial(_counted, "disks.json", _damaged),

@@ -10,7 +10,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from math import floor
 from pathlib import Path
@@ -20,11 +20,12 @@ import numpy as np
 
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine
+from gmmatch.backends.cluster.rows import rows_on
 from gmmatch.errors import GMMatchError, GMMatchWarning
 from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.matching.reference import reference_picks
 from gmmatch.rows.checks import check_sample_weight
-from gmmatch.rows.rows import as_rows
+from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.selection.labels import group_rows
 from gmmatch.selectors.registry import make_selector
 from tests.reliability.fuzz_calls import Call
@@ -48,19 +49,15 @@ def outcome_of(call: Call) -> str:
         judge_selection(call, first)
         if call.number % 3 == 0:
             same("three threads", first, select(call, X, extra, n_jobs=3))
-        # Elsewhere, features stand in for a kernel, and a limit of memory makes batches.
-        # The median of workers is the same within its certificate, and ties fall otherwise.
-        elsewhere = X is not call.X and ("memory_limit" in call.options or not kernel_of(call).is_linear)
-        elsewhere |= bool(extra) and median_of(call)
-        if X is not call.X and not elsewhere:
+        if X is not call.X and "memory_limit" in call.options:  # which makes batches of rows in files
+            return "picked"
+        # The median that workers find is another one within its certificate, and ties fall otherwise.
+        if X is not call.X and not (extra and median_of(call)):
             carry = {"carry": False} if extra and hasattr(gm.method_class(call.method), "carry") else {}
-            same(
-                "memory",
-                first,
-                select(replace(call, options={**carry, **call.options}), call.X, {}, n_jobs=1),
-            )
-        if not elsewhere and not extra:
-            judge_picks(call, first)
+            there = replace(call, options={**carry, **call.options})
+            same("memory", first, select(there, call.X, {}, n_jobs=1))
+        with rows_on(extra["engine"], X) if extra else nullcontext(as_rows(X)) as rows:
+            judge_picks(call, first, rows)
     return "picked"
 
 
@@ -194,7 +191,7 @@ def same(what: str, one: gm.Selection, other: gm.Selection) -> None:
     )
 
 
-def judge_picks(call: Call, found: gm.Selection) -> None:
+def judge_picks(call: Call, found: gm.Selection, rows: Any) -> None:
     """Picks are those of the plain loop, and of the plain ranking, where nothing else was asked for."""
     plain = {"k", "y", "random_state", "n_jobs", "ids", "exclude", "sample_weight", "per_class", "unlabeled",
              "weights", "target", "center", "start", "replacement", "unit_target", "strategy", "eps", "max_iter",
@@ -208,7 +205,6 @@ def judge_picks(call: Call, found: gm.Selection) -> None:
     )
     if not kernel_of(call).is_linear:
         return
-    rows = as_rows(call.X)
     weights = check_sample_weight(call.options.get("sample_weight"), len(rows))
     available = np.ones(len(rows), dtype=bool)
     available[call.options.get("exclude", [])] = False
@@ -220,6 +216,8 @@ def judge_picks(call: Call, found: gm.Selection) -> None:
         target = selector.moment_target() if matching else gm_center(selector.center)
         moment = target.of(rows.subset(own), weights[own], np.random.default_rng(0), 1)
         wide, free = rows.gather(own), available[own]
+        if hasattr(rows.source, "cluster"):
+            judge_target(moment, target.of(Rows(wide), weights[own], np.random.default_rng(0), 1), wide)
         position = np.searchsorted(own, group.order)
         if matching:
             judge_matching(selector, wide, moment, free, position)
@@ -241,6 +239,20 @@ def gm_center(name: str) -> Any:
     from gmmatch.targets import resolve_target
 
     return resolve_target(name)
+
+
+def judge_target(there: Any, here: Any, wide: Any) -> None:
+    """Workers find the mean to the last bit, and a median within its certificate."""
+    if "median_gap" not in here.details:
+        require(np.array_equal(there.point, here.point), "the mean of workers has other bits")
+        return
+    with np.errstate(all="ignore"):
+        found, known = (np.sqrt(((wide - one.point) ** 2).sum(axis=1)).sum() for one in (there, here))
+        for one, least, other in ((there, found, known), (here, known, found)):
+            require(
+                not least > (1.0 + one.details["median_gap"]) * other * (1.0 + 1e-12),
+                f"a median's certificate of {one.details['median_gap']} is wrong: {least} against {other}",
+            )
 
 
 def judge_matching(selector: Any, wide: Any, moment: Any, free: Any, position: Any) -> None:

@@ -92,7 +92,7 @@ WRONG: dict[str, list[Any]] = {
     "reference_weight": _NOT_SHARES,
     "updatable": _NOT_SWITCHES,
     "center": _NOT_NAMES,
-    "scores": ["no-such-file.npy", [1.0], np.zeros((3, 3)), 3, "x"],
+    "scores": ["no-such-file.npy", [1.0] * 999, np.zeros((3, 3)), 3, "x"],
     "dynamics": ["no-such-folder", 3, [], [3]],
     "epochs": _NOT_COUNTS,
     "runs": _NOT_COUNTS,

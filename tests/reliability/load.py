@@ -29,9 +29,8 @@ from gmmatch.encoders import load_encoder
 
 METHODS = ("gm-matching", "robust", "moderate", "herding", "kernel-herding", "self-supervised", "random")
 WARM_UP = 2  # rounds of all methods before the limit is set and the first note is taken
-# What may be gained between the second quarter of the notes and the last one: noise of the allocator. Maps of a store
-# are closed when Python collects circles of references: in an hour files went from 6 to 22, and back to 6.
-MOST_MEGABYTES, MOST_FILES, MOST_THREADS = 30.0, 5, 0
+# What may be gained between the second quarter of the notes and the last one: noise of the allocator alone.
+MOST_MEGABYTES, MOST_FILES, MOST_THREADS = 30.0, 0, 0
 
 
 def make_images(folder: Path, n: int) -> None:

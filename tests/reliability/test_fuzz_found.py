@@ -129,6 +129,43 @@ def test_vectors_that_are_no_numbers_gave_a_foreign_error():
 
 def test_a_reference_had_fewer_features_than_rows_on_an_engine():
     y = np.repeat([0, 1], [4, 26])  # the features of a class are at most as many as its rows
-    with pytest.warns(gm.errors.ApproximationWarning):
-        picks = gm.select(X, y=y, k=6, method="kernel-herding", reference=X[:5], engine="local")
-    assert picks.k == 6
+    asked = {"method": "kernel-herding", "approximation": "nystroem", "reference": X[:5]}
+    assert gm.select(X, y=y, k=6, **asked, engine="local").k == 6
+
+
+def test_a_mean_had_other_bits_on_an_engine_and_ties_fell_otherwise():
+    line = np.arange(30)[:, None] / 30 * R.standard_normal(17)
+    for method in ("easy", "moderate", "herding"):
+        expected = gm.select(line, k=23, method=method).order.tolist()
+        assert gm.select(line, k=23, method=method, engine="local").order.tolist() == expected
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e300])
+def test_points_that_a_median_was_sought_at_overflowed(weight, recwarn):
+    rows = np.array([[0.0, 0.0], [1e100, 1e149], [1e150, -1e150]])
+    picks = gm.select(rows, k=1, method="gm-matching", eps=0.0, sample_weight=[1.0, 2.5, weight])
+    assert picks.k == 1
+    assert all(issubclass(one.category, gm.errors.GMMatchWarning) for one in recwarn.list)
+
+
+def test_a_class_without_picks_and_without_weight_was_divided_by():
+    y = np.repeat(np.arange(100), 2)
+    weights = np.where(y == 99, 0.0, 1.0)
+    picks = gm.select(
+        R.standard_normal((200, 1)), y=y, k=1, method="optimization", sample_weight=weights, random_state=0,
+        vectors=R.standard_normal((200, 2)),
+    )  # fmt: skip
+    assert picks.k == 1
+
+
+def test_columns_whose_variance_vanishes_were_divided_by_zero(recwarn):
+    picks = gm.select(X * 3e-162, k=3, method="herding", preprocess=["center", "scale"])
+    assert np.isfinite(picks.groups[0].residuals).all() and not recwarn.list
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_reference_in_other_units_overflowed(dtype, recwarn):
+    asked = {"k": 3, "method": "herding", "preprocess": ["scale"], "reference": X[:3].astype(dtype)}
+    picks = gm.select(X * 1e-160, **asked)
+    assert np.isfinite(picks.groups[0].residuals).all()
+    assert all(issubclass(one.category, gm.errors.GMMatchWarning) for one in recwarn.list)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,6 +188,29 @@ def test_memory_is_returned():
         """
     )
     assert float(grown) < 20.0
+
+
+@pytest.mark.parametrize("engine", [None, "local"])
+def test_files_are_closed_when_a_store_goes(tmp_path, engine):
+    """At once, and not when Python collects circles of references."""
+    from gmmatch.embeddings import StoreWriter, open_store
+
+    with StoreWriter(tmp_path / "x.emb", encoder="mine", encoder_fingerprint="1") as writer:
+        writer.append(X, ids=list(range(len(X))))
+        writer.finish()
+
+    def open_files() -> int:
+        links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        return sum(str(tmp_path) in str(link.readlink()) for link in links)
+
+    gc.disable()
+    try:
+        rows = tmp_path / "x.emb" if engine else open_store(tmp_path / "x.emb").as_array()
+        picks = gm.select(rows, k=10, method="gm-matching", engine=engine)
+        del rows
+        assert picks.k == 10 and open_files() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_table_is_read_by_the_thread_that_asks():

@@ -148,7 +148,7 @@ def test_a_median_that_does_not_fit_is_approximated_with_a_warning(X):
 
 
 def test_a_mean_of_too_many_rows_is_approximated_with_a_warning(X, monkeypatch):
-    monkeypatch.setattr("gmmatch.selectors.kernel_groups._EXACT_MEAN_ROWS", 100)
+    monkeypatch.setattr("gmmatch.selectors.kernel_groups.EXACT_MEAN_ROWS", 100)
     [(category, text, _)] = warned(lambda: gm.KernelHerding(k=10).select(X))
     assert category is ApproximationWarning
     assert "4e+04 kernel values for 200 rows" in text and "pass approximation=None" in text

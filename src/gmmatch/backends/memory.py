@@ -49,14 +49,16 @@ def _group_means(
     block: NDArray[Any], index: NDArray[np.int64], offsets: NDArray[np.int64], weights: NDArray[np.float64],
     means: NDArray[np.float64],
 ) -> None:  # fmt: skip
+    s = means.shape[1]
+    total = np.empty((2, s + 1))
     for group in range(means.shape[0]):
         part = slice(offsets[group], offsets[group + 1])
-        loops.sum_chunk(block, index[part], weights[part], means[group])
-        total = 0.0
-        for i in range(offsets[group], offsets[group + 1]):
-            total += weights[i]
-        for j in range(means.shape[1]):
-            means[group, j] /= total
+        total[:] = 0.0
+        loops.sum_chunk(block, index[part], weights[part], total)
+        weight = total[0, s] + total[1, s]
+        if weight > 0.0:  # a group of which no row is picked may weigh nothing
+            for j in range(s):
+                means[group, j] = (total[0, j] + total[1, j]) / weight
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

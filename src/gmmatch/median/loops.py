@@ -52,17 +52,31 @@ def distances_chunk(
         out[i] = distance(block[index[i]], point)
 
 
-@njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
+@njit(nogil=True, cache=True, boundscheck=False)
 def sum_chunk(
     block: NDArray[Any], index: NDArray[np.int64], weights: NDArray[np.float64], total: NDArray[np.float64]
 ) -> None:
-    """Add the weighted sum of a chunk's rows to ``total``."""
-    s = total.shape[0]
+    """Add the weighted sum of a chunk's rows, and of their weights, to ``total`` of shape (2, s + 1).
+
+    The second half is what rounding has cost the first (Knuth's TwoSum). Together they have so many digits that a
+    mean comes out with the same bits in whatever parts its rows are summed.
+    """
+    sums, lost = total[0], total[1]
+    s = total.shape[1] - 1
     for i in range(index.shape[0]):
         row = block[index[i]]
         w = weights[i]
         for j in range(s):
-            total[j] += w * np.float64(row[j])
+            term = w * np.float64(row[j])
+            before = sums[j]
+            after = before + term
+            added = after - before
+            sums[j] = after
+            lost[j] += (before - (after - added)) + (term - added)
+        after = sums[s] + w
+        added = after - sums[s]
+        lost[s] += (sums[s] - (after - added)) + (w - added)
+        sums[s] = after
 
 
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)

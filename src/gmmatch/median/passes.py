@@ -219,15 +219,38 @@ def _distances(block: Matrix, index: Indices, point: Vector) -> Vector:
 
 
 def weighted_mean(rows: Rows, weights: Vector, threads: int = 1) -> Vector:
-    """Return Σ wᵢxᵢ / Σ wᵢ, summed in float64."""
-    mean: Vector = rows.total(_weighted_sum, weights, threads=threads) / weights.sum()
-    return mean
+    """Return Σ wᵢxᵢ / Σ wᵢ, with the same bits wherever the rows lie, except on a GPU."""
+    return mean_of_sums(rows.total(weighted_sums, weights, threads=threads, add=add_sums))
 
 
-def _weighted_sum(block: Any, index: Indices, weights: Vector) -> Vector:
+def weighted_sums(block: Any, index: Indices, weights: Vector) -> NDArray[np.float64]:
+    """Return Σ wᵢxᵢ and Σ wᵢ of a block as :func:`~gmmatch.median.loops.sum_chunk` has them, (2, s + 1)."""
     if is_tensor(block):
-        weighted: Vector = weights @ block[index].double()
-        return weighted
-    out = np.zeros(block.shape[1])
+        found: Any = block.new_zeros((2, block.shape[1] + 1), dtype=weights.dtype)
+        found[0, :-1], found[0, -1] = weights @ block[index].double(), weights.sum()
+        return found  # type: ignore[no-any-return]
+    out = np.zeros((2, block.shape[1] + 1))
     loops.sum_chunk(block, index, weights, out)
     return out
+
+
+def add_sums(one: Any, other: Any) -> Any:
+    """Return two sums of :func:`weighted_sums` as one.
+
+    Examples
+    --------
+    >>> add_sums(np.array([[1.0], [0.0]]), np.array([[1e-20], [0.0]]))
+    array([[1.e+00],
+           [1.e-20]])
+    """
+    total = one + other
+    added = total[0] - one[0]
+    total[1] += (one[0] - (total[0] - added)) + (other[0] - added)
+    return total
+
+
+def mean_of_sums(sums: NDArray[np.float64]) -> Vector:
+    """Return Σ wᵢxᵢ / Σ wᵢ of sums that :func:`add_sums` has added."""
+    total = sums[0] + sums[1]
+    mean: Vector = total[..., :-1] / total[..., -1:]
+    return mean

@@ -135,8 +135,9 @@ def search_median(
                 mixer.forget()
             continue
         plain = (yield from passes.next_point(best)) if accelerate else best.point + step
-        there = yield from passes.at(mixer.propose(best.point, plain) if accelerate else plain)
-        worse = there.objective > best.objective * (1.0 + 1e-14)
+        guess = mixer.propose(best.point, plain) if accelerate else plain
+        there = yield from passes.at(guess, may_overflow=accelerate)
+        worse = not there.objective <= best.objective * (1.0 + 1e-14)
         mixer.judge(not worse)
         if accelerate and worse:
             if passes.count >= max_iter:
@@ -156,12 +157,14 @@ class _Passes:
         self.count = 0
         self.tried: set[int] = set()
 
-    def at(self, point: Vector) -> Generator[Question, Evaluation | Vector, Evaluation]:
+    def at(
+        self, point: Vector, may_overflow: bool = False
+    ) -> Generator[Question, Evaluation | Vector, Evaluation]:
         self.count += 1
         found = yield point
         if not isinstance(found, Evaluation):
             raise TypeError("a point is answered by its Evaluation.")
-        if not np.isfinite(found.objective):
+        if not (may_overflow or np.isfinite(found.objective)):
             raise NotFiniteError("The rows hold NaN, infinity or a value too large to square.")
         return found
 

@@ -100,11 +100,10 @@ def geometric_median(
     else:
         start = "auto" if init is None else init
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = solve(
-                rows, weights, eps=eps, max_iter=max_iter, delta=delta, init=start, stop=stop,
-                accelerate=accelerate, threads=resolve_jobs(n_jobs),
-            )  # fmt: skip
+        result = solve(
+            rows, weights, eps=eps, max_iter=max_iter, delta=delta, init=start, stop=stop, accelerate=accelerate,
+            threads=resolve_jobs(n_jobs),
+        )  # fmt: skip
     except NotFiniteError:
         check_finite(rows)  # names the rows; looking for them beforehand would cost a pass
         raise
@@ -118,6 +117,7 @@ def geometric_median(
     return result
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def solve(
     rows: Rows,
     weights: Vector,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.median.passes import weighted_mean
+from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Matrix, Vector, beside, is_tensor, namespace
 
@@ -96,8 +97,8 @@ def _fitted(rows: Rows, name: str, number: int, threads: int) -> RowMap:
         # Not "deviation == 0" alone: the mean of equal numbers may be off by rounding, and dividing by that
         # would blow the column up. Squares of tiny numbers vanish.
         squares, from_first = rows.total(_squares, ones, center, rows.row(0), threads=threads)
-        equal = (from_first == 0.0) | (squares == 0.0)
-        return Scaled(np.where(equal, 1.0, np.sqrt(squares / len(rows))))
+        variance = squares / len(rows)
+        return Scaled(np.where((from_first == 0.0) | (variance == 0.0), 1.0, np.sqrt(variance)))
     largest = min(len(rows), rows.n_features)
     if number > largest:
         raise InvalidInputError(
@@ -121,11 +122,8 @@ class Centered:
         """Return the rows that become of a block's."""
         if is_tensor(block):
             return (block - beside(self.center, block)).to(block.dtype)
-        try:
-            with np.errstate(over="raise"):
-                return np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind")
-        except FloatingPointError:  # numbers at the end of float32
-            return _saturated(block - self.center, block.dtype)
+        with np.errstate(over="ignore"):  # numbers at the end of float32
+            return _saturated(np.subtract(block, self.center, out=np.empty_like(block), casting="same_kind"))
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,8 @@ class Scaled:
         """Return the rows that become of a block's."""
         if is_tensor(block):
             return (block / beside(self.deviation, block)).to(block.dtype)
-        return np.divide(block, self.deviation, out=np.empty_like(block), casting="same_kind")
+        with np.errstate(over="ignore"):  # rows that the deviation is not of
+            return _saturated(np.divide(block, self.deviation, out=np.empty_like(block), casting="same_kind"))
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,9 @@ class Projected:
         out = np.empty((len(block), self.axes.shape[1]), dtype=block.dtype)
         for first in range(0, len(block), _AT_ONCE):
             part = slice(first, first + _AT_ONCE)
-            out[part] = _saturated((block[part] - self.center) @ self.axes, block.dtype)
-        return out
+            with np.errstate(over="ignore"):
+                out[part] = (block[part] - self.center) @ self.axes
+        return _saturated(out)
 
 
 @dataclass(frozen=True)
@@ -180,16 +180,16 @@ class UnitLength:
         return out
 
 
-def _saturated(values: NDArray[np.float64], dtype: Any) -> NDArray[Any]:
-    """Return numbers in a type, its largest one in place of larger ones.
+def _saturated(values: NDArray[Any]) -> NDArray[Any]:
+    """Put the largest number that can be squared in the place of larger ones.
 
     Examples
     --------
-    >>> _saturated(np.array([1.0, -1e39]), np.float32)
+    >>> _saturated(np.array([1.0, -np.inf], dtype=np.float32))
     array([ 1.0000000e+00, -3.4028235e+38], dtype=float32)
     """
-    largest = np.finfo(dtype).max
-    return np.clip(values, -largest, largest).astype(dtype, copy=False)
+    largest = min(float(np.finfo(values.dtype).max), LARGEST)
+    return np.clip(values, -largest, largest, out=values)
 
 
 def _squares(block: Matrix, index: Indices, weights: Vector, center: Vector, first: Vector) -> Vector:

@@ -174,22 +174,27 @@ class Rows:
         return out
 
     def total(
-        self, part: Callable[..., Vector], weights: NDArray[Any], *arguments: Any, threads: int = 1
+        self,
+        part: Callable[..., NDArray[Any]],
+        weights: NDArray[Any],
+        *arguments: Any,
+        threads: int = 1,
+        add: Callable[[Any, Any], Any] = np.add,
     ) -> NDArray[np.float64]:
         """Return the sum over all chunks of ``part(block, index, weights, *arguments)``, added in their order."""
         device = self._on_device()
         if device is not None:
-            return device.total(part, weights, *arguments)
+            return device.total(part, weights, *arguments, add=add)
 
-        def work(number: int) -> Vector:
+        def work(number: int) -> NDArray[Any]:
             start, stop = self.bounds(number)
             return part(*self.chunk(number), weights[start:stop], *arguments)
 
-        total: Any = 0.0
+        total: Any = None
         for first in range(0, self.n_chunks, threads):  # few parts at a time: a scatter is large
             few = min(threads, self.n_chunks - first)
             for found in map_in_order(lambda number, first=first: work(first + number), few, threads):  # type: ignore[misc]
-                total = total + found
+                total = found if total is None else add(total, found)
         return np.asarray(total)
 
     def mapped(self, row_map: RowMap) -> Rows:
@@ -206,7 +211,7 @@ class Rows:
         return self
 
     def here(self) -> Rows:
-        """Return the rows of a tensor on a device as an array; others as they are."""
+        """Return rows that lie on a device, or with workers, as an array; others as they are."""
         return Rows(read_only(self.copied())) if hasattr(self.source, "tensor") else self
 
     def _on_device(self) -> TensorRows | None:

@@ -192,7 +192,8 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
         seen = np.clip(apart / units, -_LARGEST, _LARGEST)
     usual = float(np.median(np.linalg.norm(seen, axis=1))) / np.sqrt(len(units))
     # Not so small that one divided by it overflows.
-    return np.maximum(units * (usual or 1.0), 1e-300)
+    found: NDArray[Any] = np.maximum(units * (usual or 1.0), 1e-300)
+    return found
 
 
 def _seen_by_worker(

@@ -76,7 +76,8 @@ def _log_squares(blocks: Blocks, codes: Indices, n_classes: int, left: Indices) 
     def squares(block: Array, where: Array) -> Array:
         xp = namespace(block)
         apart = (block * block).sum(1)[:, None] + sizes - 2.0 * (block @ turned)
-        return xp.log(xp.amin(apart / widths, 1).clip(1e-30))
+        with np.errstate(over="ignore"):
+            return xp.log(xp.amin(apart / widths, 1).clip(1e-30, 1e30))
 
     if len(present) > 1:
         near = np.exp(host(squares(blocks.put(rows), None)))

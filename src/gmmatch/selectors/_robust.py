@@ -120,8 +120,7 @@ class Robust(KernelHerding):
             return self.earlier.features()
         rows = request.preprocessed
         few = sum(len(group.rows) for group in groups) <= _EXACT_ROWS
-        exact_here = few and not self.updatable and not hasattr(rows.source, "cluster")
-        if self.approximation != "auto" or exact_here:
+        if self.approximation != "auto" or (few and not self.updatable):
             return None
         if not isinstance(exact, RBF):
             return None

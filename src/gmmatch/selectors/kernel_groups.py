@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Approximation = Literal["auto", "nystroem", "fourier"] | None
 
 # The exact mean in a kernel's space takes n² kernel values: seconds up to here, minutes beyond.
-_EXACT_MEAN_ROWS = 50_000
+EXACT_MEAN_ROWS = 50_000
 # The square of what float32 can hold: features are as long as the root of a kernel's value.
 _LARGEST_VALUE = 1e76
 
@@ -40,7 +40,7 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     # The kernel is to tell apart what is matched.
     alone = task.reference.rows if isinstance(task.reference, Reference) and task.reference.alone else None
     kernel = resolve_kernel(selector.kernel).fit(task.rows if alone is None else alone)
-    how, forced = _approximation(selector, len(task.rows))
+    how, forced = approximation_of(selector, len(task.rows))
     if how is not None:
         return _pick_by_features(selector, task, kernel, how, forced)
     task = replace(task, rows=task.rows.held(rows_to_hold(selector, task)).here())
@@ -129,12 +129,12 @@ def _limit(selector: MomentMatching) -> int:
     return GRAM_LIMIT if selector.memory_limit is None else selector.memory_limit
 
 
-def _approximation(selector: MomentMatching, n: int) -> tuple[str | None, bool]:
+def approximation_of(selector: MomentMatching, n: int) -> tuple[str | None, bool]:
     """Return which features to use, if any, and whether the size of the data forced it."""
     if selector.approximation in ("nystroem", "fourier"):
         return selector.approximation, False
     if selector.target == "mean":  # takes long on many rows, but little memory
-        forced = n > _EXACT_MEAN_ROWS and selector.approximation == "auto"
+        forced = n > EXACT_MEAN_ROWS and selector.approximation == "auto"
         return ("nystroem", True) if forced else (None, False)
     if 8 * n * n <= _limit(selector):
         return None, False

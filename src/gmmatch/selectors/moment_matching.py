@@ -317,8 +317,8 @@ class MomentMatching(Selector):
             )
         if self.approximation is None and not resolve_kernel(self.kernel).is_linear:
             raise InvalidInputError(
-                f"approximation=None: an engine matches in the space of kernel={self.kernel!r} by features; leave it "
-                "out, or select without an engine."
+                f"approximation=None: an engine matches many rows in the space of kernel={self.kernel!r} by "
+                "features; leave it out, or select without an engine."
             )
         if self.target == "coordinate-median":
             raise InvalidInputError(

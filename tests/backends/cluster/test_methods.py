@@ -83,7 +83,16 @@ def test_workers_that_die_at_random_change_nothing(clouds, rows_file, name):
     assert found.order.tolist() == expected.order.tolist()
 
 
-def test_a_kernel_without_a_word_on_features_is_warned_of(rows_file):
+@pytest.mark.parametrize("name", ["kernel-herding", "robust"])
+def test_a_kernel_of_few_rows_is_exact_as_in_memory(clouds, rows_file, name):
+    asked = {"method": name, "k": 60, "random_state": 0}
+    found = gm.select(rows_file, **asked, engine=LocalEngine(2))
+    assert found.order.tolist() == gm.select(clouds, **asked).order.tolist()
+    assert "approximation" not in found.provenance["groups"][0]
+
+
+def test_a_kernel_without_a_word_on_features_is_warned_of(rows_file, monkeypatch):
+    monkeypatch.setattr("gmmatch.backends.cluster.selecting.EXACT_MEAN_ROWS", 1000)
     with pytest.warns(ApproximationWarning, match="an engine does not compute a kernel of all pairs"):
         found = gm.select(rows_file, method="kernel-herding", k=60, random_state=0, engine=LocalEngine(2))
     assert found.provenance["groups"][0]["approximation"] == "nystroem"
@@ -91,6 +100,7 @@ def test_a_kernel_without_a_word_on_features_is_warned_of(rows_file):
 
 def test_many_classes_share_the_memory_for_their_maps(clouds, rows_file, monkeypatch):
     monkeypatch.setattr("gmmatch.backends.cluster.selecting._MAP_ELEMENTS", 1030 * 40)
+    monkeypatch.setattr("gmmatch.backends.cluster.selecting.EXACT_MEAN_ROWS", 1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ApproximationWarning)
         found = gm.select(

@@ -19,6 +19,7 @@ from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.loops import TINY, exact_score, quick_score, rounding_of_scores
 from gmmatch.median import loops
+from gmmatch.median.passes import weighted_sums
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Matrix, Vector
 
@@ -88,8 +89,8 @@ class PassPart:
 class PieceRows(Protocol):
     """The rows of a piece, where the loops read them."""
 
-    def total(self, number: int) -> Vector:
-        """Return Σ x over a class."""
+    def total(self, number: int) -> NDArray[np.float64]:
+        """Return Σ x over a class, as :func:`~gmmatch.median.passes.weighted_sums` does."""
         ...
 
     def evaluate(self, number: int, point: Any, delta: float, near_origin: bool) -> PassPart:
@@ -228,11 +229,10 @@ class CompiledRows:
         self._piece = piece
         self._block: Matrix = piece.block()
 
-    def total(self, number: int) -> Vector:
+    def total(self, number: int) -> NDArray[np.float64]:
         """Return Σ x over a class."""
-        index, out = self._piece.of_class(number), np.zeros(self._block.shape[1])
-        loops.sum_chunk(self._block, read_only(index), np.ones(len(index)), out)
-        return out
+        index = self._piece.of_class(number)
+        return weighted_sums(self._block, read_only(index), np.ones(len(index)))
 
     def evaluate(self, number: int, point: Vector, delta: float, near_origin: bool) -> PassPart:
         """Return the class's part of a pass."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from gmmatch.backends.cluster import worker as parts
 from gmmatch.backends.cluster.rows import Cluster
-from gmmatch.median.passes import ROUNDOFF, Evaluation, rounding_of_pull
+from gmmatch.median.passes import ROUNDOFF, Evaluation, add_sums, mean_of_sums, rounding_of_pull
 from gmmatch.median.result import Spread
 from gmmatch.median.search import FoundMedian, Question, search_median
 from gmmatch.median.weiszfeld import SAMPLE_START_FROM
@@ -28,8 +28,8 @@ def class_means(cluster: Cluster, classes: Sequence[int], *, sample: bool = Fals
     """Return the mean of each of some classes."""
     if not classes:
         return {}
-    sums = cluster.combined("sums", np.add, np.array(classes, dtype=np.int64), sample)
-    return {number: row[:-1] / row[-1] for number, row in zip(classes, sums, strict=True)}
+    sums = cluster.combined("sums", add_sums, np.array(classes, dtype=np.int64), sample)
+    return dict(zip(classes, mean_of_sums(sums), strict=True))
 
 
 def class_medians(
@@ -56,6 +56,7 @@ def class_medians(
     return _search(cluster, starts, eps=eps, max_iter=max_iter, delta=delta, sample=False)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _search(
     cluster: Cluster, starts: dict[int, Vector], *, eps: float, max_iter: int, delta: float, sample: bool
 ) -> dict[int, FoundMedian]:

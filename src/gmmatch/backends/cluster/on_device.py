@@ -199,10 +199,12 @@ class DeviceRows:
         """Bytes on the device, with those of the rows' places by class."""
         return int(self.rows.numel() * self.rows.element_size() + 8 * len(self.rows))
 
-    def total(self, number: int) -> Vector:
+    def total(self, number: int) -> NDArray[np.float64]:
         """Return Σ x over a class."""
-        total: Vector = self._of_class(number).sum(dim=0).cpu().numpy()
-        return total
+        rows = self._of_class(number)
+        out = np.zeros((2, rows.shape[1] + 1))
+        out[0, :-1], out[0, -1] = rows.sum(dim=0).cpu().numpy(), len(rows)
+        return out
 
     def distances(self, number: int, point: tuple[Vector, Any]) -> Vector:
         """Return the distance of each row of a class to a point."""

@@ -325,5 +325,6 @@ class LocalPlacement(Placement):
         return pending.result()
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, and let the workers close their files."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self.objects.clear()

@@ -23,7 +23,7 @@ from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, P
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
 from gmmatch.median.search import FoundMedian
-from gmmatch.rows.rows import RowMap, Rows
+from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Mask, Vector
 
 
@@ -234,6 +234,10 @@ class ClusterRows(Rows):
         """Return the rows as a map makes them, which workers do."""
         return ClusterRows(self.source.seen(row_map), self.index)
 
+    def here(self) -> Rows:
+        """Return the rows as an array: all of them are sent here."""
+        return Rows(read_only(self.copied()))
+
     def each(
         self, score: Callable[..., Vector], *arguments: Any, threads: int = 1, beside: Any = None
     ) -> NDArray[Any]:
@@ -242,11 +246,16 @@ class ClusterRows(Rows):
         return np.concatenate([part for part in found if len(part)])
 
     def total(
-        self, part: Callable[..., Vector], weights: NDArray[Any], *arguments: Any, threads: int = 1
+        self,
+        part: Callable[..., NDArray[Any]],
+        weights: NDArray[Any],
+        *arguments: Any,
+        threads: int = 1,
+        add: Callable[[Any, Any], Any] = np.add,
     ) -> NDArray[np.float64]:
         """Return a sum over the rows."""
         asked = self._asked(weights if np.any(weights != 1) else None)
-        return self._cluster.combined("total", np.add, part, *arguments, each=asked)
+        return self._cluster.combined("total", add, add, part, *arguments, each=asked)
 
     def _asked(self, beside: NDArray[Any] | None) -> list[tuple[Any, ...]]:
         """Return what each worker is told beside the question: the class, and what is known of its rows."""

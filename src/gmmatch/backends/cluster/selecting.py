@@ -19,15 +19,20 @@ from gmmatch.matching.walk import Picks, greedy
 from gmmatch.median.passes import weighted_mean
 from gmmatch.median.result import Spread
 from gmmatch.selectors.base import GroupResult, GroupTask
-from gmmatch.selectors.kernel_groups import feature_map, features_result, in_features
+from gmmatch.selectors.kernel_groups import (
+    EXACT_MEAN_ROWS,
+    approximation_of,
+    feature_map,
+    features_result,
+    in_features,
+    pick_in_kernel,
+)
 from gmmatch.targets import Moment
 from gmmatch.types import Indices, Vector
 
 # Numbers in the feature maps of all classes together: 128 MB.
 _MAP_ELEMENTS = 1 << 24
-_WHY_FEATURES = (
-    "an engine does not compute a kernel of all pairs of rows. For exact picks select without an engine"
-)
+_WHY_FEATURES = "an engine does not compute a kernel of all pairs of so many rows. For exact picks select without an engine"
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
@@ -37,6 +42,9 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
     """Match the target of every group, in passes and rounds that the groups share."""
     if resolve_kernel(selector.kernel).is_linear:
         return _match(selector, tasks)
+    sizes = [len(task.rows) for task in tasks]
+    if sum(sizes) <= EXACT_MEAN_ROWS and approximation_of(selector, max(sizes))[0] is None:
+        return [pick_in_kernel(selector, task) for task in tasks]
     source = tasks[0].rows.source
     assert isinstance(source, ClusterSource)
     # Maps of all classes go to every worker.

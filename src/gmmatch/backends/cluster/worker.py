@@ -28,6 +28,7 @@ from gmmatch.backends.cluster.pieces import (
     unreadable_files,
 )
 from gmmatch.matching.batches import batch_of_rows
+from gmmatch.median.passes import add_sums
 from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.compiled import has_unusable
 from gmmatch.rows.rows import read_only
@@ -119,19 +120,17 @@ class ShardWorker:
         return self._compute.name
 
     def sums(self, classes: Indices, sample: bool) -> NDArray[np.float64]:
-        """Return Σx and the number of rows of some classes, shape (subtrees, classes, s + 1)."""
+        """Return Σx and the number of rows of some classes, for :func:`add_sums`: (subtrees, 2, classes, s + 1)."""
 
         def leaf(piece: Piece) -> NDArray[np.float64]:
-            out = np.zeros((len(classes), self._width + 1))
+            out = np.zeros((2, len(classes), self._width + 1))
             rows = self._compute.rows_of(piece)
             for place, number in enumerate(classes.tolist()):
-                count = piece.size_of_class(number)
-                if count:
-                    out[place, :-1] = rows.total(number)
-                    out[place, -1] = count
+                if piece.size_of_class(number):
+                    out[:, place] = rows.total(number)
             return out
 
-        return self._folded(leaf, np.add, sample)
+        return self._folded(leaf, add_sums, sample)
 
     def evaluate(self, request: NDArray[np.float64], sample: bool) -> NDArray[np.float64]:
         """Return what this worker's rows add to the evaluation of points, shape (subtrees, classes, s + 8)."""
@@ -208,7 +207,12 @@ class ShardWorker:
         return taken(self._pieces, rows)
 
     def total(
-        self, number: int, beside: NDArray[Any] | None, part: Callable[..., Vector], *arguments: Any
+        self,
+        number: int,
+        beside: NDArray[Any] | None,
+        add: Callable[[Any, Any], Any],
+        part: Callable[..., NDArray[Any]],
+        *arguments: Any,
     ) -> NDArray[np.float64]:
         """Return the sum of ``part(block, index, beside, *arguments)`` over a class, for each subtree.
 
@@ -222,7 +226,7 @@ class ShardWorker:
             own = np.ones(len(index)) if beside is None else beside[start : start + len(index)]
             return np.asarray(part(block, index, own, *arguments))
 
-        return self._folded(leaf, np.add, False)
+        return self._folded(leaf, add, False)
 
     def each(
         self, number: int, beside: NDArray[Any] | None, score: Callable[..., Vector], *arguments: Any

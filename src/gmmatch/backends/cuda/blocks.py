@@ -159,12 +159,19 @@ class TensorRows:
         found = [score(block, every, *there).cpu() for _, block, every, *there in self._blocks(arguments)]
         return np.concatenate(found)
 
-    def total(self, part: Callable[..., Any], weights: Vector, *arguments: Any) -> NDArray[np.float64]:
+    def total(
+        self,
+        part: Callable[..., Any],
+        weights: Vector,
+        *arguments: Any,
+        add: Callable[[Any, Any], Any] = np.add,
+    ) -> NDArray[np.float64]:
         """Return the sum over all blocks of ``part(block, index, weights, *arguments)``, all of them tensors."""
         heavy = self.to_device(weights)
-        total: Any = 0.0
+        total: Any = None
         for span, block, every, *there in self._blocks(arguments):
-            total = total + part(block, every, heavy[span], *there)
+            own = part(block, every, heavy[span], *there)
+            total = own if total is None else add(total, own)
         found: NDArray[np.float64] = total.cpu().numpy()
         return found
 
