@@ -32,7 +32,9 @@ from gmmatch.types import Indices, Vector
 
 # Numbers in the feature maps of all classes together: 128 MB.
 _MAP_ELEMENTS = 1 << 24
-_WHY_FEATURES = "an engine does not compute a kernel of all pairs of so many rows. For exact picks select without an engine"
+_WHY_FEATURES = (
+    "an engine does not compute a kernel of all pairs of many rows. For exact picks select without an engine"
+)
 
 if TYPE_CHECKING:
     from gmmatch.selectors.moment_matching import MomentMatching
