@@ -1,8 +1,8 @@
 """What small inputs cost beside the computation: ``python -m benchmarks.small_calls``.
 
 Methods on scikit-learn's 1,797 digits, with BLAS as it is and kept to one thread: threads that spin over small
-matrices show as CPU time. And the command line on 2,000 rows in a new process, beside the imports that it cannot do
-without.
+matrices show as CPU time. And the command line on 2,000 rows in a new process: what it takes beside the computation,
+which is what the same command takes when it is given again in the same process.
 """
 
 from __future__ import annotations
@@ -84,25 +84,47 @@ def run(repetitions: int = 5) -> Report:
 
 
 def _command_line(report: Report) -> None:
-    """Time commands in new processes; the first run of each compiles and is not counted."""
+    """Time commands in new processes, and again in the same process; what a first run compiles is not counted."""
     with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/rows.npy", np.random.default_rng(0).standard_normal((2000, 64)).astype(np.float32))
-        command = "import sys; from gmmatch.cli import main; sys.argv[0] = 'gmmatch'; main()"
-        calls = {
-            "import numba, sklearn.base, pyarrow": ["import numba, sklearn.base, pyarrow.parquet"],
-            "gmmatch select, 2,000 rows": [command, "select", "rows.npy", "-k200", "-o", "picks.parquet", "--force"],
-            "gmmatch demo": [command, "demo"],
-        }  # fmt: skip
-        for name, arguments in calls.items():
-            seconds = [_process_seconds(arguments, folder) for _ in range(3)]
-            report.timings[name] = Timing(tuple(seconds[1:]))
+        random = np.random.default_rng(0)
+        labels = np.arange(2000) % 10
+        rows = random.standard_normal((10, 64))[labels] * 0.5 + random.standard_normal((2000, 64))
+        np.savez(f"{folder}/rows.npz", embeddings=rows.astype(np.float32), labels=labels)
+        commands = {
+            "gmmatch select, 2,000 rows": ["select", "rows.npz", "-k200", "-o", "picks.parquet", "--force"],
+            "gmmatch demo": ["demo", "--no-picture"],
+        }
+        imports = "import numba, pyarrow.parquet, scipy.special, typer"
+        report.timings[imports] = Timing(tuple(_seconds([imports], folder)[0] for _ in range(4)))
+        for name, arguments in commands.items():
+            found = [_seconds([_TWICE, *arguments], folder) for _ in range(4)][1:]
+            whole, again = (Timing(tuple(times)) for times in zip(*found, strict=True))
+            report.timings |= {f"{name}: process": whole, f"{name}: again in the same process": again}
+            beside = whole.least - again.least
+            report.ratios.append(Ratio(f"{name}: seconds beside the computation", beside, 1.0, "at most"))
 
 
-def _process_seconds(arguments: list[str], folder: str) -> float:
+# Prints the CPU seconds of the process with one run of the command, and of a second run in it.
+_TWICE = """
+import sys, time
+from gmmatch.cli import build_app
+sys.argv[0], times = "gmmatch", []
+for _ in range(2):
+    start = time.process_time() if times else 0.0
+    build_app()(prog_name="gmmatch", standalone_mode=False)
+    times.append(time.process_time() - start)
+print(*times, file=sys.stderr)
+"""
+
+
+def _seconds(arguments: list[str], folder: str) -> list[float]:
+    """Return the CPU seconds that a script has printed last, or else those of its process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", *arguments], cwd=folder, check=True, capture_output=True)
+    command = [sys.executable, "-c", *arguments]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return [float(word) for word in done.stderr.split()[-2:]] if len(arguments) > 1 else [spent]
 
 
 if __name__ == "__main__":

@@ -53,5 +53,16 @@ def test_help_loads_at_most_half_as_many_modules_again_as_numpy():
     assert len(modules_after(HELP) - nothing) <= 1.5 * len(modules_after("import numpy") - nothing)
 
 
-def test_names_are_loaded_by_the_first_use():
-    assert "sklearn" in packages(modules_after("import gmmatch; gmmatch.GMMatching"))
+SELECT = """
+import tempfile
+import gmmatch
+with tempfile.TemporaryDirectory() as folder:
+    rows = [[float(i % 7), float(i % 5)] for i in range(60)]
+    gmmatch.select(rows, y=["a", "b"] * 30, k=10).save(f"{folder}/picks.parquet")
+"""
+
+
+def test_selecting_loads_the_compiler_but_no_package_for_models_or_frames():
+    loaded = packages(modules_after(SELECT))
+    assert {"numba", "pyarrow"} <= loaded  # what is needed is loaded by the first use
+    assert not loaded & {"sklearn", "pandas", "torch", "matplotlib"}

@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gmmatch.screening.blocks import SAMPLE, Blocks, fixed_random
-from gmmatch.types import Indices, Mask, Vector
+from gmmatch.types import Indices, Mask, Matrix, Vector
 
 # A copy is at most this part of the usual distance to a neighbour away, and so near that natural rows of as many
 # dimensions would have no such pair in nineteen of twenty data sets.
@@ -63,17 +63,29 @@ def write_cells(points: NDArray[Any], width: float, shift: Vector, mix: Indices,
         keys[i] = key
 
 
+@njit(nogil=True, cache=True, boundscheck=False, fastmath={"reassoc", "contract"})
+def write_nearest(points: NDArray[Any], rows: Indices, nearest: Matrix) -> None:
+    """Write the distances from some points to the two points that are nearest to each."""
+    for i in range(len(points)):
+        for place in range(len(rows)):
+            square = 0.0
+            for j in range(points.shape[1]):
+                square += (points[i, j] - points[rows[place], j]) ** 2
+            if square < nearest[place, 1] and i != rows[place]:
+                nearest[place, 1] = max(square, nearest[place, 0])
+                nearest[place, 0] = min(square, nearest[place, 0])
+    nearest[:] = np.sqrt(nearest)
+
+
 def _copy_distance(points: NDArray[np.float32], random: np.random.Generator) -> float:
     """Return the distance below which two rows are copies, from a few rows' distances to all others."""
-    from sklearn.neighbors import NearestNeighbors
-
     n = len(points)
     some = random.permutation(n)[:SAMPLE]
     scale = float(np.median(np.linalg.norm(points[some] - points[some[::-1]], axis=1)))
     if scale == 0.0:
         scale = float(np.linalg.norm(points - points[0], axis=1).max()) or 1.0
-    search = NearestNeighbors(n_neighbors=3, algorithm="brute").fit(points)
-    nearest = search.kneighbors(points[some[:_ASKED]])[0][:, 1:]  # the first is the row itself
+    nearest = np.full((min(n, _ASKED), 2), np.inf)
+    write_nearest(points, some[:_ASKED], nearest)
     # float32 rows along random directions are known to about this much.
     rounding = 1e-6 * scale
     apart = nearest[nearest[:, 0] > rounding]

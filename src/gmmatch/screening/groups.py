@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d
 
 from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, host, spread
 from gmmatch.types import Indices, Mask, Vector, namespace
@@ -238,7 +237,9 @@ def _valley(s: Points) -> tuple[float, float]:
     width = 0.9 * min(float(s.std()), float(quartiles[1] - quartiles[0]) / 1.34) * len(s) ** -0.2
     bins = max(width / (edges[1] - edges[0]), 1.0)
     # The rows that an estimate of the density rests on.
-    rows = gaussian_filter1d(counts.astype(float), bins, mode="constant") * 2.0 * np.sqrt(np.pi) * bins
+    reach = int(4.0 * bins) + 1
+    near = np.exp(-0.5 * (np.arange(-reach, reach + 1) / bins) ** 2)
+    rows = np.convolve(counts, near / near.sum())[reach:-reach] * 2.0 * np.sqrt(np.pi) * bins
     peak = np.minimum(np.maximum.accumulate(rows), np.maximum.accumulate(rows[::-1])[::-1]).clip(1e-9)
     below = np.cumsum(counts) / len(s)
     depth = (rows + 2.0 * np.sqrt(rows * (1.0 + rows / peak))) / peak

@@ -23,7 +23,7 @@ from gmmatch.screening.result import screening_from_json, screening_to_json
 from gmmatch.selection.groups import SelectedGroup
 from gmmatch.selection.labels import Label
 from gmmatch.selection.past import Past
-from gmmatch.types import Indices
+from gmmatch.types import Indices, Mask
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -255,26 +255,46 @@ def pick_table(selection: Selection) -> Any:
     import pyarrow as pa
 
     residual = np.full(selection.k, np.nan)
-    unknown = np.ones(selection.k, dtype=bool)
+    known = np.zeros(selection.k, dtype=np.bool_)
     by_group = _by_group(selection.group_of_pick, len(selection.groups))
     for group, places in zip(selection.groups, by_group, strict=True):
         if len(group.residuals):
-            residual[places], unknown[places] = group.residuals, False
+            residual[places], known[places] = group.residuals, True
     keys, kind = _group_keys([group.label for group in selection.groups])
     columns = {
-        "row": pa.array(selection.order, pa.int64()),
-        "group": pa.array([keys[i] for i in selection.group_of_pick.tolist()], pa.type_for_alias(kind)),
+        "row": _column(selection.order, "int64"),
+        "group": _column([keys[i] for i in selection.group_of_pick.tolist()], kind),
     }
     ids = selection.order_ids
     try:
         if ids is not None:
-            columns["id"] = pa.array(ids, pa.string() if ids.dtype == object else None)
+            columns["id"] = _column(ids.tolist(), "string" if ids.dtype == object else ids.dtype.name)
     except UnicodeEncodeError:
         raise InvalidInputError("ids hold text that is not valid Unicode: save as .json instead.") from None
-    columns["residual"] = pa.array(residual, pa.float64(), mask=unknown)
+    columns["residual"] = _column(residual, "float64", known)
     if selection.order_weights is not None:
-        columns["weight"] = pa.array(selection.order_weights, pa.float64())
+        columns["weight"] = _column(selection.order_weights, "float64")
     return pa.table(columns)
+
+
+def _column(values: Any, kind: str, known: Mask | None = None) -> Any:
+    """Return values as an Arrow array, from its bytes: ``pa.array`` imports pandas first, if that is installed."""
+    import pyarrow as pa
+
+    if isinstance(values, list):
+        known = np.array([value is not None for value in values], dtype=np.bool_)
+        values = [("" if kind == "string" else 0) if value is None else value for value in values]
+    parts: list[Any]
+    if kind == "string":
+        texts = [text.encode() for text in values]
+        parts = [np.cumsum([0, *map(len, texts)], dtype=np.int64), b"".join(texts)]
+    else:
+        numbers = np.ascontiguousarray(values, dtype=kind)
+        parts = [np.packbits(numbers, bitorder="little") if kind == "bool" else numbers]
+    mask = None if known is None or known.all() else pa.py_buffer(np.packbits(known, bitorder="little"))
+    type_ = pa.type_for_alias("large_string" if kind == "string" else kind)
+    found = pa.Array.from_buffers(type_, len(values), [mask, *map(pa.py_buffer, parts)])
+    return found.cast(pa.string()) if kind == "string" else found
 
 
 def _parquet(selection: Selection) -> bytes:

@@ -182,10 +182,10 @@ class Optimization(Selector):
         if self.memory_limit is not None:
             check_whole_number(self.memory_limit, "memory_limit", 0, "number of bytes")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.vectors is None
-        return tags
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it learns from labels, which ``select`` must then be given."""
+        return self.vectors is None
 
 
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.walk import Picks
@@ -109,7 +108,7 @@ class Prepared:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Selector(EstimatorConventions, BaseEstimator):
+class Selector(EstimatorConventions):
     """Base class of the methods; see :class:`~gmmatch.MomentMatching` for the shared parameters."""
 
     k: Budget | None = None

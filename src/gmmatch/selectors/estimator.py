@@ -1,12 +1,14 @@
-"""scikit-learn's and imbalanced-learn's conventions, on top of ``select``."""
+"""scikit-learn's and imbalanced-learn's conventions, on top of ``select``.
+
+They are kept without scikit-learn's base class: importing it takes longer than selecting from a few thousand rows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import InputTags, Tags
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.taking import take_rows
@@ -16,29 +18,8 @@ if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
 
 
-@dataclass
-class SamplerInputTags(InputTags):
-    """scikit-learn's input tags with the one that imbalanced-learn adds."""
-
-    dataframe: bool = True
-
-
-@dataclass
-class SamplerTags:
-    """imbalanced-learn's tag: whether ``sample_indices_`` is set."""
-
-    sample_indices: bool = True
-
-
-@dataclass
-class EstimatorTags(Tags):
-    """scikit-learn's tags with the group that imbalanced-learn adds."""
-
-    sampler_tags: SamplerTags | None = None
-
-
 class EstimatorConventions:
-    """``fit``, ``fit_resample`` and the attributes they set.
+    """Parameters, ``fit``, ``fit_resample`` and the attributes they set.
 
     Attributes
     ----------
@@ -90,12 +71,45 @@ class EstimatorConventions:
         check_is_fitted(self, "n_features_in_")
         return _check_feature_names_in(self, input_features)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; ``deep`` changes nothing, as none of them has parameters of its own."""
+        return {name: getattr(self, name) for name in sorted(_parameters(self))}
+
+    def set_params(self, **params: Any) -> Any:
+        """Change parameters, and return the selector itself."""
+        known = _parameters(self)
+        for name, value in params.items():
+            if name not in known:
+                raise InvalidInputError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {sorted(known)}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults, given = _parameters(self), {name: repr(value) for name, value in self.get_params().items()}
+        changed = {name: text for name, text in given.items() if text != repr(defaults[name])}
+        # A list of scores has as many numbers as X has rows.
+        short = (
+            f"{name}={text if len(text) < 300 else f'{text[:100]}...'}" for name, text in changed.items()
+        )
+        return f"{type(self).__name__}({', '.join(short)})"
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it learns from labels, which ``select`` must then be given."""
+        return False
+
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        values = {field.name: getattr(tags, field.name) for field in fields(tags)}
-        values["input_tags"] = SamplerInputTags(sparse=False, allow_nan=False)
-        values["target_tags"].required = False
-        return EstimatorTags(**values, sampler_tags=SamplerTags())
+        from gmmatch.selectors.tags import selector_tags
+
+        return selector_tags(needs_labels=self.needs_labels)
+
+
+def _parameters(selector: Any) -> dict[str, Any]:
+    """Return the defaults of a selector's parameters by name."""
+    signature = inspect.signature(type(selector)).parameters
+    return {name: parameter.default for name, parameter in signature.items()}
 
 
 def _check_targets(y: Any, ignored: bool) -> Any:

@@ -190,10 +190,10 @@ class ModelRanking(ScoreRanking):
         if self.scores is not None and self.dynamics is not None:
             raise InvalidInputError("scores and dynamics are both given: give one of them.")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self.scores is None and self.dynamics is None
-        return tags
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it learns from labels, which ``select`` must then be given."""
+        return self.scores is None and self.dynamics is None
 
 
 def check_some_weight(weights: Vector) -> None:

@@ -30,8 +30,6 @@ _OWN_OPTIONS = {
     "ids": "--id-column",
     "reference": "--reference",
 }
-# What the methods that learn from labels take in place of them.
-_IN_PLACE_OF_LABELS = ("scores", "dynamics", "vectors")
 
 
 def run_selection(
@@ -149,16 +147,14 @@ def check_request(
     embeddings: Embeddings, *, k: str, method: str, options: Mapping[str, Any] | None = None
 ) -> None:
     """Raise for what cannot be selected, before the rows are read, which may take minutes."""
-    from gmmatch.selectors._optimization import Optimization
-    from gmmatch.selectors.model_scores import ModelRanking
     from gmmatch.selectors.registry import method_class
 
     settings = options or {}
     cls = method_class(method)
     check_method_settings(cls, settings)
     resolve_count(k, len(embeddings), replacement=bool(settings.get("replacement")))
-    given = any(settings.get(name) is not None for name in _IN_PLACE_OF_LABELS)
-    if embeddings.labels is None and issubclass(cls, (ModelRanking, Optimization)) and not given:
+    own = {field.name: settings[field.name] for field in fields(cls) if field.name in settings}
+    if embeddings.labels is None and cls(**own).needs_labels:
         raise InvalidInputError(
             f"method {cls.method!r} learns from labels, and {embeddings.path} has none: give some by --labels."
         )
