@@ -27,11 +27,7 @@ RIGHT, WRONG = "#0072B2", "#D55E00"
 FAINT_RIGHT, FAINT_WRONG = "#BCD6E8", "#F2CDB4"
 INK = "#1A1A1A"
 DIGIT = 3
-COLUMNS = 4
 THUMBNAILS_PER_ROW = 7
-# Inches: the figure is laid out by hand, because every panel is a title, a map and a strip of images.
-WIDTH, MARGIN, GAP = 12.0, 0.12, 0.16
-HEADLINE, TITLE, MAP, STRIP, BETWEEN = 1.08, 0.66, 2.0, 0.86, 0.20
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ CONTENDERS = (
     Contender("random", "random"),
     Contender("hard", "hard"),
 )
-PICTURED = CONTENDERS[:8]  # two full lines of panels
+PICTURED = CONTENDERS[:8]  # two full lines of four
 
 
 @dataclass(frozen=True)
@@ -225,35 +221,33 @@ def draw(path: Path, seed: int = 0) -> None:
         ) from error
 
     digits = noisy_digits(seed)
-    rows = -(-len(PICTURED) // COLUMNS)
-    height = HEADLINE + rows * (TITLE + MAP + STRIP) + (rows - 1) * BETWEEN + MARGIN
-    figure = Figure(figsize=(WIDTH, height), facecolor="white")
-    _fill(figure, digits, seed)
-    with replacing(path) as [temporary]:
-        figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=150)
-
-
-def _fill(figure: Any, digits: NoisyDigits, seed: int) -> None:
     members = np.flatnonzero(digits.labels == DIGIT)
     places = _places(digits.images, members)
-    _headline(figure, len(members), int(digits.wrong[members].sum()))
-    width, height = figure.get_size_inches()
-    panel = (width - 2 * MARGIN - (COLUMNS - 1) * GAP) / COLUMNS
-    for number, contender in enumerate(PICTURED):
-        row, column = divmod(number, COLUMNS)
-        left = (MARGIN + column * (panel + GAP)) / width
-        top = height - HEADLINE - row * (TITLE + MAP + STRIP + BETWEEN)
+    figure = Figure(figsize=(12.0, 8.6), facecolor="white", layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
+    figure.suptitle(
+        f"What each method keeps of {len(members)} images labeled “{DIGIT}”, {digits.wrong[members].sum()} of them "
+        "mislabeled",
+        fontsize=17.5,
+        fontweight="bold",
+        color=INK,
+    )
+    panels = figure.subplots(4, 4, height_ratios=(2.2, 1.0) * 2)
+    for contender, above, below in zip(PICTURED, panels[::2].flat, panels[1::2].flat, strict=True):
         picks = pick(digits, contender, seed)
         mine = picks[digits.labels[picks] == DIGIT]
-        _title(figure, left, top / height, contender.label, int(digits.wrong[mine].sum()), len(mine))
-        map_bottom = top - TITLE - MAP
-        axes = figure.add_axes((left, map_bottom / height, panel / width, MAP / height))
-        _map(axes, digits, members, places, mine)
-        strip_bottom = map_bottom - STRIP
-        axes = figure.add_axes((left, strip_bottom / height, panel / width, (STRIP - 0.08) / height))
-        axes.imshow(_strip(digits, mine), interpolation="nearest", aspect="equal")
-        axes.set_anchor("N")
-        axes.axis("off")
+        wrong = int(digits.wrong[mine].sum())
+        above.set_title(contender.label, loc="left", fontsize=13.5, fontweight="bold", color=INK)
+        _map(above, digits, members, places, mine)
+        color = WRONG if wrong else RIGHT
+        below.set_title(f"{wrong} of {len(mine)} wrong", loc="left", fontsize=14, color=color)
+        below.imshow(_strip(digits, mine), interpolation="nearest", aspect="equal")
+        below.set_anchor("NW")
+        below.axis("off")
+    marks = above.get_legend_handles_labels()
+    figure.legend(*marks, loc="outside lower center", ncols=3, frameon=False, fontsize=14, labelcolor=INK)
+    with replacing(path) as [temporary]:
+        figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=150)
 
 
 def _places(images: NDArray[np.float64], members: Indices) -> NDArray[np.float64]:
@@ -264,72 +258,21 @@ def _places(images: NDArray[np.float64], members: Indices) -> NDArray[np.float64
     return places
 
 
-def _headline(figure: Any, count: int, wrong: int) -> None:
-    from matplotlib.legend_handler import HandlerTuple
-
-    height = figure.get_size_inches()[1]
-    figure.text(
-        MARGIN / WIDTH, 1 - 0.14 / height,
-        f"What each method keeps of {count} images labeled “{DIGIT}”, {wrong} of them mislabeled",
-        fontsize=18.5, fontweight="bold", color=INK, va="top",
-    )  # fmt: skip
-    axes = figure.add_axes((MARGIN / WIDTH, 1 - 1.0 / height, 1 - 2 * MARGIN / WIDTH, 0.42 / height))
-    axes.axis("off")
-
-    def mark(shape: str, color: str, edge: str, size: float) -> Any:
-        return axes.plot([], [], shape, color=color, mec=edge, ms=size)[0]
-
-    entries = {
-        "kept, label right": mark("o", RIGHT, "white", 12),
-        "kept, label wrong": mark("X", WRONG, "white", 13),
-        "left out": (mark("o", FAINT_RIGHT, FAINT_RIGHT, 8), mark("X", FAINT_WRONG, FAINT_WRONG, 8)),
-        "mean of the correctly labeled": mark("*", "white", INK, 17),
-        "mean of the kept": mark("D", INK, "white", 10),
-    }
-    axes.legend(
-        entries.values(), entries.keys(), loc="center", mode="expand", ncols=len(entries), frameon=False,
-        fontsize=14.5, labelcolor=INK, handletextpad=0.3, handlelength=1.4, borderpad=0, borderaxespad=0,
-        handler_map={tuple: HandlerTuple(ndivide=None, pad=0.4)},
-    )  # fmt: skip
-
-
-def _title(figure: Any, left: float, top: float, label: str, wrong: int, count: int) -> None:
-    height = figure.get_size_inches()[1]
-    name, _, variant = label.partition(" (")
-    result = f"{wrong} of {count} wrong"
-    if variant:
-        result = f"{variant.rstrip(')')}: {result}"
-    color = WRONG if wrong else RIGHT
-    figure.text(left, top - 0.05 / height, name, fontsize=17, fontweight="bold", color=INK, va="top")
-    figure.text(left, top - 0.34 / height, result, fontsize=15.5, color=color, va="top")
-
-
 def _map(
     axes: Any, digits: NoisyDigits, members: Indices, places: NDArray[np.float64], mine: Indices
 ) -> None:
-    wrong = digits.wrong
-    right_rows, wrong_rows = members[~wrong[members]], members[wrong[members]]
-    axes.scatter(*places[right_rows].T, s=26, c=FAINT_RIGHT, linewidths=0)
-    axes.scatter(*places[wrong_rows].T, s=30, c=FAINT_WRONG, marker="X", linewidths=0)
-    good, bad = mine[~wrong[mine]], mine[wrong[mine]]
-    axes.scatter(*places[good].T, s=75, c=RIGHT, edgecolors="white", linewidths=0.9, zorder=3)
-    axes.scatter(*places[bad].T, s=95, c=WRONG, marker="X", edgecolors="white", linewidths=0.9, zorder=3)
-    axes.scatter(
-        *places[right_rows].mean(axis=0),
-        s=330,
-        c="white",
-        marker="*",
-        edgecolors=INK,
-        linewidths=1.2,
-        zorder=4,
-    )
-    axes.scatter(
-        *places[mine].mean(axis=0), s=75, c=INK, marker="D", edgecolors="white", linewidths=1.2, zorder=5
-    )
+    right, wrong = (members[digits.wrong[members] == flag] for flag in (False, True))
+    good, bad = (mine[digits.wrong[mine] == flag] for flag in (False, True))
+    axes.scatter(*places[good].T, s=75, c=RIGHT, ec="white", zorder=3, label="kept, label right")
+    axes.scatter(*places[bad].T, s=95, c=WRONG, marker="X", ec="white", zorder=3, label="kept, label wrong")
+    axes.scatter(*places[right].T, s=26, c=FAINT_RIGHT, label="left out, label right")
+    axes.scatter(*places[wrong].T, s=30, c=FAINT_WRONG, marker="X", label="left out, label wrong")
+    centre, mean = places[right].mean(axis=0), places[mine].mean(axis=0)
+    star = {"c": "white", "marker": "*", "ec": INK, "zorder": 4}
+    axes.scatter(*centre, s=330, **star, label="mean of the correctly labeled")
+    axes.scatter(*mean, s=75, c=INK, marker="D", ec="white", zorder=5, label="mean of the kept")
     axes.set(xticks=[], yticks=[])
-    axes.margins(0.06)
-    for side in axes.spines.values():
-        side.set_color("#CCCCCC")
+    axes.spines[:].set_color("#CCCCCC")
 
 
 def _strip(digits: NoisyDigits, mine: Indices) -> NDArray[np.float64]:
