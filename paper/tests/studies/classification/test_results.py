@@ -128,7 +128,7 @@ def test_statements_about_label_noise(own: float, later: float, words: list[str]
     found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert [row["as in the text"].split("**")[1] for row in found] == words
     assert [row["as in the authors' code"] for row in found] == ["–", "–"]
-    assert found[0]["measured on"] == "CIFAR-100, 2 × 2"
+    assert found[0]["measured on"] == "CIFAR-100: 2 columns, 2 others"
 
 
 def test_statements_of_a_study_without_results_are_not_run() -> None:

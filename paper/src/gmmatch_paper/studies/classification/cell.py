@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.types import Indices
@@ -84,40 +86,19 @@ class MeasureCell:
 
     places: Places
 
-    def __call__(
-        self,
-        *,
-        dataset: str,
-        data: str,
-        encoder: str,
-        downstream: str,
-        network: str,
-        recipe: str,
-        corruption: str,
-        amount: str,
-        method: str,
-        seed: int,
-    ) -> Measured:
-        """Measure a cell; ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
+    def __call__(self, **cell: Any) -> Measured:
+        """Measure a cell; its ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
         with limited_threads(self.places.threads):
             proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
             if proxy.kind == IN_DOMAIN:
-                proxy = ProxySpec.parse(encoder)  # which may name a recipe of its own
-            given = _Given.of(self.places, proxy, CorruptionSpec.parse(corruption), recipe, seed)
-            key = {
-                "code": CODE,
-                "data": data,
-                "encoder": encoder,
-                "recipe": given.proxy_recipe if proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS else "",
-                "corruption": corruption,
-                "amount": amount,
-                "method": method,
-                "seed": seed,
-            }
-            picked = given.picked(key)
+                proxy = ProxySpec.parse(cell["encoder"])  # which may name a recipe of its own
+            given = Given.of(self.places, proxy, cell["corruption"], cell["recipe"], cell["seed"])
+            trains = proxy.kind == IN_DOMAIN or given.spec.kind in ATTACKS
+            picked = given.picked(cell, code=CODE, recipe=given.proxy_recipe if trains else "")
             rows = picked["rows"]
             began = time.perf_counter()
-            accuracies = given.probe(rows) if downstream == "probe" else given.train(network, rows)
+            probes = cell["downstream"] == "probe"
+            accuracies = given.probe(rows) if probes else given.train(cell["network"], rows)
             return {
                 **accuracies,
                 "contamination": float(given.noisy.corrupt[rows].mean()),
@@ -130,7 +111,7 @@ class MeasureCell:
 
 
 @dataclass(frozen=True, eq=False)
-class _Given:
+class Given:
     """The data of a cell as its methods and its training see them."""
 
     places: Places
@@ -144,9 +125,10 @@ class _Given:
     device: str
 
     @classmethod
-    def of(cls, places: Places, proxy: ProxySpec, spec: CorruptionSpec, recipe: str, seed: int) -> _Given:
+    def of(cls, places: Places, proxy: ProxySpec, corruption: str, recipe: str, seed: int) -> Given:
+        """Load the images and corrupt them."""
         images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
-        attacked = None
+        spec, attacked = CorruptionSpec.parse(corruption), None
         if spec.kind in ATTACKS:
             attacked = attacked_images(
                 images,
@@ -166,6 +148,7 @@ class _Given:
         return self.proxy.recipe or self.recipe
 
     def embedded(self) -> Embedded:
+        """Return the images as vectors."""
         return embed_data(
             self.images,
             self.noisy,
@@ -177,8 +160,10 @@ class _Given:
             device=self.device,
         )
 
-    def picked(self, key: dict[str, Any]) -> Arrays:
-        """Return the picks that a key stands for, made only if the cache does not have them."""
+    def picked(self, cell: Mapping[str, Any], **more: str) -> Arrays:
+        """Return the picks of a cell, made only if the cache does not have them; ``more`` tells them from others."""
+        names = ("data", "encoder", "corruption", "amount", "method", "seed")
+        key = {**more, **{name: cell[name] for name in names}}
         method, amount = key["method"], budget(key["amount"], self.images.n_classes)
         labels, threads = self.noisy.labels, self.places.threads
 
@@ -189,11 +174,15 @@ class _Given:
             if learns_scores(method):
                 # What a model was trained for serves every amount.
                 return cut_ranking(self.cache.get("rankings", {**key, "amount": "all"}, ranked), amount)
+            if method == "random":  # looks at no features: it need not wait for them
+                nothing = np.zeros((len(labels), 1))
+                return pick(Embedded(nothing, nothing), labels, amount, method, self.seed, threads)
             return pick(self.embedded(), labels, amount, method, self.seed, threads)
 
         return self.cache.get("selections", key, make)
 
     def probe(self, rows: Indices) -> Measured:
+        """Return the accuracy of a linear probe on the picks."""
         found, labels = self.embedded(), self.noisy.labels[rows]
         accuracy = probe_accuracy(
             found.train[rows], labels, found.test, self.images.y_test, seed=self.seed, device=self.device
@@ -201,6 +190,7 @@ class _Given:
         return {"accuracy": accuracy}
 
     def train(self, network: str, rows: Indices) -> Measured:
+        """Return the accuracies of a network that is trained on the picks from scratch."""
         trained = train_network(
             network,
             self.noisy.images[rows],

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from gmmatch_paper.corruption.kinds import GENERATION_KINDS
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.classification.cache import Cache
-from gmmatch_paper.studies.classification.cell import Places, limited_threads
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, corrupt_data
+from gmmatch_paper.studies.classification.cell import Given, Places, limited_threads
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.downstream import pick_device
-from gmmatch_paper.studies.classification.proxies import ProxySpec, embed_data
+from gmmatch_paper.studies.classification.proxies import ProxySpec
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
 
@@ -44,23 +42,11 @@ class MeasureMap:
             return self._measure(corruption, seed)
 
     def _measure(self, corruption: str, seed: int) -> Measured:
-        images = self.places.load()
-        spec = CorruptionSpec.parse(corruption)
-        noisy = corrupt_data(images, spec, seed)
         proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
-        embedded = embed_data(
-            images,
-            noisy,
-            spec,
-            proxy,
-            seed=seed,
-            recipe="fast",
-            cache=Cache(self.places.cache),
-            device=pick_device(self.places.device),
-        )
-        rows = np.asarray(embedded.train, dtype=np.float32)
+        given = Given.of(self.places, proxy, corruption, "fast", seed)
+        rows = np.asarray(given.embedded().train, dtype=np.float32)
         near = nearest_rows(rows, _NEIGHBOURS)
-        corrupt, labels = noisy.corrupt, images.y_train
+        noisy, corrupt, labels = given.noisy, given.noisy.corrupt, given.images.y_train
         shown = np.flatnonzero(corrupt)[:_SAMPLES] if corrupt.any() else np.arange(_SAMPLES)
         return {
             "points": np.round(layout(rows, seed), 1),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Printed(NamedTuple):
-    """An accuracy in percent and its deviation, as printed."""
+    """A mean over the seeds and its deviation, as tables print them."""
 
     mean: float
     deviation: float

@@ -93,7 +93,7 @@ class Block:
     @property
     def amounts(self) -> list[str]:
         """How much was kept, little first."""
-        return sorted(self.cells.distinct("amount"), key=_size_of)
+        return sorted(self.cells.distinct("amount"), key=amount_size)
 
     @property
     def methods(self) -> list[str]:
@@ -273,7 +273,8 @@ def _kept(amount: str) -> str:
     return f"{amount.replace('/class', ' per class')} kept"
 
 
-def _size_of(amount: str) -> tuple[bool, float]:
+def amount_size(amount: str) -> tuple[bool, float]:
+    """Return by what amounts are sorted: numbers per class, then shares."""
     return amount.endswith("%"), float(amount.removesuffix("%").removesuffix("/class"))
 
 

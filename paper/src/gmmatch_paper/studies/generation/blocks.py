@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES
+from gmmatch_paper.studies.classification.paper import Printed
+from gmmatch_paper.studies.classification.tables import amount_size, in_order
 from gmmatch_paper.studies.results import Cells, Results
 
 BASELINES = ("random", "easy", "hard", "moderate", "herding")
 """The paper's other methods in this experiment."""
-
-
-class Spread(NamedTuple):
-    """Mean and standard deviation over the seeds."""
-
-    mean: float
-    deviation: float
 
 
 class Setting(NamedTuple):
@@ -52,17 +46,14 @@ class Block:
     @property
     def methods(self) -> list[str]:
         """The methods in the order of all tables."""
-        known = list(METHOD_NAMES)
-        return sorted(
-            self.cells.distinct("method"), key=lambda name: known.index(name) if name in known else 99
-        )
+        return in_order(self.cells.distinct("method"))
 
-    def spread(self, corruption: str, amount: str, method: str, of: str = "frechet") -> Spread | None:
+    def spread(self, corruption: str, amount: str, method: str, of: str = "frechet") -> Printed | None:
         """Return mean and deviation of a measurement over the seeds, if any was measured."""
         found = self.cells.where(corruption=corruption, amount=amount)
         mine = found if amount == "100%" else found.where(method=method)  # everything is everything
         values = [cell[of] for cell in mine]
-        return Spread(float(np.mean(values)), float(np.std(values))) if values else None
+        return Printed(float(np.mean(values)), float(np.std(values))) if values else None
 
     def column(self, corruption: str, amount: str) -> dict[str, float]:
         """Return the mean distance of every method that was measured."""
@@ -113,11 +104,6 @@ def words_of(corruption: str) -> str:
     return spec.words
 
 
-def amount_size(amount: str) -> tuple[bool, float]:
-    """Return by what amounts are sorted: numbers per class, then shares."""
-    return amount.endswith("%"), float(amount.removesuffix("%").removesuffix("/class"))
-
-
 def only(cells: Cells, name: str) -> str:
     """Return the values of a field as text, one after another if there are several."""
     values: list[Any] = [value for value in cells.distinct(name) if value is not None]
@@ -126,14 +112,7 @@ def only(cells: Cells, name: str) -> str:
 
 def seeds_of(cells: Cells) -> str:
     """Return over how many seeds a mean is taken: ``2 seeds``, or ``1 to 2 seeds`` where cells differ."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for cell in cells:
-        key = _place(cell)
-        counts[key] = counts.get(key, 0) + 1
+    counts = Counter((cell["corruption"], cell["amount"], cell["method"]) for cell in cells)
     least, most = min(counts.values()), max(counts.values())
     count = str(most) if least == most else f"{least} to {most}"
     return f"{count} seed" if most == 1 else f"{count} seeds"
-
-
-def _place(cell: Mapping[str, Any]) -> tuple[str, str, str]:
-    return cell["corruption"], cell["amount"], cell["method"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import ImageStudy
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN, in_order
+from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN, amount_size, in_order
 from gmmatch_paper.studies.generation.blocks import (
     Block,
-    amount_size,
     blocks_of,
     only,
     rate_of,
