@@ -205,10 +205,11 @@ def _nearest(rows: Rows, starts: Indices, sums: NDArray[np.float64], best: int) 
 
 def distances_to(rows: Rows, point: Vector, threads: int = 1) -> Vector:
     """Return the Euclidean distance of every row to ``point``."""
-    return rows.each(_distances, point, threads=threads)
+    return rows.each(distances_of, point, threads=threads)
 
 
-def _distances(block: Matrix, index: Indices, point: Vector) -> Vector:
+def distances_of(block: Matrix, index: Indices, point: Vector) -> Vector:
+    """Return the distance of some rows of a block to a point; of tensors, a tensor."""
     if is_tensor(block):
         apart: Any = block[index] - point
         norms: Vector = apart.norm(dim=1)

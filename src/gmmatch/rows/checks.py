@@ -56,26 +56,40 @@ def check_finite(rows: Rows, name: str = "X", threads: int | None = None) -> Non
         bad = _bad_rows(rows, threads or available_cores())
     if len(bad) == 0:
         return
+    raise not_finite(name, len(bad), bad, len(rows))
+
+
+def not_finite(name: str, count: int, bad: Indices, n: int) -> NotFiniteError:
+    """Return the error for rows of n that cannot be used, of which the first are known."""
     # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
-    first = ", ".join(str(row) for row in bad[:5]) + (", ..." if len(bad) > 5 else "")
-    raise NotFiniteError(
-        f"Input {name} contains NaN, infinity or a value too large to square, in {len(bad)} of {len(rows)} "
+    first = ", ".join(str(row) for row in bad[:5]) + (", ..." if count > 5 else "")
+    return NotFiniteError(
+        f"Input {name} contains NaN, infinity or a value too large to square, in {count} of {n} "
         f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
     )
 
 
-def _bad_rows(rows: Rows, threads: int) -> NDArray[np.int64]:
-    from gmmatch.rows.compiled import has_unusable  # compiled: loaded where it is needed
-
-    def work(number: int) -> NDArray[np.int64]:
-        start, _ = rows.bounds(number)
-        block = rows.block(number)
-        if not has_unusable(block, LARGEST):
-            return np.empty(0, dtype=np.int64)
-        good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
-        return start + np.flatnonzero(~good)
+def _bad_rows(rows: Rows, threads: int) -> Indices:
+    def work(number: int) -> Indices:
+        return rows.bounds(number)[0] + unusable(rows.block(number))
 
     return np.concatenate(map_in_order(work, rows.n_chunks, threads))
+
+
+def unusable(block: NDArray[Any]) -> Indices:
+    """Return which rows of a block are not finite, or too large to square.
+
+    Examples
+    --------
+    >>> unusable(np.array([[1.0], [np.nan], [1e200]]))
+    array([1, 2])
+    """
+    from gmmatch.rows.compiled import has_unusable  # compiled: loaded where it is needed
+
+    if not has_unusable(block, LARGEST):
+        return np.empty(0, dtype=np.int64)
+    good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
+    return np.flatnonzero(~good)
 
 
 def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") -> Vector:

@@ -10,11 +10,14 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine
-from gmmatch.backends.cluster.compute import Compiled, compute_for
+from gmmatch.backends.cluster.compute import Compute, ScanState, compute_for, pass_over
 from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.backends.cluster.placement import Died, LocalPlacement
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError
+from gmmatch.median import loops
+from gmmatch.median.passes import distances_of
+from gmmatch.types import on_host
 
 torch = pytest.importorskip("torch")
 from gmmatch.backends.cluster.on_device import OnDevice, usable_gpus  # noqa: E402
@@ -35,11 +38,11 @@ class TorchPlacement(LocalPlacement):
     device, room, mortal = "cpu", None, -1
 
     def made(self, spec):
-        return ShardWorker(spec, OnDevice(self.device, room=self.room))
+        return ShardWorker(spec, lambda: OnDevice(self.device, room=self.room))
 
     def wait(self, number, pending):
         found = super().wait(number, pending)
-        scans = self.traffic.methods.get("scan")
+        scans = self.traffic.get("scan")
         if number == self.mortal and scans is not None and scans.calls > 6:
             self.mortal = -1
             raise Died("as the test wanted it")
@@ -129,26 +132,29 @@ def test_a_pass_over_a_piece_is_that_of_the_compiled_loop(device, s, delta):
     ]
     for piece, number, point in cases:
         parts = []
-        for compute in (Compiled(), OnDevice(device)):
-            found = compute.rows_of(piece)
-            parts.append(found.evaluate(number, compute.point(point), delta, False))
-            parts.append((found.total(number), found.distances(number, compute.point(point))))
-        here, sums, there, others = parts
-        assert there.pull == pytest.approx(here.pull, rel=1e-11, abs=1e-9 * here.inverse)
-        assert (there.inverse, there.objective) == pytest.approx((here.inverse, here.objective), rel=1e-12)
-        assert (there.coincident, there.weight) == (here.coincident, here.weight)
-        assert (there.nearest, there.distance) == (here.nearest, pytest.approx(here.distance, rel=1e-15))
-        assert there.row.tobytes() == here.row.tobytes() and there.row.dtype == here.row.dtype
-        assert others[0] == pytest.approx(sums[0], rel=1e-12, abs=1e-12)
-        assert others[1] == pytest.approx(sums[1], rel=1e-12)
+        for compute in (Compute(), OnDevice(device)):
+            found = compute.block(piece), compute.index(piece, number)
+            parts.append(pass_over(*found, compute.put(point), delta, False))
+            parts.append(on_host(distances_of(*found, compute.put(point))))
+        (pull, sums, row), distances, there, others = parts
+        assert there[0] == pytest.approx(pull, rel=1e-11, abs=1e-9 * sums[loops.INVERSE_DISTANCES])
+        assert there[1][:2] == pytest.approx(sums[:2], rel=1e-12)
+        for exact in (loops.COINCIDENT, loops.NEAREST_ROW, loops.NEAREST_WEIGHT):
+            assert there[1][exact] == sums[exact]
+        assert there[1][loops.NEAREST_DISTANCE] == pytest.approx(sums[loops.NEAREST_DISTANCE], rel=1e-15)
+        assert there[2].tobytes() == row.tobytes() and there[2].dtype == row.dtype
+        assert others == pytest.approx(distances, rel=1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_piece_of_nothing_but_copies_of_the_point_has_no_nearest_row(device):
     compute = OnDevice(device)
-    found = compute.rows_of(piece_of(np.ones((5, 3)))).evaluate(0, compute.point(np.ones(3)), 0.0, False)
-    assert (found.nearest, found.coincident, found.objective) == (-1, 5.0, 0.0)
-    assert found.pull.tolist() == [0.0, 0.0, 0.0]
+    piece = piece_of(np.ones((5, 3)))
+    pull, sums, _ = pass_over(
+        compute.block(piece), compute.index(piece, 0), compute.put(np.ones(3)), 0.0, False
+    )
+    assert sums.tolist() == [0.0, 0.0, 5.0, np.inf, -1.0, 0.0]
+    assert pull.tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -160,23 +166,17 @@ def test_scores_that_differ_by_rounding_alone_are_decided_as_on_the_processor(de
     values = random.normal(size=40)
     rows = np.stack([random.permutation(values) for _ in range(2000)])
     thetas = np.ones((4, 40)) * [[1.0], [0.1], [-0.3], [3.0]]
-    pieces = []
-    for first in (0, 1000):
-        piece = Piece(rows, slice(first, first + 1000), first, None, np.array([1000]))
-        piece.batch = random.integers(0, 5, 1000).astype(np.uint32)
-        piece.available = random.random(1000) < 0.7
-        pieces.append(piece)
+    pieces = [Piece(rows, slice(first, first + 1000), first, None, np.array([1000])) for first in (0, 1000)]
+    state = ScanState(0, random.integers(0, 5, 2000).astype(np.uint32), random.random(2000) < 0.7)
     table = np.array([2, 0, 1, 0, 3, -1], dtype=np.int32)
-    here = Compiled().scan(pieces, table, thetas)
+    here = Compute().scan(pieces, state, table, thetas)
     compute = OnDevice(device)
-    there = compute.scan(pieces, table, thetas)
+    there = compute.scan(pieces, state, table, thetas)
     assert there[1].tolist() == here[1].tolist() and there[0].tolist() == here[0].tolist()
-    for piece in pieces:
-        taken = here[1][(here[1] >= piece.first_row) & (here[1] < piece.first_row + 1000)]
-        piece.available[taken - piece.first_row] = False
+    state.available[here[1]] = False
     compute.mark(here[1])
-    again = compute.scan(pieces, table, thetas)
-    assert again[1].tolist() == Compiled().scan(pieces, table, thetas)[1].tolist()
+    again = compute.scan(pieces, state, table, thetas)
+    assert again[1].tolist() == Compute().scan(pieces, state, table, thetas)[1].tolist()
     assert not set(again[1].tolist()) & set(here[1].tolist())
 
 

@@ -60,7 +60,7 @@ def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
 
 
 def test_a_worker_that_keeps_dying_ends_the_job(rows_file):
-    engine = MortalEngine(2, lambda traffic, number: float(number == 1 and "evaluate" in traffic.methods))
+    engine = MortalEngine(2, lambda traffic, number: float(number == 1 and "evaluate" in traffic))
     with pytest.raises(WorkerLostError, match="Worker 1 died 6 times in the same step"):
         gm.select(rows_file, engine=engine, k=20, method="gm-matching")
 

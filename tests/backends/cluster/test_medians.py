@@ -48,7 +48,7 @@ def test_classes_share_passes_and_do_not_mix(tmp_path):
     np.save(tmp_path / "rows.npy", rows)
     with cluster_of(tmp_path / "rows.npy", 2, labels) as (cluster, sizes):
         found = class_medians(cluster, sizes, eps=1e-8, max_iter=1000)
-        calls = cluster.placement.traffic.methods["evaluate"].calls
+        calls = cluster.placement.traffic["evaluate"].calls
     for number in range(4):
         expected = gm.geometric_median(rows[labels == number]).point
         assert np.allclose(found[number].best.point, expected, atol=1e-4)
@@ -84,7 +84,7 @@ def test_a_pass_sends_little_whatever_the_number_of_rows(tmp_path, workers, n_cl
     labels = np.arange(len(rows)) % n_classes
     with cluster_of(tmp_path / "rows.npy", workers, labels) as (cluster, sizes):
         class_medians(cluster, sizes, eps=1e-8, max_iter=1000)
-        traffic = cluster.placement.traffic.methods
+        traffic = cluster.placement.traffic
     allowed = (s + 8) * 8 * n_classes
     assert traffic["evaluate"].calls >= 3 * workers
     for message in (traffic["evaluate"], traffic["take"]):

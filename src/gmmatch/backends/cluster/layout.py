@@ -8,7 +8,7 @@ where there were many.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeVar
 
@@ -87,37 +87,22 @@ def subtrees(first: int, stop: int) -> list[tuple[int, int]]:
 
 
 def fold(
-    first: int, stop: int, leaf: Callable[[int], Value], combine: Callable[[Value, Value], Value]
+    first: int,
+    stop: int,
+    known: Callable[[int, int], Value | None],
+    combine: Callable[[Value, Value], Value],
 ) -> Value:
-    """Combine the values of a subtree's leaves along the tree.
+    """Combine values along the tree, from the largest subtrees of a run of pieces whose value is known.
 
     Examples
     --------
-    >>> fold(0, 4, str, lambda left, right: f"({left}{right})")
+    >>> values = {(0, 2): "(01)", (2, 3): "2", (3, 4): "3"}
+    >>> fold(0, 4, lambda first, stop: values.get((first, stop)), lambda left, right: f"({left}{right})")
     '((01)(23))'
     """
-    if stop - first == 1:
-        return leaf(first)
+    value = known(first, stop)
+    if value is not None:
+        return value
     middle = (first + stop) // 2
-    left = fold(first, middle, leaf, combine)
-    return combine(left, fold(middle, stop, leaf, combine))
-
-
-def fold_parts(
-    n_pieces: int, parts: Mapping[tuple[int, int], Value], combine: Callable[[Value, Value], Value]
-) -> Value:
-    """Combine the values of subtrees that together make up the whole tree.
-
-    Examples
-    --------
-    >>> fold_parts(4, {(0, 2): "(01)", (2, 3): "2", (3, 4): "3"}, lambda left, right: f"({left}{right})")
-    '((01)(23))'
-    """
-
-    def value(first: int, stop: int) -> Value:
-        if (first, stop) in parts:
-            return parts[first, stop]
-        middle = (first + stop) // 2
-        return combine(value(first, middle), value(middle, stop))
-
-    return value(0, n_pieces)
+    left = fold(first, middle, known, combine)
+    return combine(left, fold(middle, stop, known, combine))

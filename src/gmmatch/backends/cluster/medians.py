@@ -12,7 +12,7 @@ import numpy as np
 
 from gmmatch.backends.cluster import worker as parts
 from gmmatch.backends.cluster.rows import Cluster
-from gmmatch.median.passes import ROUNDOFF, Evaluation, add_sums, mean_of_sums, rounding_of_pull
+from gmmatch.median.passes import Evaluation, add_sums, mean_of_sums
 from gmmatch.median.result import Spread
 from gmmatch.median.search import FoundMedian, Question, search_median
 from gmmatch.median.weiszfeld import SAMPLE_START_FROM
@@ -113,23 +113,9 @@ def _evaluate(
     sums = cluster.combined("evaluate", parts.combine_evaluations, request, sample)
     out = {}
     for (number, point), row in zip(points.items(), sums, strict=True):
-        scalars = row[s:].tolist()
-        count, inverse = scalars[parts.COUNT], scalars[parts.INVERSE]
-        rounding = rounding_of_pull(int(count), s)
-        if near[number]:
-            rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / count
-        out[number] = Evaluation(
-            point=point,
-            pull=row[:s].copy(),
-            inverse_distances=inverse,
-            objective=scalars[parts.OBJECTIVE],
-            coincident_weight=scalars[parts.COINCIDENT],
-            nearest_row=int(scalars[parts.ROW]),
-            nearest_distance=scalars[parts.DISTANCE],
-            nearest_weight=scalars[parts.WEIGHT],
-            total_weight=count,
-            distances=np.empty(0),
-            rounding=rounding,
+        count = float(row[s + parts.COUNT])
+        out[number] = Evaluation.of_sums(
+            point, row[:s].copy(), row[s:], count, int(count), near[number], np.empty(0)
         )
     return out
 

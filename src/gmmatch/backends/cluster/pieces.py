@@ -53,6 +53,11 @@ class WorkerSpec:
     device: str = "cpu"
 
     @property
+    def n_rows(self) -> int:
+        """How many rows it has."""
+        return int(self.bounds[-1] - self.bounds[0])
+
+    @property
     def last_piece(self) -> int:
         """The number of the piece after its last."""
         return self.first_piece + len(self.bounds) - 1
@@ -99,6 +104,10 @@ class Piece:
         Positions sorted by class (None: all are of class 0), and where each class ends among them.
     positions
         For a sample: the positions of its rows in the run that they were taken from.
+    longest
+        The length of the longest row, once that is known.
+    there, index_there
+        The rows, and where those of a class stand, on a device that keeps them.
     """
 
     rows: Any
@@ -108,13 +117,18 @@ class Piece:
     ends: Indices
     view: View = STORED
     positions: Indices | None = None
-    available: NDArray[np.bool_] | None = field(default=None, repr=False)
-    batch: NDArray[np.uint32] | None = field(default=None, repr=False)
     longest: float = -1.0
+    there: Any = field(default=None, repr=False)
+    index_there: dict[int, Any] = field(default_factory=dict, repr=False)
     _made: Matrix | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return int(self.where.stop - self.where.start)
+
+    @property
+    def stop_row(self) -> int:
+        """The number of the row after the last."""
+        return self.first_row + len(self)
 
     def block(self) -> Matrix:
         """Return the rows that a method sees as float32 or float64, C-ordered, read-only."""
@@ -163,15 +177,10 @@ class Piece:
 
     def sampled(self, every: int) -> Piece:
         """Return every so many rows of each class as a piece that is held in memory."""
-        chosen = np.sort(np.concatenate([self.of_class(number)[::every] for number in range(len(self.ends))]))
-        stored = np.asarray(self.rows[self.where])[chosen]
-        whole = slice(0, len(chosen))
-        if self.order is None:
-            return Piece(stored, whole, self.first_row, None, np.array([len(chosen)]), self.view, chosen)
-        parts = [np.searchsorted(chosen, self.of_class(number)[::every]) for number in range(len(self.ends))]
-        order = np.concatenate(parts).astype(np.int32)
-        ends = np.cumsum([len(part) for part in parts])
-        return Piece(stored, whole, self.first_row, order, ends, self.view, chosen)
+        parts = [self.of_class(number)[::every] for number in range(len(self.ends))]
+        chosen, ends = np.concatenate(parts), np.cumsum([len(part) for part in parts])
+        order, stored = np.arange(len(chosen), dtype=np.int32), np.asarray(self.rows[self.where])[chosen]
+        return Piece(stored, slice(0, len(chosen)), self.first_row, order, ends, self.view, chosen)
 
 
 def prepared(stored: NDArray[Any], steps: tuple[RowMap, ...] = ()) -> Matrix:

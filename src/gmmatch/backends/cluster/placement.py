@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from types import FunctionType, ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmmatch.backends.cluster.compute import check_device
 from gmmatch.backends.cluster.on_device import usable_gpus
-from gmmatch.backends.cluster.pieces import View, WorkerSpec
+from gmmatch.backends.cluster.pieces import WorkerSpec
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import GMMatchError
 from gmmatch.rows.parallel import resolve_jobs
@@ -33,8 +34,8 @@ def payload_bytes(value: Any) -> int:
         return sum(payload_bytes(item) for item in value)
     if isinstance(value, str):
         return len(value.encode())
-    if isinstance(value, WorkerSpec):
-        return payload_bytes((value.bounds, value.codes))
+    if isinstance(value, dict):
+        return payload_bytes(list(value.values()))
     if isinstance(value, FunctionType):  # with what it was made with
         return payload_bytes([cell.cell_contents for cell in value.__closure__ or ()])
     if isinstance(value, ModuleType):
@@ -54,45 +55,29 @@ class MethodTraffic:
     largest_sent: int = 0
     largest_received: int = 0
 
+    def count(self, *, sent: int, received: int) -> None:
+        """Add one worker's call."""
+        self.calls += 1
+        self.sent += sent
+        self.received += received
+        self.largest_sent = max(self.largest_sent, sent)
+        self.largest_received = max(self.largest_received, received)
 
-@dataclass
-class Traffic:
-    """Bytes moved, by the kind of call.
+
+def summary(traffic: dict[str, MethodTraffic]) -> dict[str, Any]:
+    """Return the bytes of all calls, and those of each kind, in what JSON can hold.
 
     Examples
     --------
-    >>> traffic = Traffic()
-    >>> traffic.count("evaluate", sent=100, received=80)
-    >>> traffic.sent, traffic.received
-    (100, 80)
+    >>> summary({"scan": MethodTraffic(2, 100, 80, 60, 40)})["sent"]
+    100
     """
+    totals = {way: sum(getattr(kind, way) for kind in traffic.values()) for way in ("sent", "received")}
+    return {**totals, "by_call": {name: asdict(kind) for name, kind in traffic.items()}}
 
-    methods: dict[str, MethodTraffic] = field(default_factory=dict)
 
-    def count(self, method: str, *, sent: int, received: int) -> None:
-        """Add one worker's call."""
-        found = self.methods.setdefault(method, MethodTraffic())
-        found.calls += 1
-        found.sent += sent
-        found.received += received
-        found.largest_sent = max(found.largest_sent, sent)
-        found.largest_received = max(found.largest_received, received)
-
-    @property
-    def sent(self) -> int:
-        """Bytes to the workers."""
-        return sum(method.sent for method in self.methods.values())
-
-    @property
-    def received(self) -> int:
-        """Bytes from the workers."""
-        return sum(method.received for method in self.methods.values())
-
-    def summary(self) -> dict[str, Any]:
-        """Return the totals, and those of each kind of call, in what JSON can hold."""
-        by_method = {name: asdict(found) for name, found in self.methods.items()}
-        return {"sent": self.sent, "received": self.received, "by_call": by_method}
-
+if TYPE_CHECKING:
+    from typing import Self
 
 # A worker that dies so often in one call will die again.
 _MOST_REPLACEMENTS = 5
@@ -106,7 +91,7 @@ Progress = Callable[[str, int, "int | None"], None]
 """Called with what is being done ("median" or "picks"), how far it is, and how far it has to go, if that is known."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Where work runs.
 
     Attributes
@@ -126,9 +111,18 @@ class Engine(Protocol):
     skip_unreadable: bool
     progress: Progress | None
 
+    @abstractmethod
     def place(self, specs: Sequence[WorkerSpec]) -> Placement:
         """Make a worker of each spec."""
-        ...
+
+    def close(self) -> None:  # noqa: B027 (not every engine has something to end)
+        """End what was started for this engine."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class Died(Exception):  # noqa: N818 (a message from an engine to its placement, not an error of the user's)
@@ -144,19 +138,18 @@ class Placement(ABC):
     Attributes
     ----------
     traffic
-        The bytes moved so far.
+        The bytes moved so far, by the kind of call.
     replaced
         How many workers were started again.
-    restore
-        Called with the number of a worker that was started again: returns the rows that are picked.
+    known
+        Called with the number of a worker that was started again: returns the calls that tell it what it should know.
     """
 
     def __init__(self, specs: Sequence[WorkerSpec]) -> None:
         self.specs = list(specs)
-        self.traffic = Traffic()
+        self.traffic: defaultdict[str, MethodTraffic] = defaultdict(MethodTraffic)
         self.replaced = 0
-        self.restore: Callable[[int], Any] = lambda number: None
-        self._view: Any = None
+        self.known: Callable[[int], list[tuple[str, Any]]] = lambda number: []
         self._lost = [0] * len(self.specs)
 
     def __len__(self) -> int:
@@ -184,16 +177,6 @@ class Placement(ABC):
         """Prepare an argument that all workers get."""
         return value
 
-    def assign(self, specs: Sequence[WorkerSpec]) -> None:
-        """Give all workers another spec for the same rows, also for workers that are started again."""
-        self.specs = list(specs)
-        self.call("assign", each=[(spec,) for spec in self.specs])
-
-    def look(self, view: View) -> None:
-        """Change how all workers see their rows, also workers that are started again."""
-        self._view = self.share(view)
-        self.call("look", view)
-
     def close(self) -> None:  # noqa: B027 (not every engine has something to end)
         """End the workers."""
 
@@ -213,7 +196,7 @@ class Placement(ABC):
             arguments = own[number] or ()
             results[number] = self._finish(number, method, (*arguments, *handles), handle)
             sent = payload_bytes(arguments) + payload_bytes(shared)
-            self.traffic.count(method, sent=sent, received=payload_bytes(results[number]))
+            self.traffic[method].count(sent=sent, received=payload_bytes(results[number]))
         return results
 
     def _begin(self, number: int, method: str, arguments: tuple[Any, ...]) -> Any:
@@ -242,17 +225,14 @@ class Placement(ABC):
             self.replaced += 1
             try:
                 self.start(number)
-                if self._view is not None:
-                    self.wait(number, self.ask(number, "look", (self._view,)))
-                known = self.restore(number)
-                if known is not None and len(known):
-                    self.wait(number, self.ask(number, "mark", (known,)))
+                for method, argument in self.known(number):
+                    self.wait(number, self.ask(number, method, (argument,)))
                 return
             except Died as again:
                 death = again
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Run workers as threads of this process.
 
     The compiled loops release Python's lock, so threads are enough.
@@ -292,12 +272,6 @@ class LocalEngine:
     def place(self, specs: Sequence[WorkerSpec]) -> LocalPlacement:
         """Make a worker of each spec."""
         return LocalPlacement([replace(spec, device=self.device) for spec in specs])
-
-    def __enter__(self) -> LocalEngine:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing is left to end."""
 
 
 class LocalPlacement(Placement):

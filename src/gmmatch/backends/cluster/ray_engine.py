@@ -13,7 +13,14 @@ from typing import Any
 
 from gmmatch.backends.cluster.compute import check_device
 from gmmatch.backends.cluster.pieces import WorkerSpec
-from gmmatch.backends.cluster.placement import Died, Placement, Progress, WorkerLostError, payload_bytes
+from gmmatch.backends.cluster.placement import (
+    Died,
+    Engine,
+    Placement,
+    Progress,
+    WorkerLostError,
+    payload_bytes,
+)
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command
 
@@ -23,7 +30,7 @@ _SHARED_BYTES = 1 << 16
 _LOOK_SECONDS, _GONE_SECONDS = 1.0, 20.0
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Run workers as actors of a Ray cluster.
 
     Parameters
@@ -96,12 +103,6 @@ class RayEngine:
         if self._ours and self._ray.is_initialized():
             self._ray.shutdown()
 
-    def __enter__(self) -> RayEngine:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
 
 class Actor:
     """What runs in a Ray worker process."""
@@ -146,11 +147,6 @@ class RayPlacement(Placement):
         except BaseException:
             self.close()
             raise
-
-    def assign(self, specs: Sequence[WorkerSpec]) -> None:
-        """Give all actors another spec."""
-        self._handles = [self._ray.put(spec) for spec in specs]
-        super().assign(specs)
 
     def start(self, number: int) -> None:
         """Make an actor again."""

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.layout import (
-    assign_pieces,
-    fold_parts,
-    piece_bounds,
-    piece_count,
-    subtrees,
-)
+from gmmatch.backends.cluster.layout import assign_pieces, fold, piece_bounds, piece_count, subtrees
 from gmmatch.backends.cluster.pieces import STORED, View, WorkerSpec, prepared
-from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, Progress
+from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, Progress, summary
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
-from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.median.search import FoundMedian
+from gmmatch.rows.checks import not_finite
 from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Mask, Vector
 
@@ -31,9 +25,8 @@ def _tell_nobody(phase: str, done: int, total: int | None) -> None:
     """Take no note of progress."""
 
 
-@dataclass
 class Cluster:
-    """Workers with rows in their hands, and what the one who asks them has to know.
+    """Workers with rows in their hands, and what they were told, for those that are started again.
 
     Attributes
     ----------
@@ -51,19 +44,48 @@ class Cluster:
         Told how far things are.
     """
 
-    placement: Placement
-    n_pieces: int
-    n_features: int
-    progress: Progress = _tell_nobody
-    owners: Indices = field(init=False)
-    groups: list[Indices] = field(init=False, default_factory=list)
-    view: View = STORED
-    _taken: list[Indices] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        specs = self.placement.specs
+    def __init__(self, placement: Placement, progress: Progress | None = None) -> None:
+        specs = placement.specs
+        self.placement, self.progress = placement, progress or _tell_nobody
+        self.n_pieces, self.n_features = specs[-1].last_piece, specs[0].n_features
         self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
-        self.placement.restore = self._taken_of
+        self.view, self.groups = STORED, list[Indices]()
+        self._assigned: list[dict[str, Any]] = [{} for _ in specs]
+        self._taken: list[Indices] = []
+        placement.known = self._known
+
+    def _known(self, worker: int) -> list[tuple[str, Any]]:
+        taken = self._taken_of(worker)
+        told = [("assign", self._assigned[worker]), ("look", self.view)]
+        return [*told, ("mark", taken)] if len(taken) else told
+
+    def _assign(self, changes: list[dict[str, Any]]) -> None:
+        self._assigned = [known | new for known, new in zip(self._assigned, changes, strict=True)]
+        self.placement.call("assign", each=[(new,) for new in changes])
+
+    def check(self, skip_unreadable: bool) -> dict[str, str]:
+        """Return the files to do without, if that is allowed; raise for others, and for rows that are not finite."""
+        absent: dict[str, str] = {}
+        while True:
+            answers = self.placement.call("check")
+            broken = {location: reason for answer in answers for location, reason in answer[0]}
+            if not broken:
+                break
+            if not skip_unreadable:
+                first, *others = broken.values()
+                also = f" And {len(others)} more files, the next: {others[0]}" if others else ""
+                raise UnreadableShardError(
+                    f"{first}{also} Nothing was selected. Correct this, or pass skip_unreadable=True to the engine "
+                    "to leave these rows out."
+                )
+            absent |= broken
+            self._assign([{"absent": frozenset(absent)}] * len(self.placement))
+        count = sum(answer[1] for answer in answers)
+        if count:
+            raise not_finite(
+                "X", count, np.concatenate([answer[2] for answer in answers]), int(self.owners[-1])
+            )
+        return absent
 
     def assign(
         self,
@@ -78,16 +100,13 @@ class Cluster:
             codes = np.full(n, -1, dtype=np.int16 if len(groups) < 1 << 15 else np.int32)
             for number, rows in enumerate(groups):
                 codes[rows] = number
-        self.placement.assign([
-            replace(
-                spec,
-                n_classes=len(groups),
-                batches=tuple(int(count) for count in batches or [1] * len(groups)),
-                seeds=tuple(seeds or [0] * len(groups)),
-                codes=None if codes is None else codes[int(spec.bounds[0]) : int(spec.bounds[-1])],
-            )
-            for spec in self.placement.specs
-        ])  # fmt: skip
+        shared = {
+            "n_classes": len(groups),
+            "batches": tuple(int(count) for count in batches or [1] * len(groups)),
+            "seeds": tuple(seeds or [0] * len(groups)),
+        }
+        own = [None if codes is None else codes[first:stop] for first, stop in pairwise(self.owners.tolist())]
+        self._assign([{**shared, "codes": some} for some in own])
         self.groups = list(groups)
 
     def announce(self, rows: Indices, offsets: Indices) -> None:
@@ -106,8 +125,8 @@ class Cluster:
     def look(self, view: View, n_features: int) -> None:
         """Let workers see rows in this way."""
         if view is not self.view:
-            self.placement.look(view)
             self.view, self.n_features = view, n_features
+            self.placement.call("look", view)
 
     def owned(self, values: NDArray[Any], rows: Indices) -> list[NDArray[Any]]:
         """Return what each worker owns of one value for each of some rows, which ascend."""
@@ -125,7 +144,7 @@ class Cluster:
         answers = self.placement.call(method, *arguments, each=each)
         for spec, found in zip(self.placement.specs, answers, strict=True):
             values.update(zip(subtrees(spec.first_piece, spec.last_piece), found, strict=True))
-        return fold_parts(self.n_pieces, values, combine)
+        return fold(0, self.n_pieces, lambda first, stop: values.get((first, stop)), combine)
 
     def rows(self, numbers: Indices, *, picked: bool = False, stored: bool = False) -> NDArray[Any]:
         """Fetch rows from the workers that own them, in the order of ``numbers``."""
@@ -214,7 +233,7 @@ class ClusterSource:
             "pieces": self.cluster.n_pieces,
             "unreadable": [*map(list, self.shards.unreadable), *map(list, self._unreadable.items())],
             "replaced_workers": placement.replaced,
-            "bytes": placement.traffic.summary(),
+            "bytes": summary(placement.traffic),
         }
         return {"embeddings": self.shards.origin, "engine": facts}
 
@@ -303,8 +322,8 @@ def rows_on(engine: Any, X: Any) -> Iterator[Rows]:
                 WorkerSpec(number, first, bounds[first : stop + 1], files, n_features=s, dtype=shards.dtype)
             )
         with running.place(specs) as placement:
-            absent = _check(placement, n, running.skip_unreadable)
-            cluster = Cluster(placement, n_pieces, s, running.progress or _tell_nobody)
+            cluster = Cluster(placement, running.progress)
+            absent = cluster.check(running.skip_unreadable)
             yield ClusterRows(ClusterSource(cluster, shards, running, absent))
 
 
@@ -323,31 +342,3 @@ def _running(engine: Any) -> Iterator[Engine]:
         raise InvalidTypeError(f'engine={engine!r}: expected a LocalEngine, a RayEngine, "local" or "ray".')
     else:
         yield engine
-
-
-def _check(placement: Placement, n: int, skip_unreadable: bool) -> dict[str, str]:
-    """Return the files to do without, if that is allowed; raise for others, and for rows that are not finite."""
-    absent: dict[str, str] = {}
-    while True:
-        answers = placement.call("check")
-        broken = {location: reason for answer in answers for location, reason in answer[0]}
-        if not broken:
-            break
-        if not skip_unreadable:
-            first, *others = broken.values()
-            also = f" And {len(others)} more files, the next: {others[0]}" if others else ""
-            raise UnreadableShardError(
-                f"{first}{also} Nothing was selected. Correct this, or pass skip_unreadable=True to the engine to "
-                "leave these rows out."
-            )
-        absent |= broken
-        placement.assign([replace(spec, absent=frozenset(absent)) for spec in placement.specs])
-    count = sum(answer[1] for answer in answers)
-    if count:
-        rows = np.concatenate([answer[2] for answer in answers])[:5].tolist()
-        named = ", ".join(map(str, rows)) + (", ..." if count > len(rows) else "")
-        raise NotFiniteError(
-            f"Input X contains NaN, infinity or a value too large to square, in {count} of {n} rows (first: "
-            f"{named}). Drop these rows or fill them in; none is dropped silently."
-        )
-    return absent

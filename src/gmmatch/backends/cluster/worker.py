@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.compute import Compute, compute_for
+from gmmatch.backends.cluster.compute import Compute, ScanState, compute_for, pass_over
 from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import (
     STORED,
@@ -28,15 +29,17 @@ from gmmatch.backends.cluster.pieces import (
     unreadable_files,
 )
 from gmmatch.matching.batches import batch_of_rows
-from gmmatch.median.passes import add_sums
-from gmmatch.rows.checks import LARGEST
-from gmmatch.rows.compiled import has_unusable
+from gmmatch.median import loops
+from gmmatch.median.loops import NEAREST_DISTANCE as DISTANCE
+from gmmatch.median.loops import NEAREST_ROW as ROW
+from gmmatch.median.loops import NEAREST_WEIGHT as WEIGHT
+from gmmatch.median.passes import add_sums, distances_of, weighted_sums
+from gmmatch.rows.checks import unusable
 from gmmatch.rows.rows import read_only
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Vector, offsets_of, on_host
 
-# After the s numbers of the pull: scalar sums, and what is known of the nearest row.
-INVERSE, OBJECTIVE, COINCIDENT, DISTANCE, ROW, WEIGHT, CHECKSUM, COUNT = range(8)
-N_SCALARS = 8
+# After the s numbers of the pull: the scalar sums of a pass, the nearest row's checksum, and the number of rows.
+CHECKSUM, COUNT, N_SCALARS = loops.N_SUMS, loops.N_SUMS + 1, loops.N_SUMS + 2
 # Before the s numbers of a point: its class, the paper's δ, and whether it is near the origin.
 N_HEADER = 3
 # Distances are counted in bins of a quarter of a power of two.
@@ -51,17 +54,17 @@ class ShardWorker:
     ----------
     spec : WorkerSpec
         Which rows these are. Files are opened when they are first needed.
-    compute : Compute, optional
-        What sums are made with; by default what the spec's device asks for.
+    compute : callable, optional
+        Makes what computes; by default what the spec's device asks for.
     """
 
-    def __init__(self, spec: WorkerSpec, compute: Compute | None = None) -> None:
+    def __init__(self, spec: WorkerSpec, compute: Callable[[], Compute] | None = None) -> None:
         self.spec, self.view = spec, STORED
-        self._given = compute
+        self._make_compute = compute
 
-    def assign(self, spec: WorkerSpec) -> None:
-        """Take another spec for the same rows: their classes and batches."""
-        self.spec = spec
+    def assign(self, changes: dict[str, Any]) -> None:
+        """Change what the spec says of the same rows: their classes and batches, and files to do without."""
+        self.spec = replace(self.spec, **changes)
         self._forget()
 
     def look(self, view: View) -> None:
@@ -70,7 +73,7 @@ class ShardWorker:
         self._forget()
 
     def _forget(self) -> None:
-        for known in ("_pieces", "_samples", "_compute"):
+        for known in ("_pieces", "_samples", "_compute", "_available", "_scanned"):
             self.__dict__.pop(known, None)
 
     @property
@@ -79,8 +82,9 @@ class ShardWorker:
 
     @cached_property
     def _compute(self) -> Compute:
-        n_rows = int(self.spec.bounds[-1] - self.spec.bounds[0])
-        return self._given or compute_for(self.spec.device, self.spec.number, n_rows)
+        if self._make_compute is not None:
+            return self._make_compute()
+        return compute_for(self.spec.device, self.spec.number, self.spec.n_rows)
 
     @cached_property
     def _opened(self) -> tuple[Any, int]:
@@ -89,10 +93,6 @@ class ShardWorker:
     @cached_property
     def _pieces(self) -> list[Piece]:
         return cut_pieces(self.spec, self.view, *self._opened)
-
-    @property
-    def _offsets(self) -> Indices:
-        return np.concatenate([[0], np.cumsum(self.spec.batches)])
 
     @cached_property
     def _samples(self) -> list[Piece]:
@@ -107,59 +107,39 @@ class ShardWorker:
         for piece in self._pieces:
             if len(piece) == 0 or np.dtype(self.spec.dtype).kind in "iu":
                 continue
-            block = prepared(piece.rows[piece.where])
-            if has_unusable(block, LARGEST):
-                good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(
-                    axis=1
-                )
-                bad.extend((piece.first_row + np.flatnonzero(~good)).tolist())
+            bad.extend((piece.first_row + unusable(prepared(piece.rows[piece.where]))).tolist())
         return [], len(bad), np.array(bad[:5], dtype=np.int64)
 
     def device(self) -> str:
         """Return the name of the device that sums are made on."""
         return self._compute.name
 
-    def sums(self, classes: Indices, sample: bool) -> NDArray[np.float64]:
-        """Return Σx and the number of rows of some classes, for :func:`add_sums`: (subtrees, 2, classes, s + 1)."""
-
-        def leaf(piece: Piece) -> NDArray[np.float64]:
-            out = np.zeros((2, len(classes), self._width + 1))
-            rows = self._compute.rows_of(piece)
-            for place, number in enumerate(classes.tolist()):
-                if piece.size_of_class(number):
-                    out[:, place] = rows.total(number)
-            return out
-
-        return self._folded(leaf, add_sums, sample)
-
     def evaluate(self, request: NDArray[np.float64], sample: bool) -> NDArray[np.float64]:
         """Return what this worker's rows add to the evaluation of points, shape (subtrees, classes, s + 8)."""
-        points = [self._compute.point(asked[N_HEADER:]) for asked in request]
-        return self._folded(
-            lambda piece: self._evaluate_piece(piece, request, points), combine_evaluations, sample
-        )
+        points = [self._compute.put(asked[N_HEADER:]) for asked in request]
 
-    def _evaluate_piece(
-        self, piece: Piece, request: NDArray[np.float64], points: list[Any]
-    ) -> NDArray[np.float64]:
-        s = self._width
-        out = np.zeros((len(request), s + N_SCALARS))
-        out[:, s + DISTANCE], out[:, s + ROW] = np.inf, -1.0
-        rows = self._compute.rows_of(piece)
-        for place, (asked, point) in enumerate(zip(request, points, strict=True)):
-            number = int(asked[0])
-            count = piece.size_of_class(number)
-            if count == 0:
-                continue
-            part = rows.evaluate(number, point, float(asked[1]), bool(asked[2]))
-            out[place, :s] = part.pull
-            scalars = out[place, s:]
-            scalars[INVERSE], scalars[OBJECTIVE] = part.inverse, part.objective
-            scalars[COINCIDENT], scalars[COUNT] = part.coincident, count
-            if part.row is not None:
-                scalars[DISTANCE], scalars[WEIGHT] = part.distance, part.weight
-                scalars[ROW] = piece.row_number(part.nearest)
-                scalars[CHECKSUM] = zlib.crc32(np.ascontiguousarray(part.row).tobytes())
+        def leaf(piece: Piece) -> NDArray[np.float64]:
+            block = self._compute.block(piece)
+            return np.stack([
+                self._evaluate(piece, block, asked, point) for asked, point in zip(request, points, strict=True)
+            ])  # fmt: skip
+
+        return self._folded(leaf, combine_evaluations, sample)
+
+    def _evaluate(self, piece: Piece, block: Any, asked: NDArray[np.float64], point: Any) -> Vector:
+        """Return what the rows of a class in a piece add to the evaluation of a point."""
+        number, s = int(asked[0]), len(asked) - N_HEADER
+        count, out = piece.size_of_class(number), np.zeros(s + N_SCALARS)
+        scalars = out[s:]
+        scalars[[DISTANCE, ROW, COUNT]] = np.inf, -1.0, count
+        if count:
+            index = self._compute.index(piece, number)
+            out[:s], scalars[: loops.N_SUMS], row = pass_over(
+                block, index, point, float(asked[1]), bool(asked[2])
+            )
+        if scalars[ROW] >= 0.0:
+            scalars[ROW] = piece.row_number(int(piece.of_class(number)[int(scalars[ROW])]))
+            scalars[CHECKSUM] = zlib.crc32(np.ascontiguousarray(row).tobytes())
         return out
 
     def distances(self, request: NDArray[np.float64]) -> tuple[Vector, Indices, NDArray[np.int64]]:
@@ -170,16 +150,16 @@ class ShardWorker:
         count = len(request)
         farthest, row = np.full(count, -1.0), np.full(count, -1, dtype=np.int64)
         bins = np.zeros((count, N_BINS), dtype=np.int64)
-        points = [self._compute.point(asked[N_HEADER:]) for asked in request]
+        points = [self._compute.put(asked[N_HEADER:]) for asked in request]
         for piece in self._pieces:
-            rows = self._compute.rows_of(piece)
+            block, available = self._compute.block(piece), self._available[self._scanned.part(piece)]
             for place, number in enumerate(request[:, 0].astype(np.int64).tolist()):
                 if piece.size_of_class(number) == 0:
                     continue
-                found = rows.distances(number, points[place])
+                found = on_host(distances_of(block, self._compute.index(piece, number), points[place]))
                 bins[place] += np.bincount(distance_bins(found / request[place, 1]), minlength=N_BINS)
                 positions = piece.of_class(number)
-                found[~self._available(piece)[positions]] = -1.0
+                found[~available[positions]] = -1.0
                 best = int(np.argmax(found))
                 if found[best] > farthest[place]:
                     farthest[place], row[place] = found[best], piece.row_number(int(positions[best]))
@@ -189,12 +169,9 @@ class ShardWorker:
         self, group_of_batch: NDArray[np.int32], thetas: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], Indices]:
         """Return the best score and its row (-1: there is none) of each group of batches."""
-        for piece in self._pieces:
-            self._batches(piece)
-            self._available(piece)
         # The last one is for rows that belong to no class.
         table = np.append(group_of_batch, np.int32(-1)).astype(np.int32)
-        return self._compute.scan(self._pieces, table, read_only(np.ascontiguousarray(thetas)))
+        return self._compute.scan(self._pieces, self._scanned, table, read_only(np.ascontiguousarray(thetas)))
 
     def take(self, rows: Indices, picked: bool, stored: bool) -> NDArray[Any]:
         """Return rows by their numbers."""
@@ -228,6 +205,15 @@ class ShardWorker:
 
         return self._folded(leaf, add, False)
 
+    def sums(self, classes: Indices, sample: bool) -> NDArray[np.float64]:
+        """Return Σx and the number of rows of some classes, for :func:`add_sums`: (subtrees, 2, classes, s + 1)."""
+
+        def leaf(piece: Piece) -> NDArray[np.float64]:
+            block, indices = piece.block(), [read_only(piece.of_class(number)) for number in classes.tolist()]
+            return np.stack([weighted_sums(block, index, np.ones(len(index))) for index in indices], axis=1)
+
+        return self._folded(leaf, add_sums, sample)
+
     def each(
         self, number: int, beside: NDArray[Any] | None, score: Callable[..., Vector], *arguments: Any
     ) -> NDArray[Any]:
@@ -250,30 +236,28 @@ class ShardWorker:
 
     def mark(self, rows: Indices) -> None:
         """Remember that these rows are picked."""
-        piece_of_row = np.searchsorted(self.spec.bounds, rows, side="right") - 1
-        for number in np.unique(piece_of_row).tolist():
-            piece = self._pieces[number]
-            self._available(piece)[rows[piece_of_row == number] - piece.first_row] = False
-        self._compute.mark(rows)
+        positions = rows - int(self.spec.bounds[0])
+        self._available[positions] = False
+        self._compute.mark(positions)
 
-    def _available(self, piece: Piece) -> NDArray[np.bool_]:
-        if piece.available is None:
-            piece.available = np.ones(len(piece), dtype=bool)
-        return piece.available
+    @cached_property
+    def _available(self) -> NDArray[np.bool_]:
+        return np.ones(self.spec.n_rows, dtype=bool)
 
-    def _batches(self, piece: Piece) -> NDArray[np.uint32]:
-        if piece.batch is None:
-            none = int(self._offsets[-1])
-            batch = np.full(len(piece), none, dtype=np.uint32)
+    @cached_property
+    def _scanned(self) -> ScanState:
+        offsets = offsets_of(self.spec.batches)
+        state = ScanState(
+            int(self.spec.bounds[0]), np.full(self.spec.n_rows, offsets[-1], dtype=np.uint32), self._available
+        )
+        for piece in self._pieces:
+            batch = state.batch[state.part(piece)]
             for number in range(self.spec.n_classes):
                 index = piece.of_class(number)
                 if len(index):
-                    chosen = batch_of_rows(
-                        piece.first_row + index, int(self.spec.batches[number]), self.spec.seeds[number]
-                    )
-                    batch[index] = self._offsets[number] + chosen
-            piece.batch = batch
-        return piece.batch
+                    count, seed = int(self.spec.batches[number]), self.spec.seeds[number]
+                    batch[index] = offsets[number] + batch_of_rows(piece.first_row + index, count, seed)
+        return state
 
     def _folded(
         self,
@@ -283,7 +267,7 @@ class ShardWorker:
     ) -> NDArray[np.float64]:
         pieces, first = self._samples if sample else self._pieces, self.spec.first_piece
         return np.stack([
-            fold(begin, end, lambda number: leaf(pieces[number - first]), combine)
+            fold(begin, end, lambda at, end: leaf(pieces[at - first]) if end == at + 1 else None, combine)
             for begin, end in subtrees(first, self.spec.last_piece)
         ])  # fmt: skip
 

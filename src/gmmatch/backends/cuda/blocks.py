@@ -13,7 +13,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.median import loops
 from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Vector, beside
 
 # 256 MB of float32, or of float64 differences, at a time.
 _BLOCK_BYTES = 1 << 28
@@ -201,7 +201,7 @@ class TensorRows:
         heavy = self.to_device(weights)
         spans = list(self.spans(8))
         found = [weiszfeld_block(self.gather(span), heavy[span], point, delta) for span in spans]
-        pulls, sums, distances = zip(*found, strict=True)
+        pulls, sums, distances, _ = zip(*found, strict=True)
         return (
             np.array([span.start for span in spans]),
             np.stack(pulls),
@@ -210,22 +210,24 @@ class TensorRows:
         )
 
 
-def weiszfeld_block(block: Any, weights: Any, point: Vector, delta: float) -> tuple[Vector, Vector, Any]:
-    """Return the pull of a block of rows, its scalar sums and its distances, as :func:`loops.weiszfeld_chunk` does.
+def weiszfeld_block(
+    block: Any, weights: Any, point: Any, delta: float
+) -> tuple[Vector, Vector, Any, NDArray[np.float64]]:
+    """Return the pull of a block of rows, its scalar sums and distances, as by a compiled pass, and the nearest row.
 
     Examples
     --------
     >>> import torch
-    >>> weights = torch.ones(2, dtype=torch.float64)
-    >>> pull, sums, distances = weiszfeld_block(torch.tensor([[3.0], [0.0]]), weights, np.array([1.0]), 0.0)
-    >>> pull, float(sums[loops.OBJECTIVE]), int(sums[loops.NEAREST_ROW]), distances.tolist()
-    (array([0.]), 3.0, 1, [2.0, 1.0])
+    >>> pull, sums, distances, row = weiszfeld_block(torch.tensor([[3.0], [0.0]]), None, np.array([1.0]), 0.0)
+    >>> pull, float(sums[loops.OBJECTIVE]), row, distances.tolist()
+    (array([0.]), 3.0, array([0.]), [2.0, 1.0])
     """
     import torch
 
-    rows, z = block.double(), tensor_beside(block, point)
-    difference = rows - z
+    rows = block.double()
+    difference = rows - beside(point, block)
     distances = difference.norm(dim=1)
+    weights = torch.ones_like(distances) if weights is None else weights
     away = distances > loops.TINY
     inverse = torch.where(away, weights / (distances + delta).clamp(min=loops.TINY), 0.0)
     others = torch.where(away & (weights > 0.0), distances, torch.inf)
@@ -234,15 +236,15 @@ def weiszfeld_block(block: Any, weights: Any, point: Vector, delta: float) -> tu
     scalars = [inverse.sum(), weights @ distances, torch.where(away, 0.0, weights).sum()]
     scalars += [least, nearest.double(), weights[nearest], close.double()]
     # One copy for all of it, and the only time that the host waits.
-    found = torch.cat([inverse @ difference, torch.stack(scalars)]).cpu().numpy()
-    pull, sums, close = found[: len(point)], found[len(point) : -1].copy(), found[-1]
+    row_there = rows.index_select(0, nearest.reshape(1))[0]
+    found = torch.cat([inverse @ difference, row_there, torch.stack(scalars)]).cpu().numpy()
+    pull, row, sums, close = np.split(found, [len(point), 2 * len(point), len(found) - 1])
     if not np.isfinite(sums[loops.NEAREST_DISTANCE]):
         sums[[loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = -1.0, 0.0
     elif close > 1:
-        row = rows[int(sums[loops.NEAREST_ROW])]
-        same = torch.nonzero((rows == row).all(dim=1) & (weights > 0.0)).squeeze(1)
+        same = torch.nonzero((rows == row_there).all(dim=1) & (weights > 0.0)).squeeze(1)
         sums[[loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = int(same[0]), float(weights[same].sum())
-    return pull, sums, distances
+    return pull, sums, distances, row
 
 
 @contextmanager
