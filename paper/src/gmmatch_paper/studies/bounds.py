@@ -15,7 +15,7 @@ from gmmatch_paper.studies import style
 from gmmatch_paper.studies.kernels import greedy_picks
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.worst_attack import worst_median
 from gmmatch_paper.theory import (
     clean_variance,
@@ -169,6 +169,7 @@ def _looseness(results: Results, part: str, bound: str, field: str) -> Vector:
     return np.asarray(cells.values(bound) / cells.values(field))
 
 
+@claim("th:gm_match_cvg", "‖μ_GM − μ(G)‖² ≤ 8|G|²σ²/(|G| − |B|)².")
 def _check_theorem(results: Results) -> Verdict:
     worst = _looseness(results, "median", "bound", "worst")
     cells = results["median"]
@@ -184,19 +185,23 @@ def _check_theorem(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "th:gm_match_cvg",
+    "The residual is at most (‖θ₀‖ + r/κ)/k, with a cosine that stays above κ (with replacement).",
+)
 def _check_residual(results: Results) -> Verdict:
     ratios = _looseness(results, "paths", "residual_bound", "residual")
     cells = results["paths"]
     return Verdict(
         bool(ratios.min() >= 1.0) and bool(np.all(cells.values("least_cosine") >= cells.values("kappa"))),
         f"it holds at every k; the bound is {np.median(ratios):.0f} times too large in the middle, "
-        f"{ratios.min():.1f} "
-        f"times at the least. Its κ is {cells.values('kappa').min():.3f} to {cells.values('kappa').max():.3f} "
-        f"from the ball "
-        f"inside the hull; the smallest cosine met on the way was {cells.values('least_cosine').min():.2f}",
+        f"{ratios.min():.1f} times at the least. Its κ is {cells.values('kappa').min():.3f} to "
+        f"{cells.values('kappa').max():.3f} from the ball inside the hull; the smallest cosine met on the way was "
+        f"{cells.values('least_cosine').min():.2f}",
     )
 
 
+@claim("lemma:bound_mmd", "Δ² ≤ 2C/k² + 16σ²/(1 − α)².")
 def _check_lemma(results: Results) -> Verdict:
     proof = _looseness(results, "paths", "delta_bound", "delta_squared")
     tight = _looseness(results, "paths", "delta_bound_measured", "delta_squared")
@@ -204,22 +209,25 @@ def _check_lemma(results: Results) -> Verdict:
     at_end = last.values("delta_bound_measured")[:, -1].mean() / last.values("delta_squared")[:, -1].mean()
     return Verdict(
         bool(proof.min() >= 1.0 and tight.min() >= 1.0),
-        f"it holds at every k and ψ, also with the smallest constant that the residuals allow; with all k = n "
-        f"picks made at "
-        f"ψ = 0.4 it is then {at_end:.0f} times too large",
+        "it holds at every k and ψ, also with the smallest constant that the residuals allow; with all k = n picks "
+        f"made at ψ = 0.4 it is then {at_end:.0f} times too large",
     )
 
 
+@claim(
+    "ours",
+    "For an RBF kernel, the characteristic kernel that the theory asks for, the theorem says nothing: its bound "
+    "exceeds the largest error there can be, at every ψ.",
+)
 def _check_vacuous(results: Results) -> Verdict:
     cells = results["rbf"]
     least = float(cells.values("bound").min())
     return Verdict(
         least > LARGEST_RBF_ERROR,
-        f"the bound is {least:.1f} at the least and {float(cells.values('bound').max()):,.0f} at the most, while "
-        f"no two means "
-        f"can be more than {LARGEST_RBF_ERROR:g} apart (squared); measured: {cells.mean('error', psi=0.4):.3f} "
-        f"for the "
-        f"median and {cells.mean('delta_squared', psi=0.4):.3f} for the picks at ψ = 0.4",
+        f"the bound is {least:.1f} at the least and {float(cells.values('bound').max()):,.0f} at the most, while no "
+        f"two means can be more than {LARGEST_RBF_ERROR:g} apart (squared); measured: "
+        f"{cells.mean('error', psi=0.4):.3f} for the median and {cells.mean('delta_squared', psi=0.4):.3f} for the "
+        "picks at ψ = 0.4",
     )
 
 
@@ -234,9 +242,8 @@ def _table_median(results: Results) -> Table:
         rows.append(row)
     return Table(
         f"Squared errors and Theorem 1's bound, n = {results.fixed['median']['n']:,}: in the plane for the paper's "
-        f"adversary and the worst attack, and how many times the bound exceeds the latter; in an RBF kernel's "
-        f"space for "
-        f"the median and for k = {results.fixed['rbf']['k']} picks. Means over the seeds.",
+        "adversary and the worst attack, and how many times the bound exceeds the latter; in an RBF kernel's space "
+        f"for the median and for k = {results.fixed['rbf']['k']} picks. Means over the seeds.",
         ("ψ", "median", "worst", "bound", "bound : worst", "RBF median", "RBF picks", "RBF bound"),
         rows,
     )
@@ -253,9 +260,8 @@ def _table_path(results: Results) -> Table:
             values = [f"{cells.values(field)[:, place].mean():.3g}" for field in fields]
             rows.append([f"{psi:g}", f"{k[place]:,}", *values])
     return Table(
-        "Residual and Δ² after k picks with replacement, and their bounds; Lemma 1's with the proof's constant, "
-        "and with "
-        "the smallest constant that the measured residuals allow. Means over the seeds.",
+        "Residual and Δ² after k picks with replacement, and their bounds; Lemma 1's with the proof's constant, and "
+        "with the smallest constant that the measured residuals allow. Means over the seeds.",
         ("ψ", "k", "residual", "its bound", "Δ²", "Lemma 1, proof's constant", "Lemma 1, measured constant"),
         rows,
     )
@@ -268,13 +274,10 @@ STUDY = Study(
     question="Do the measured errors stay below the paper's bounds, and how far below?",
     method=(
         "The paper's mixture, and the worst attack there is (see the study of breakdown). The theorem's bound is "
-        "computed "
-        "from the clean rows' variance and the counts; the proof's bound on the residual from the largest norm r "
-        "and "
-        "κ = R/(2r), where R is the radius of the largest ball around the median inside the rows' hull; picks are "
-        "made "
-        "with replacement, as the proof assumes. In the RBF kernel (median bandwidth) all errors are measured in "
-        "its space."
+        "computed from the clean rows' variance and the counts; the proof's bound on the residual from the largest "
+        "norm r and κ = R/(2r), where R is the radius of the largest ball around the median inside the rows' hull; "
+        "picks are made with replacement, as the proof assumes. In the RBF kernel (median bandwidth) all errors are "
+        "measured in its space."
     ),
     differs="Constants that the paper leaves open are computed.",
     found=(
@@ -283,47 +286,21 @@ STUDY = Study(
     ),
     missing="Nothing.",
     parts=(
-        Part(
-            "median",
-            measure_median,
-            quick=Grid({"psi": RATES}, {"n": 1000}, seeds=1),
-            full=Grid({"psi": RATES}, {"n": 1000}, seeds=10),
-        ),
+        Part("median", measure_median, *grids({"psi": RATES}, {"n": 1000}, seeds=(1, 10))),
         Part(
             "paths",
             measure_path,
             quick=Grid({"psi": PATH_RATES}, {"n": 1000}, seeds=3),
             full=Grid({"psi": PATH_RATES}, {"n": 10000}, seeds=10),
         ),
-        Part(
-            "rbf",
-            measure_rbf,
-            quick=Grid({"psi": RATES}, {"n": 1000, "k": 100}, seeds=1),
-            full=Grid({"psi": RATES}, {"n": 1000, "k": 100}, seeds=10),
-        ),
+        Part("rbf", measure_rbf, *grids({"psi": RATES}, {"n": 1000, "k": 100}, seeds=(1, 10))),
     ),
-    claims=(
-        Claim("th:gm_match_cvg", "‖μ_GM − μ(G)‖² ≤ 8|G|²σ²/(|G| − |B|)².", _check_theorem),
-        Claim(
-            "th:gm_match_cvg",
-            "The residual is at most (‖θ₀‖ + r/κ)/k, with a cosine that stays above κ (with replacement).",
-            _check_residual,
-        ),
-        Claim("lemma:bound_mmd", "Δ² ≤ 2C/k² + 16σ²/(1 − α)².", _check_lemma),
-        Claim(
-            "ours",
-            "For an RBF kernel, the characteristic kernel that the theory asks for, the theorem says nothing: its "
-            "bound "
-            "exceeds the largest error there can be, at every ψ.",
-            _check_vacuous,
-        ),
-    ),
+    claims=(_check_theorem, _check_residual, _check_lemma, _check_vacuous),
     pictures=(
         Picture(
             draw,
-            "Measured errors and their bounds (dashed): the median's squared error against ψ (a), the residual "
-            "(b) and "
-            "Δ² (c) against k at ψ = 0.4, and squared errors in an RBF kernel's space against ψ (d).",
+            "Measured errors and their bounds (dashed): the median's squared error against ψ (a), the residual (b) "
+            "and Δ² (c) against k at ψ = 0.4, and squared errors in an RBF kernel's space against ψ (d).",
         ),
     ),
     tables=(_table_median, _table_path),

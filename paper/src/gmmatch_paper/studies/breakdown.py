@@ -11,7 +11,7 @@ from gmmatch.selectors.registry import select
 from gmmatch_paper.studies.breakdown_figure import draw
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results, log_slope
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.worst_attack import (
     distance_to_hull,
     far_cluster_error,
@@ -131,6 +131,7 @@ def hull_example(configuration: str) -> tuple[Any, Any]:
     return np.tile(square, (5, 1)), np.array([[3.0, 0.0]] * 19)
 
 
+@claim("sec:vulnerability", "A single row forces the mean to any point the adversary likes.")
 def _check_mean(results: Results) -> Verdict:
     cells = results["one-row"]
     missed = float(cells.values("mean_missed").max())
@@ -144,6 +145,9 @@ def _check_mean(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "lemma:score_dist_dev", "A single row changes every centroid score arbitrarily, by ‖Δμ‖² − 2(x − μ)ᵀΔμ."
+)
 def _check_scores(results: Results) -> Verdict:
     cells = results["one-row"]
     farthest = max(cells.distinct("distance"))
@@ -156,6 +160,11 @@ def _check_scores(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "abstract",
+    "GM Matching is robust even under arbitrary corruption "
+    "(checked as: the mean of its picks moves by less than 1 under one far row; linear kernel).",
+)
 def _check_picks(results: Results) -> Verdict:
     cells = results["one-row"]
     farthest = max(cells.distinct("distance"))
@@ -172,6 +181,7 @@ def _check_picks(results: Results) -> Verdict:
     )
 
 
+@claim("def:breakdown_point", "The geometric median is bounded for every ψ < 1/2 and breaks down at 1/2.")
 def _check_breakdown(results: Results) -> Verdict:
     worst, half = results["worst"], results["half"]
     least = min(worst.distinct("lead"))
@@ -186,6 +196,7 @@ def _check_breakdown(results: Results) -> Verdict:
     )
 
 
+@claim("sec:gmm", "The geometric median is guaranteed to lie in the convex hull of the clean rows.")
 def _check_hull(results: Results) -> Verdict:
     cells = results["hull"]
     told = [
@@ -196,13 +207,15 @@ def _check_hull(results: Results) -> Verdict:
     exit_psi = results["exit"].mean("psi")
     return Verdict(
         not told,
-        f"distance of the median to the clean hull: {'; '.join(told)} (1/√3 by hand for the collinear rows). "
-        f"On {results.fixed['exit']['n_clean']} Gaussian rows, an attack can push it out from ψ = {exit_psi:.2f} "
-        f"on. "
-        "It is in the hull of all rows, as it must be",
+        f"distance of the median to the clean hull: {'; '.join(told)} (1/√3 by hand for the collinear rows). On "
+        f"{results.fixed['exit']['n_clean']} Gaussian rows, an attack can push it out from ψ = {exit_psi:.2f} on. It "
+        "is in the hull of all rows, as it must be",
     )
 
 
+@claim(
+    "ours", "With α = |B|/|G|, the median's worst error grows as 1/√(1 − α), not as the bound's 1/(1 − α)."
+)
 def _check_rate(results: Results) -> Verdict:
     cells, n_clean = results["worst"], results.fixed["worst"]["n_clean"]
     leads = np.array(sorted(cells.distinct("lead")), float)
@@ -276,10 +289,7 @@ STUDY = Study(
     missing="Nothing.",
     parts=(
         Part(
-            "one-row",
-            measure_one_row,
-            quick=Grid({"distance": DISTANCES}, {"n": 1000, "k": 100}, seeds=3),
-            full=Grid({"distance": DISTANCES}, {"n": 1000, "k": 100}, seeds=20),
+            "one-row", measure_one_row, *grids({"distance": DISTANCES}, {"n": 1000, "k": 100}, seeds=(3, 20))
         ),
         Part(
             "worst",
@@ -287,57 +297,11 @@ STUDY = Study(
             quick=Grid({"lead": _LEADS_QUICK}, {"n_clean": 600}, seeds=1),
             full=Grid({"lead": _LEADS_FULL}, {"n_clean": 600}, seeds=10),
         ),
-        Part(
-            "half",
-            measure_half,
-            quick=Grid({"distance": (10.0, 1e3, 1e6)}, {"n_clean": 600}, seeds=1),
-            full=Grid({"distance": (10.0, 1e3, 1e6)}, {"n_clean": 600}, seeds=5),
-        ),
-        Part(
-            "exit",
-            measure_exit,
-            quick=Grid({}, {"n_clean": 600}, seeds=3),
-            full=Grid({}, {"n_clean": 600}, seeds=20),
-        ),
-        Part(
-            "hull",
-            measure_hull,
-            quick=Grid({"configuration": _HULLS}),
-            full=Grid({"configuration": _HULLS}),
-            seeded=False,
-        ),
+        Part("half", measure_half, *grids({"distance": (10.0, 1e3, 1e6)}, {"n_clean": 600}, seeds=(1, 5))),
+        Part("exit", measure_exit, *grids({}, {"n_clean": 600}, seeds=(3, 20))),
+        Part("hull", measure_hull, *grids({"configuration": _HULLS}), seeded=False),
     ),
-    claims=(
-        Claim(
-            "sec:vulnerability", "A single row forces the mean to any point the adversary likes.", _check_mean
-        ),
-        Claim(
-            "lemma:score_dist_dev",
-            "A single row changes every centroid score arbitrarily, by ‖Δμ‖² − 2(x − μ)ᵀΔμ.",
-            _check_scores,
-        ),
-        Claim(
-            "abstract",
-            "GM Matching is robust even under arbitrary corruption "
-            "(checked as: the mean of its picks moves by less than 1 under one far row; linear kernel).",
-            _check_picks,
-        ),
-        Claim(
-            "def:breakdown_point",
-            "The geometric median is bounded for every ψ < 1/2 and breaks down at 1/2.",
-            _check_breakdown,
-        ),
-        Claim(
-            "sec:gmm",
-            "The geometric median is guaranteed to lie in the convex hull of the clean rows.",
-            _check_hull,
-        ),
-        Claim(
-            "ours",
-            "With α = |B|/|G|, the median's worst error grows as 1/√(1 − α), not as the bound's 1/(1 − α).",
-            _check_rate,
-        ),
-    ),
+    claims=(_check_mean, _check_scores, _check_picks, _check_breakdown, _check_hull, _check_rate),
     pictures=(
         Picture(
             draw,

@@ -16,7 +16,7 @@ from gmmatch.types import Indices, Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
 
 DEGREES = (1, 3, 5, 10)
 KERNELS = (*(f"degree {degree}" for degree in DEGREES), "rbf")
@@ -136,6 +136,10 @@ def _listed(results: Results, field: str, digits: int = 2) -> str:
     return ", ".join(f"{name} {_mean(results, field, name):.{digits}f}" for name in KERNELS)
 
 
+@claim(
+    "fig:exp-syn-kernel",
+    "A higher degree improves representational capacity (checked as: every step lowers the MMD).",
+)
 def _check_capacity(results: Results) -> Verdict:
     mmd = [_mean(results, "gm_mmd", f"degree {degree}") for degree in DEGREES]
     return Verdict(
@@ -144,6 +148,10 @@ def _check_capacity(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "fig:exp-syn-kernel",
+    "A higher degree may amplify noise (checked as: degree 10 picks more corrupted rows than degree 1).",
+)
 def _check_noise(results: Results) -> Verdict:
     shares = [_mean(results, "gm_contamination", f"degree {degree}") for degree in DEGREES]
     herding = [_mean(results, "herding_contamination", f"degree {degree}") for degree in DEGREES]
@@ -154,6 +162,7 @@ def _check_noise(results: Results) -> Verdict:
     )
 
 
+@claim("ours", "Degree 1 gives the picks' mean that is nearest to the clean one.")
 def _check_mean(results: Results) -> Verdict:
     errors = [_mean(results, "gm_error", f"degree {degree}") for degree in DEGREES]
     return Verdict(
@@ -169,6 +178,11 @@ def _gains(results: Results, psi: float) -> dict[float, float]:
     }
 
 
+@claim(
+    "ours",
+    "In a narrow RBF kernel (bandwidth of 0.5 or less) the median is hardly more robust than the mean: it "
+    "keeps over 90% of its error at ψ = 0.4.",
+)
 def _check_narrow(results: Results) -> Verdict:
     gains = _gains(results, 0.4)
     narrow = [gains[width] for width in BANDWIDTHS if width <= 0.5]
@@ -179,6 +193,7 @@ def _check_narrow(results: Results) -> Verdict:
     )
 
 
+@claim("ours", "The same holds for the usual bandwidth, the median distance (over 80%).")
 def _check_median_bandwidth(results: Results) -> Verdict:
     cells = results["kernels"].where(kernel="rbf")
     gains = {psi: float(np.mean([ratio(cell) for cell in cells.where(psi=psi)])) for psi in RATES}
@@ -195,6 +210,7 @@ def _check_median_bandwidth(results: Results) -> Verdict:
     )
 
 
+@claim("ours", "The package's kernel matching makes the same picks as the textbook loop used here.")
 def _check_package(results: Results) -> Verdict:
     cells = results["kernels"].where(psi=0.2, seed=0)
     shared = {name: cells.one(kernel=name)["shared_with_package"] for name in KERNELS}
@@ -245,12 +261,10 @@ STUDY = Study(
     question="How does the kernel change what GM Matching picks, and does its median stay robust?",
     method=(
         "The paper's mixture at 20% corruption (and 40% beside it), polynomial kernels (⟨x, y⟩ + 1)ᵈ of degree 1, "
-        "3, "
-        "5 and 10, and an RBF kernel with the median distance between all rows as its bandwidth, then with "
+        "3, 5 and 10, and an RBF kernel with the median distance between all rows as its bandwidth, then with "
         "bandwidths from 0.25 to 32. Picks are made by the paper's loop on the kernel matrix, in plain float64, "
-        "with "
-        "the geometric median and with the mean of the kernel's space as the target. Their quality is measured in "
-        "the space of the rows, the same for all kernels."
+        "with the geometric median and with the mean of the kernel's space as the target. Their quality is measured "
+        "in the space of the rows, the same for all kernels."
     ),
     differs="An RBF kernel is added to the four polynomial ones.",
     found=(
@@ -273,39 +287,17 @@ STUDY = Study(
         ),
     ),
     claims=(
-        Claim(
-            "fig:exp-syn-kernel",
-            "A higher degree improves representational capacity (checked as: every step lowers the MMD).",
-            _check_capacity,
-        ),
-        Claim(
-            "fig:exp-syn-kernel",
-            "A higher degree may amplify noise (checked as: degree 10 picks more corrupted rows than degree 1).",
-            _check_noise,
-        ),
-        Claim("ours", "Degree 1 gives the picks' mean that is nearest to the clean one.", _check_mean),
-        Claim(
-            "ours",
-            "In a narrow RBF kernel (bandwidth of 0.5 or less) the median is hardly more robust than the mean: it "
-            "keeps over 90% of its error at ψ = 0.4.",
-            _check_narrow,
-        ),
-        Claim(
-            "ours",
-            "The same holds for the usual bandwidth, the median distance (over 80%).",
-            _check_median_bandwidth,
-        ),
-        Claim(
-            "ours",
-            "The package's kernel matching makes the same picks as the textbook loop used here.",
-            _check_package,
-        ),
+        _check_capacity,
+        _check_noise,
+        _check_mean,
+        _check_narrow,
+        _check_median_bandwidth,
+        _check_package,
     ),
     pictures=(
         Picture(
             draw,
-            "What GM Matching picks (black) at ψ = 0.2 in polynomial kernels of four degrees (a to d) and in an "
-            "RBF "
+            "What GM Matching picks (black) at ψ = 0.2 in polynomial kernels of four degrees (a to d) and in an RBF "
             "kernel (e). (f) The error of an RBF kernel's median relative to that of its mean, in the kernel's "
             "space, by bandwidth; 1 means that the median gains nothing.",
         ),

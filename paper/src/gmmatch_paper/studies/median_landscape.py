@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gmmatch.median import geometric_median
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
 
 CONFIGURATIONS = ("triangle", "pentagon", "random", "obtuse")
 TITLES = {
@@ -133,6 +133,7 @@ def _draw_panel(axes: Any, cell: Any) -> Any:
     return image
 
 
+@claim("fig:toy-gm", "In the symmetric configurations the median is at the center.")
 def _check_symmetric(results: Results) -> Verdict:
     cells = results["landscape"]
     off = {name: cells.mean("off_center", configuration=name) for name in ("triangle", "pentagon", "random")}
@@ -143,18 +144,19 @@ def _check_symmetric(results: Results) -> Verdict:
     )
 
 
+@claim("def:geo_med", "The median is the lowest point of ρ.")
 def _check_minimum(results: Results) -> Verdict:
     cells = results["landscape"]
     excess = cells.values("objective") / cells.values("lowest_on_grid") - 1.0
     steps = cells.values("grid_distance") / cells.values("grid_step")
     return Verdict(
         bool(excess.max() <= 1e-9),
-        f"in no case is one of 160,801 places lower; the lowest of them is at most {steps.max():.1f} grid steps "
-        f"from "
+        f"in no case is one of 160,801 places lower; the lowest of them is at most {steps.max():.1f} grid steps from "
         f"the median, and the solver's own certificate is {cells.values('gap').max():.0e} or better",
     )
 
 
+@claim("fig:toy-gm", "Outlying points are down-weighted: the median hardly follows one.")
 def _check_outlier(results: Results) -> Verdict:
     cells = results["outlier"]
     near, far = min(cells.distinct("distance")), max(cells.distinct("distance"))
@@ -166,6 +168,7 @@ def _check_outlier(results: Results) -> Verdict:
     )
 
 
+@claim("ours", "Where an angle is 120° or more, the median is that corner itself.")
 def _check_obtuse(results: Results) -> Verdict:
     cell = results["landscape"].one(configuration="obtuse")
     return Verdict(
@@ -202,8 +205,7 @@ STUDY = Study(
     question="Where is the sum of distances to a set of points lowest, and what does it look like around there?",
     method=(
         "A regular triangle, a regular pentagon and ten random points, as in the paper, and a triangle with an "
-        "angle "
-        "of 150°, whose median is its corner. Each median is compared with a search of an 401 × 401 grid."
+        "angle of 150°, whose median is its corner. Each median is compared with a search of an 401 × 401 grid."
     ),
     differs="A triangle with an angle of 150° is added.",
     found="All three statements hold.",
@@ -212,25 +214,12 @@ STUDY = Study(
         Part(
             "landscape",
             measure_landscape,
-            quick=Grid({"configuration": CONFIGURATIONS}, seeds=3),
-            full=Grid({"configuration": CONFIGURATIONS}, seeds=20),
+            *grids({"configuration": CONFIGURATIONS}, seeds=(3, 20)),
             keep=_only_random_varies,
         ),
-        Part(
-            "outlier",
-            measure_outlier,
-            quick=Grid({"distance": OUTLIER_DISTANCES}, seeds=10),
-            full=Grid({"distance": OUTLIER_DISTANCES}, seeds=100),
-        ),
+        Part("outlier", measure_outlier, *grids({"distance": OUTLIER_DISTANCES}, seeds=(10, 100))),
     ),
-    claims=(
-        Claim("fig:toy-gm", "In the symmetric configurations the median is at the center.", _check_symmetric),
-        Claim("def:geo_med", "The median is the lowest point of ρ.", _check_minimum),
-        Claim(
-            "fig:toy-gm", "Outlying points are down-weighted: the median hardly follows one.", _check_outlier
-        ),
-        Claim("ours", "Where an angle is 120° or more, the median is that corner itself.", _check_obtuse),
-    ),
+    claims=(_check_symmetric, _check_minimum, _check_outlier, _check_obtuse),
     pictures=(
         Picture(
             draw,

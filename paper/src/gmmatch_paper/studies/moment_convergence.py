@@ -11,7 +11,7 @@ from gmmatch.types import Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Cells, Results, log_slope
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
 
 RATES = (0.0, 0.2, 0.4)
 METHODS = ("random", "herding", "gm-matching")
@@ -122,8 +122,7 @@ def _turning_point(results: Results, psi: float) -> float:
 
 def _slope_text(results: Results, psi: float, field: str = "delta_squared", replacement: bool = False) -> str:
     return ", ".join(
-        f"{style.LABELS[method]} "
-        f"{fitted_slope(results, field, psi=psi, method=method, replacement=replacement):.2f}"
+        f"{style.LABELS[method]} {fitted_slope(results, field, psi=psi, method=method, replacement=replacement):.2f}"
         for method in METHODS
     )
 
@@ -134,6 +133,11 @@ def _final(results: Results, psi: float, method: str) -> float:
     return float(path[int(np.searchsorted(k, 0.1 * k[-1]))])
 
 
+@claim(
+    "fig:main-toy-conv-mme",
+    "Without corruption, Herding and GM Matching converge as 1/k and random picks as 1/√k "
+    "(Δ² slopes under −1.6, and about −1).",
+)
 def _check_clean_rates(results: Results) -> Verdict:
     slopes = {
         method: fitted_slope(results, "delta_squared", psi=0.0, method=method, replacement=False)
@@ -145,6 +149,10 @@ def _check_clean_rates(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "fig:main-toy-conv-mme",
+    "Without corruption, Herding is marginally ahead of GM Matching (by less than a factor of 10 in Δ²).",
+)
 def _check_herding_ahead(results: Results) -> Verdict:
     herding, own = _final(results, 0.0, "herding"), _final(results, 0.0, "gm-matching")
     return Verdict(
@@ -154,6 +162,7 @@ def _check_herding_ahead(results: Results) -> Verdict:
     )
 
 
+@claim("fig:main-toy-conv-mme", "Under corruption, Random and Herding do not converge.")
 def _check_others_stall(results: Results) -> Verdict:
     slopes = [
         fitted_slope(results, "delta_squared", psi=psi, method=method, replacement=False)
@@ -168,6 +177,10 @@ def _check_others_stall(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "fig:main-toy-conv-mme",
+    "Under 40% corruption, GM Matching keeps converging to the clean mean (slope of Δ² under −1).",
+)
 def _check_own_converges(results: Results) -> Verdict:
     slope = fitted_slope(results, "delta_squared", psi=0.4, method="gm-matching", replacement=False)
     own, herding = _final(results, 0.4, "gm-matching"), _final(results, 0.4, "herding")
@@ -175,12 +188,15 @@ def _check_own_converges(results: Results) -> Verdict:
         slope < -1.0,
         f"slope {slope:.2f} at ψ = 0.4: Δ² levels off at {own:.2f} (Herding: {herding:.1f}), the squared error of "
         f"the median itself; at ψ = 0.2 it levels off at {_final(results, 0.2, 'gm-matching'):.3f}. What keeps "
-        f"falling is the distance to the target: slope "
-        f"{fitted_slope(results, 'residual', psi=0.4, method='gm-matching', replacement=True):.2f} with "
-        f"replacement",
+        "falling is the distance to the target: slope "
+        f"{fitted_slope(results, 'residual', psi=0.4, method='gm-matching', replacement=True):.2f} with replacement",
     )
 
 
+@claim(
+    "th:gm_match_cvg",
+    "The picks' mean approaches the median at the rate 1/k (with replacement, as the proof assumes).",
+)
 def _check_residual_rate(results: Results) -> Verdict:
     slopes = [
         fitted_slope(results, "residual", psi=psi, method="gm-matching", replacement=True) for psi in RATES
@@ -192,14 +208,17 @@ def _check_residual_rate(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "ours",
+    "Picking each row once, the residual falls as 1/k until the clean rows run out: about (1 − ψ)n picks.",
+)
 def _check_no_replacement(results: Results) -> Verdict:
     n = results.fixed["paths"]["n"]
     turns = {psi: _turning_point(results, psi) for psi in RATES}
     told = ", ".join(f"{turn:,.0f} of {n:,} picks at ψ = {psi:g}" for psi, turn in turns.items())
     return Verdict(
         all(abs(turn / n - (1.0 - psi)) < 0.1 for psi, turn in turns.items()),
-        f"k·residual leaves its level for good at {told}; with all rows picked, their mean is that of the noisy "
-        f"data",
+        f"k·residual leaves its level for good at {told}; with all rows picked, their mean is that of the noisy data",
     )
 
 
@@ -254,37 +273,12 @@ STUDY = Study(
         ),
     ),
     claims=(
-        Claim(
-            "fig:main-toy-conv-mme",
-            "Without corruption, Herding and GM Matching converge as 1/k and random picks as 1/√k "
-            "(Δ² slopes under −1.6, and about −1).",
-            _check_clean_rates,
-        ),
-        Claim(
-            "fig:main-toy-conv-mme",
-            "Without corruption, Herding is marginally ahead of GM Matching (by less than a factor of 10 in Δ²).",
-            _check_herding_ahead,
-        ),
-        Claim(
-            "fig:main-toy-conv-mme",
-            "Under corruption, Random and Herding do not converge.",
-            _check_others_stall,
-        ),
-        Claim(
-            "fig:main-toy-conv-mme",
-            "Under 40% corruption, GM Matching keeps converging to the clean mean (slope of Δ² under −1).",
-            _check_own_converges,
-        ),
-        Claim(
-            "th:gm_match_cvg",
-            "The picks' mean approaches the median at the rate 1/k (with replacement, as the proof assumes).",
-            _check_residual_rate,
-        ),
-        Claim(
-            "ours",
-            "Picking each row once, the residual falls as 1/k until the clean rows run out: about (1 − ψ)n picks.",
-            _check_no_replacement,
-        ),
+        _check_clean_rates,
+        _check_herding_ahead,
+        _check_others_stall,
+        _check_own_converges,
+        _check_residual_rate,
+        _check_no_replacement,
     ),
     pictures=(
         Picture(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Grid:
         for values in itertools.product(*self.vary.values()):
             for seed in range(self.seeds if seeds is None else seeds):
                 yield {**dict(zip(self.vary, values, strict=True)), "seed": seed}
+
+
+def grids(
+    vary: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None, seeds: tuple[int, int] = (1, 1)
+) -> tuple[Grid, Grid]:
+    """Return a quick and a full grid of the same cells, which differ in the number of seeds."""
+    return Grid(vary, fixed or {}, seeds[0]), Grid(vary, fixed or {}, seeds[1])
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,11 @@ class Claim:
     source: str
     statement: str
     check: Callable[[Results], Verdict]
+
+
+def claim(source: str, statement: str) -> Callable[[Callable[[Results], Verdict]], Claim]:
+    """Turn the function below it, from the results to a verdict, into a :class:`Claim`."""
+    return partial(Claim, source, statement)
 
 
 @dataclass(frozen=True)

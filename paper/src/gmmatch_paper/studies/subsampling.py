@@ -11,7 +11,7 @@ from gmmatch.selectors.registry import select
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Curve, Results, log_slope
-from gmmatch_paper.studies.study import Claim, Grid, Measured, Part, Picture, Study, Table, Verdict
+from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
 from gmmatch_paper.studies.timing import timed
 from gmmatch_paper.theory import clean_variance, subsampling_variance
 
@@ -100,6 +100,10 @@ def _ratio(results: Results, psi: float, field: str = "median_added") -> dict[fl
     }
 
 
+@claim(
+    "sec:comp",
+    "Without corruption, the added variance is (1 − γ)/γ · σ²/n up to a constant (within a factor of 3).",
+)
 def _check_formula(results: Results) -> Verdict:
     ratios = _ratio(results, 0.0)
     return Verdict(
@@ -110,6 +114,7 @@ def _check_formula(results: Results) -> Verdict:
     )
 
 
+@claim("sec:comp", "The same constant holds under corruption (within a factor of 3).")
 def _check_corrupt(results: Results) -> Verdict:
     by_rate = {psi: float(np.mean(list(_ratio(results, psi).values()))) for psi in RATES}
     return Verdict(
@@ -120,6 +125,10 @@ def _check_corrupt(results: Results) -> Verdict:
     )
 
 
+@claim(
+    "sec:comp",
+    "For large γ the added error is negligible (γ = 0.5: the median's error grows by less than 5%).",
+)
 def _check_negligible(results: Results) -> Verdict:
     cells = results["errors"].where(psi=0.4)
     full, half, tenth = (cells.mean("median_error", gamma=gamma) for gamma in (1.0, 0.5, 0.1))
@@ -131,6 +140,7 @@ def _check_negligible(results: Results) -> Verdict:
     )
 
 
+@claim("lemma:gmm_comp", "The time of the median falls in proportion to γ (slope over 0.8).")
 def _check_time(results: Results) -> Verdict:
     times = results["times"]
     gamma, seconds = times.curve("gamma", "time")[:2]
@@ -141,9 +151,8 @@ def _check_time(results: Results) -> Verdict:
     }
     return Verdict(
         slope > 0.8,
-        f"slope {slope:.2f} of time against γ ≥ 0.1 on log-log axes; γ = 0.5 takes {share['time']:.2f} of the "
-        f"time of "
-        f"γ = 1, and {share['time_with_draw']:.2f} when the sample is drawn from all over memory",
+        f"slope {slope:.2f} of time against γ ≥ 0.1 on log-log axes; γ = 0.5 takes {share['time']:.2f} of the time "
+        f"of γ = 1, and {share['time_with_draw']:.2f} when the sample is drawn from all over memory",
     )
 
 
@@ -161,8 +170,7 @@ def _table(results: Results) -> Table:
         rows.append(row)
     fixed, times = results.fixed["errors"], results.fixed["times"]
     return Table(
-        f"Mean squared distance between the median of γn rows and that of all n = {fixed['n']:,}; the prediction "
-        f"at "
+        f"Mean squared distance between the median of γn rows and that of all n = {fixed['n']:,}; the prediction at "
         f"ψ = 0; and the time of a median of n = {times['n']:,} rows with {times['s']} columns, one core.",
         ("γ", "ψ = 0", "ψ = 0.2", "ψ = 0.4", "(1−γ)/γ · σ²/n", "time (ms)", "with draw (ms)"),
         rows,
@@ -205,27 +213,11 @@ STUDY = Study(
             timed=True,
         ),
     ),
-    claims=(
-        Claim(
-            "sec:comp",
-            "Without corruption, the added variance is (1 − γ)/γ · σ²/n up to a constant (within a factor of 3).",
-            _check_formula,
-        ),
-        Claim("sec:comp", "The same constant holds under corruption (within a factor of 3).", _check_corrupt),
-        Claim(
-            "sec:comp",
-            "For large γ the added error is negligible (γ = 0.5: the median's error grows by less than 5%).",
-            _check_negligible,
-        ),
-        Claim(
-            "lemma:gmm_comp", "The time of the median falls in proportion to γ (slope over 0.8).", _check_time
-        ),
-    ),
+    claims=(_check_formula, _check_corrupt, _check_negligible, _check_time),
     pictures=(
         Picture(
             draw,
-            "(a) Squared distance between the median of γn rows and that of all rows, and the paper's prediction "
-            "at "
+            "(a) Squared distance between the median of γn rows and that of all rows, and the paper's prediction at "
             "ψ = 0 (dashed). (b) Time of the median on one core.",
         ),
     ),

@@ -25,9 +25,8 @@ STUDY = ImageStudy(
         "points where the paper has 4.1. EL2N is far better than in the paper; it scores our proxy's first epoch."
     ),
     missing=(
-        "30 and 40% kept, Optimization-based, Self-supervised and two seeds of GraNd; "
-        "Tiny-ImageNet and ImageNet-1k (1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` "
-        "lowers)."
+        "30 and 40% kept, Optimization-based, Self-supervised and two seeds of GraNd; Tiny-ImageNet and ImageNet-1k "
+        "(1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
     ),
     full=Plan(
         "uoft-cs/cifar100",
