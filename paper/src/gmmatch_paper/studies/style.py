@@ -23,50 +23,39 @@ GREY = "#7F7F7F"
 
 CLEAN, CORRUPT = SKY, VERMILLION
 
-# What matches the median is blue, what matches the mean orange, in every figure.
-COLORS: Mapping[str, str] = {
-    "random": GREY,
-    "easy": GREEN,
-    "hard": VERMILLION,
-    "moderate": PURPLE,
-    "herding": ORANGE,
-    "kernel-herding": ORANGE,
-    "gm-matching": BLUE,
-    "gm-matching-rbf": BLUE,
-    "clean-random": BLACK,
-    "mean": ORANGE,
-    "median": BLUE,
-    "oracle": BLACK,
-    "bound": PURPLE,
+# What matches the median is blue, what matches the mean orange, in all figures; tables have methods in this order.
+_METHODS = {
+    "random": (GREY, "s", "Random"),
+    "easy": (GREEN, "v", "Easy"),
+    "hard": (VERMILLION, "^", "Hard"),
+    "herding": (ORANGE, "o", "Herding"),
+    "herding-unit": (ORANGE, "o", "Herding, unit-length rows"),
+    "kernel-herding": (ORANGE, "P", "Kernel herding (RBF)"),
+    "forgetting": (YELLOW, "<", "Forgetting"),
+    "grand": ("#E377C2", "p", "GraNd"),
+    "el2n": ("#8C564B", ">", "EL2N"),
+    "optimization": ("#BCBD22", "d", "Optimization-based"),
+    "self-supervised": ("#17BECF", "h", "Self-supervised"),
+    "moderate": (PURPLE, "D", "Moderate"),
+    "gm-matching": (BLUE, "*", "GM Matching"),
+    "gm-matching-rbf": (BLUE, "X", "GM Matching (RBF)"),
+    "gm-matching-unit": (BLUE, "*", "GM Matching, unit-length rows"),
+    "gm-matching-authors": (BLUE, "*", "GM Matching as in the authors' code"),
+    "gm-matching-all-rows": (BLUE, "*", "GM Matching, median of all rows"),
+    "robust": (BLACK, "P", "Robust"),
 }
-MARKERS: Mapping[str, str] = {
-    "random": "s",
-    "easy": "v",
-    "hard": "^",
-    "moderate": "D",
-    "herding": "o",
-    "kernel-herding": "P",
-    "gm-matching": "*",
-    "gm-matching-rbf": "X",
-    "clean-random": ".",
-    "mean": "o",
-    "median": "*",
-    "oracle": "+",
+_OTHERS = {
+    "clean-random": (BLACK, ".", "Random clean rows"),
+    "mean": (ORANGE, "o", "Mean"),
+    "median": (BLUE, "*", "Geometric median"),
+    "oracle": (BLACK, "+", "Mean of the clean rows"),
+    "bound": (PURPLE, "", "Bound"),
 }
-LABELS: Mapping[str, str] = {
-    "random": "Random",
-    "easy": "Easy",
-    "hard": "Hard",
-    "moderate": "Moderate",
-    "herding": "Herding",
-    "kernel-herding": "Kernel herding (RBF)",
-    "gm-matching": "GM Matching",
-    "gm-matching-rbf": "GM Matching (RBF)",
-    "clean-random": "Random clean rows",
-    "mean": "Mean",
-    "median": "Geometric median",
-    "oracle": "Mean of the clean rows",
-}
+_LOOKS = {**_METHODS, **_OTHERS}
+COLORS: Mapping[str, str] = {name: color for name, (color, _, _) in _LOOKS.items()}
+MARKERS: Mapping[str, str] = {name: marker for name, (_, marker, _) in _LOOKS.items()}
+LABELS: Mapping[str, str] = {name: label for name, (_, _, label) in _LOOKS.items()}
+METHOD_NAMES: Mapping[str, str] = {name: LABELS[name] for name in _METHODS}
 
 # Seven inches wide with 11-point text: still 5.5 points when printed at half the width.
 WIDTH = 7.0

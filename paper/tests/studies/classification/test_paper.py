@@ -7,7 +7,7 @@ import pytest
 from gmmatch_paper.studies.classification import image_study_names, load_image_study
 from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.paper import paper_blocks
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES
+from gmmatch_paper.studies.style import METHOD_NAMES
 from gmmatch_paper.training.networks import networks
 
 TABLES = [label for name in image_study_names() for label in load_image_study(name).paper if "tab:" in label]

@@ -11,7 +11,6 @@ from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.picks import VARIANTS
 from gmmatch_paper.studies.classification.tables import (
     DATASETS,
-    METHOD_NAMES,
     Block,
     Setting,
     measured_blocks,
@@ -19,26 +18,10 @@ from gmmatch_paper.studies.classification.tables import (
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Picture
 
-_MORE_COLORS = {
-    "forgetting": style.YELLOW,
-    "el2n": "#8C564B",
-    "grand": "#E377C2",
-    "self-supervised": "#17BECF",
-    "optimization": "#BCBD22",
-    "robust": style.BLACK,
-}
-_MORE_MARKERS = {
-    "forgetting": "<",
-    "el2n": ">",
-    "grand": "p",
-    "self-supervised": "h",
-    "optimization": "d",
-    "robust": "P",
-}
 _MOST_PANELS = 6
 _MOST_POINTS = 45.0
 _LEFT_OUT = ("gm-matching-unit", "gm-matching-all-rows", "herding-unit")
-_LABELS = {**METHOD_NAMES, "gm-matching-authors": "GM, authors' code"}
+_LABELS = {**style.METHOD_NAMES, "gm-matching-authors": "GM, authors' code"}
 
 
 def draw_accuracy(results: Results) -> Any:
@@ -181,8 +164,8 @@ def _draw_points(panel: Any, block: Block) -> None:
 def _look(method: str) -> dict[str, Any]:
     base = VARIANTS.get(method, (method, {}))[0]
     return {
-        "color": style.COLORS.get(base, _MORE_COLORS.get(base, style.GREY)),
-        "marker": style.MARKERS.get(base, _MORE_MARKERS.get(base, "x")),
+        "color": style.COLORS.get(base, style.GREY),
+        "marker": style.MARKERS.get(base, "x"),
         "linestyle": "--" if base != method else "-",
         "markerfacecolor": "white" if base != method else None,
         "linewidth": 2.2 if method == "gm-matching" else 1.3,

@@ -14,26 +14,8 @@ from gmmatch_paper.studies.classification.paper import PaperBlock, Printed, pape
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Table
+from gmmatch_paper.studies.style import METHOD_NAMES
 
-METHOD_NAMES = {
-    "random": "Random",
-    "easy": "Easy",
-    "hard": "Hard",
-    "herding": "Herding",
-    "herding-unit": "Herding, unit-length rows",
-    "kernel-herding": "Kernel herding (RBF)",
-    "forgetting": "Forgetting",
-    "grand": "GraNd",
-    "el2n": "EL2N",
-    "optimization": "Optimization-based",
-    "self-supervised": "Self-supervised",
-    "moderate": "Moderate",
-    "gm-matching": "GM Matching",
-    "gm-matching-unit": "GM Matching, unit-length rows",
-    "gm-matching-authors": "GM Matching as in the authors' code",
-    "gm-matching-all-rows": "GM Matching, median of all rows",
-    "robust": "Robust",
-}
 NOT_RUN = "–"
 DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "mnist": "MNIST"}
 # More columns than this do not fit on a page.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES
 from gmmatch_paper.studies.generation.blocks import BASELINES, Block
 from gmmatch_paper.studies.study import Verdict
+from gmmatch_paper.studies.style import METHOD_NAMES
 
 GM = "gm-matching"
 SHARES = ("10%", "20%", "40%", "60%", "80%")

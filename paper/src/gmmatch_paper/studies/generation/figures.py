@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.classification.maps import unpacked
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN
+from gmmatch_paper.studies.classification.tables import NOT_RUN
 from gmmatch_paper.studies.generation.blocks import Block, blocks_of, words_of
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Picture
-
-_ROBUST = {"color": style.BLACK, "marker": "P"}
 
 
 def draw_distances(results: Results) -> Any:
@@ -52,7 +50,7 @@ def _draw_panel(panel: Any, block: Block, corruption: str) -> None:
                 [place for place, _ in points],
                 [found.mean for _, found in points],
                 yerr=[found.deviation for _, found in points],
-                label=METHOD_NAMES.get(method, method),
+                label=style.METHOD_NAMES.get(method, method),
                 capsize=2,
                 elinewidth=1,
                 linewidth=1.3,
@@ -83,7 +81,9 @@ def draw_digits(results: Results) -> Any:
                 panel.text(0.5, 0.5, NOT_RUN, ha="center", va="center", fontsize=9, transform=panel.transAxes)
         column[0].set_title(f"{words_of(corruption)}, {amount} kept", fontsize=10)
     for panel, method in zip(panels[:, 0], methods, strict=True):
-        panel.set_ylabel(METHOD_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9)
+        panel.set_ylabel(
+            style.METHOD_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9
+        )
     return figure
 
 
@@ -102,12 +102,10 @@ def _shown(block: Block) -> dict[tuple[str, str], dict[str, NDArray[np.uint8]]]:
 
 
 def _look(method: str) -> dict[str, Any]:
-    look = _ROBUST if method == "robust" else {}
     return {
         "color": style.COLORS.get(method, style.GREY),
         "marker": style.MARKERS.get(method, "x"),
         "markersize": 8 if method == "gm-matching" else 5,
-        **look,
     }
 
 

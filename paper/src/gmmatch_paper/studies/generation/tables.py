@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import ImageStudy
-from gmmatch_paper.studies.classification.tables import METHOD_NAMES, NOT_RUN, amount_size, in_order
+from gmmatch_paper.studies.classification.tables import NOT_RUN, amount_size, in_order
 from gmmatch_paper.studies.generation.blocks import (
     Block,
     blocks_of,
@@ -17,6 +17,7 @@ from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table, how_many_agree
+from gmmatch_paper.studies.style import METHOD_NAMES
 
 
 def generation_tables(study: ImageStudy, results: Results) -> list[Table]:
