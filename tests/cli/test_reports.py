@@ -137,7 +137,7 @@ def test_compare_puts_its_own_figures_on_the_page(vectors, tmp_path, succeeds):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--report", "page.txt"], "--report page.txt: give a name that ends in .html"),
+        (["--report", "page.txt"], "--report page.txt: expected a file that ends in .html or .htm"),
         (["--report", "nowhere/page.html"], "there is no folder nowhere"),
         (["--report", "there.html"], "--report there.html exists already"),
         (["--map", "tsne"], "--map goes with --report"),

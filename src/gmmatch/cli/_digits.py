@@ -215,6 +215,7 @@ def draw(path: Path, seed: int = 0) -> None:
     """Write the picture; the ending of ``path`` decides the format."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingDependencyError(
             f"The picture needs matplotlib, which is not installed: {install_command('report')}."
@@ -223,8 +224,8 @@ def draw(path: Path, seed: int = 0) -> None:
     digits = noisy_digits(seed)
     members = np.flatnonzero(digits.labels == DIGIT)
     places = _places(digits.images, members)
-    figure = Figure(figsize=(12.0, 8.6), facecolor="white", layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.06)
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06)
+    figure = Figure(figsize=(12.0, 8.6), facecolor="white", layout=layout)
     figure.suptitle(
         f"What each method keeps of {len(members)} images labeled “{DIGIT}”, {digits.wrong[members].sum()} of them "
         "mislabeled",

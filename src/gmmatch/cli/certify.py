@@ -100,13 +100,10 @@ def _write_sample(
     from gmmatch.certificate.certify import write_answers
     from gmmatch.certificate.sample import check_sample
 
-    suffix = output.suffix.lower()
-    if suffix not in (".html", ".htm", ".csv"):
-        raise InvalidInputError(f"--output {output}: expected a name that ends in .html or .csv.")
-    check_output(output, force=force)
+    check_output(output, force=force, endings=(".htm", ".html", ".csv"))
     keep_inputs(output, [picks, source])
     drawn = check_sample(selection, size, seed=seed, stratified=stratified)
-    if suffix == ".csv":
+    if output.suffix.lower() == ".csv":
         with explained(output):
             write_answers(drawn, output)
         note(

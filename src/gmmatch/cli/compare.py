@@ -229,7 +229,7 @@ class Comparison:
         import numpy as np
 
         from gmmatch.rows.rows import as_rows
-        from gmmatch.selection.labels import group_rows
+        from gmmatch.selection.labels import Groups, group_rows
         from gmmatch.yardsticks import Yardsticks
 
         rows = as_rows(embeddings.rows)
@@ -244,10 +244,8 @@ class Comparison:
             self.trusted = screening.kept
         classes: Indices | None = None
         if given is not None and per_class is not None:
-            classes = np.full(len(rows), -1, dtype=np.int64)
-            for number, group in enumerate(group_rows(given, n=len(rows), unlabeled="group")):
-                if group.label is not None:
-                    classes[group.rows] = number
+            groups = group_rows(given, n=len(rows), unlabeled="group")
+            classes = Groups.of([one for one in groups if one.label is not None]).codes(len(rows))
         self.labeled = classes is not None and bool((classes >= 0).any())
         self.yardsticks = Yardsticks(
             rows,

@@ -76,7 +76,7 @@ def curve(
     if report is not None:
         from gmmatch.report.rendering import check_target
 
-        check_output(report, force=force, option="--report")
+        check_output(report, force=force, option="--report", endings=(".html", ".htm"))
         check_target(report)
     names, options = split_names(methods, "--methods"), parse_settings(settings)
     embeddings, judged = given.open(), None

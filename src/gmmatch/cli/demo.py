@@ -10,10 +10,9 @@ import typer
 from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import new_table, note, print_json, progress, show
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
-FORMATS = (".png", ".pdf", ".svg")
 
 
 def demo(
@@ -32,9 +31,7 @@ def demo(
     labels; the table says what it kept, and how well a logistic regression trained on that does.
     """
     if output is not None:
-        if output.suffix.lower() not in FORMATS:
-            raise InvalidInputError(f"--output {output}: expected a file that ends in {', '.join(FORMATS)}.")
-        check_output(output, force=True)
+        check_output(output, force=True, endings=(".png", ".pdf", ".svg"))
     from gmmatch.cli._digits import compare, steps
 
     with progress() as bar:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import ForceOption, Input, JsonOption
-from gmmatch.cli.io.files import check_table, is_stdout, keep_inputs, write_table
-from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.cli.io.arguments import Input
+from gmmatch.cli.io.files import TableOutput
+from gmmatch.cli.io.output import console, new_table, show
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,10 +22,6 @@ _LEVELS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
 
 def duplicates(
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the groups: .csv or .parquet; '-' prints them as CSV."),
-    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(help="The least cosine of near-duplicates; by default it is chosen from the data."),
@@ -38,8 +34,7 @@ def duplicates(
         ),
     ] = None,
     given: Input,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    result: TableOutput,
 ) -> None:
     """Find near-duplicates among rows, or rows of a test set.
 
@@ -54,20 +49,11 @@ def duplicates(
     """
     from gmmatch.near_duplicates.search import duplicates as search
 
-    if output is not None:
-        check_table(output, force=force)
-        keep_inputs(output, [against], folder=given.source)
+    result.check(given, against)
     embeddings = given.open(labels="none")
     others = None if against is None else given.open_other(against)
     found = search(embeddings.rows, threshold, against=None if others is None else others.rows)
-    if output is not None:
-        write_table(group_table(found, embeddings, others), output)
-    if as_json:
-        print_json(_facts(found, output))
-        return
-    _print(found, to_stderr=output is not None and is_stdout(output))
-    if output is not None and not is_stdout(output):
-        note(f"Wrote {output}.")
+    result.finish(group_table(found, embeddings, others), _facts(found), partial(_print, found))
 
 
 def group_table(found: Duplicates, embeddings: Embeddings, others: Embeddings | None) -> pa.Table:
@@ -100,9 +86,8 @@ def _by_level(found: Duplicates) -> list[tuple[float, int]]:
     return [(level, int((found.similarity >= level - 1e-7).sum())) for level in levels]
 
 
-def _facts(found: Duplicates, output: Path | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {} if output is None else {"output": str(output)}
-    facts |= {
+def _facts(found: Duplicates) -> dict[str, Any]:
+    facts: dict[str, Any] = {
         "n_rows": len(found),
         "duplicates": len(found.rows),
         "threshold": found.threshold,
@@ -114,7 +99,7 @@ def _facts(found: Duplicates, output: Path | None) -> dict[str, Any]:
     return facts
 
 
-def _print(found: Duplicates, *, to_stderr: bool) -> None:
+def _print(found: Duplicates, to_stderr: bool) -> None:
     out = console(to_stderr=to_stderr)
     what = "have a near-duplicate in the other set" if found.against else "are near-duplicates of another row"
     out.print(f"{len(found.rows):,} of {len(found):,} rows {what}", soft_wrap=True)

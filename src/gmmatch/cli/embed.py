@@ -16,12 +16,12 @@ from gmmatch.cli.io.arguments import (
     ImageColumnOption,
     SplitOption,
     TextColumnOption,
+    output_option,
 )
 from gmmatch.cli.io.files import check_output, keep_inputs
 from gmmatch.cli.io.group import Interrupted
 from gmmatch.cli.io.output import console, note, print_json, progress
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import as_path
 
 if TYPE_CHECKING:
     from gmmatch.embeddings.run import EmbedReport
@@ -54,13 +54,7 @@ def embed(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=as_path,
-            metavar="PATH",
-            help="The store: a folder, made if missing, or an address such as s3://bucket/photos.emb.",
-        ),
+        output_option("The store: a folder, made if missing, or an address such as s3://bucket/photos.emb."),
     ],
     encoder: Annotated[
         str | None,

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument
+from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument, output_option
 from gmmatch.cli.io.files import check_folder, check_output, keep_inputs, same_place
+from gmmatch.cli.io.inputs import has_changed
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import as_path, is_remote
+from gmmatch.files import is_remote
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
@@ -41,16 +42,7 @@ def export(
         str,
         typer.Argument(help="What was embedded: a folder of images, or Parquet, CSV or JSON-lines files."),
     ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=as_path,
-            metavar="PATH",
-            help="A new folder for images, a new file of the same kind for rows.",
-        ),
-    ],
+    output: Annotated[Path, output_option("A new folder for images, a new file of the same kind for rows.")],
     link: Annotated[
         bool,
         typer.Option(
@@ -294,10 +286,7 @@ def _check_unchanged(selection: Selection, source: BaseSource, n_rows: int) -> N
             f"{source.location} has {n_rows:,} rows, but what was embedded had {before['n_rows']:,}: "
             "give the source that the picks were made from."
         )
-    # The fingerprint depends on the columns that were asked for: only like is compared with like.
-    fingerprint = origin.get("source_fingerprint")
-    same_columns = before.get("how") == source.describe()["how"]
-    if fingerprint is not None and same_columns and source.fingerprint() != fingerprint:
+    if has_changed(source, before, origin.get("source_fingerprint")):
         raise InvalidInputError(
             f"{source.location} is not what was embedded, or has changed since: embed and select again."
         )

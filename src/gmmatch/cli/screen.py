@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gmmatch.cli.io.arguments import ForceOption, JsonOption, LabeledInput
-from gmmatch.cli.io.files import check_table, is_stdout, keep_inputs, write_table
-from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.cli.io.arguments import LabeledInput
+from gmmatch.cli.io.files import TableOutput
+from gmmatch.cli.io.output import console, new_table, note, show
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ class Checks(str, Enum):
 
 def screen(
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the rows: .csv or .parquet; '-' prints them as CSV."),
-    ] = None,
     only: Annotated[
         Checks | None,
         typer.Option(
@@ -45,8 +41,7 @@ def screen(
         float, typer.Option(help="The share of mislabeled rows to accept among those kept.")
     ] = 0.02,
     given: LabeledInput,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    result: TableOutput,
 ) -> None:
     """Find rows that look mislabeled, outliers and duplicates.
 
@@ -60,24 +55,22 @@ def screen(
     """
     from gmmatch.screening.screen import screen as search
 
-    if output is not None:
-        check_table(output, force=force)
-        keep_inputs(output, [given.labels], folder=given.source)
+    result.check(given, given.labels)
     embeddings = given.open()
     if only is Checks.labels and embeddings.labels is None:
         raise InvalidInputError(f"--only labels: {given.source} has no labels; give some by --labels.")
     method: Literal["auto", "labels", "rows"] = "auto" if only is None else only.value
     found = search(embeddings.rows, embeddings.labels, method, tolerance=tolerance)
     table = suspects(found, embeddings)
-    if output is not None:
-        write_table(table, output)
-    if as_json:
-        print_json(_facts(found, output))
-        return
-    _print(found, table, to_stderr=output is not None and is_stdout(output))
-    if output is not None and not is_stdout(output):
-        note(f"Wrote {output}: {table.num_rows:,} rows.")
-    elif output is None and table.num_rows:
+    facts = {
+        "n_rows": len(found),
+        "kept": int(found.kept.sum()),
+        "reasons": found.counts,
+        "noise_rate": found.noise_rate,
+        "indices": [int(row) for row in (~found.kept).nonzero()[0]],
+    }
+    result.finish(table, facts, partial(_print, found, table))
+    if result.output is None and table.num_rows and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
 
 
@@ -95,19 +88,7 @@ def suspects(found: Screening, embeddings: Embeddings) -> pa.Table:
     return frame.select([name for name in wanted if name in frame.column_names])
 
 
-def _facts(found: Screening, output: Path | None) -> dict[str, Any]:
-    facts: dict[str, Any] = {} if output is None else {"output": str(output)}
-    return {
-        **facts,
-        "n_rows": len(found),
-        "kept": int(found.kept.sum()),
-        "reasons": found.counts,
-        "noise_rate": found.noise_rate,
-        "indices": [int(row) for row in (~found.kept).nonzero()[0]],
-    }
-
-
-def _print(found: Screening, suspicious: pa.Table, *, to_stderr: bool) -> None:
+def _print(found: Screening, suspicious: pa.Table, to_stderr: bool) -> None:
     from rich.markup import escape
 
     out = console(to_stderr=to_stderr)

@@ -21,6 +21,7 @@ from gmmatch.cli.io.arguments import (
     PerClassOption,
     SeedOption,
     SettingsOption,
+    output_option,
     parse_memory,
     parse_settings,
 )
@@ -29,7 +30,6 @@ from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
 from gmmatch.cli.io.output import console, new_table, note, print_json, show
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import as_path
 from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class DuplicatesOption(str, Enum):
     keep = "keep"
 
 
-_FORMATS = (".parquet", ".json", ".npy")
 _CLASSES_SHOWN = 30
 
 
@@ -53,12 +52,8 @@ def select(
     k: AmountOption,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=as_path,
-            metavar="PATH",
-            help="File for the picks: .parquet, .json or .npy. With '-', their ids or row numbers are printed.",
+        output_option(
+            "File for the picks: .parquet, .json or .npy. With '-', their ids or row numbers are printed."
         ),
     ],
     method: MethodOption = DEFAULT_METHOD,
@@ -192,18 +187,12 @@ def select(
 
 def _check_target(output: Path, *, updatable: bool, force: bool) -> None:
     """Raise unless picks can be written there; called before the work."""
-    suffix = output.suffix.lower()
-    if updatable and suffix != ".parquet":
+    if updatable and output.suffix.lower() != ".parquet":
         raise InvalidInputError(
             f"--output {output}: --updatable keeps the rows of the picks in a .parquet file."
         )
-    if is_stdout(output):
-        return
-    if suffix not in _FORMATS:
-        raise InvalidInputError(
-            f"--output {output}: expected a file that ends in {', '.join(_FORMATS)}, or - to print the picks."
-        )
-    check_output(output, force=force)
+    if not is_stdout(output):
+        check_output(output, force=force, endings=(".parquet", ".json", ".npy"))
 
 
 def _say_all(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gmmatch.cli.io.arguments import JsonOption, LabeledInput
+from gmmatch.cli.io.arguments import JsonOption, LabeledInput, output_option
 from gmmatch.cli.io.files import check_output, explained, keep_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -25,14 +25,7 @@ def update(
     ],
     given: LabeledInput,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=as_path,
-            metavar="PATH",
-            help="File for the new picks; by default it replaces the old one.",
-        ),
+        Path | None, output_option("File for the new picks; by default it replaces the old one.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace --output if it exists.")] = False,
     as_json: JsonOption = False,

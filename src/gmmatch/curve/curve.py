@@ -16,7 +16,7 @@ from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.budget import Budget, resolve_count
-from gmmatch.selection.labels import group_rows
+from gmmatch.selection.labels import Groups, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.registry import DEFAULT_METHOD
 from gmmatch.types import Indices, Vector
@@ -221,11 +221,8 @@ def _codes(y: Any, n: int) -> tuple[Indices, list[Any]]:
     """Return the number of each row's class, -1 without a label, and the labels."""
     if y is None:
         return np.zeros(n, dtype=np.int64), []
-    groups = [group for group in group_rows(y, n=n, unlabeled="group") if group.label is not None]
-    codes = np.full(n, -1, dtype=np.int64)
-    for number, group in enumerate(groups):
-        codes[group.rows] = number
-    return codes, [group.label for group in groups]
+    groups = Groups.of([one for one in group_rows(y, n=n, unlabeled="group") if one.label is not None])
+    return groups.codes(n), groups.labels
 
 
 def _test_set(rows: Rows, labels: list[Any], test: tuple[Any, Any], threads: int) -> TestSet:

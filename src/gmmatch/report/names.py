@@ -92,10 +92,7 @@ def classes_of(y: Any, n: int, class_names: Any = None) -> Classes:
     ['all rows']
     """
     groups = group_rows(y, n=n, unlabeled="group")
-    of_row = np.zeros(n, dtype=np.int64)
-    for number, group in enumerate(groups):
-        of_row[group.rows] = number
-    labels = [group.label for group in groups]
+    of_row, labels = groups.codes(n), groups.labels
     if y is None:
         return Classes(labels, [ALL_ROWS], of_row, known=False)
     return Classes(labels, [_name(label, class_names) for label in labels], of_row, known=True)

@@ -115,7 +115,7 @@ def quality_of(selection: Selection, yardsticks: Yardsticks) -> Quality:
     return Quality(
         measures=measures,
         draws=len(orders),
-        chart=_moment_chart(selection, orders, yardsticks),
+        chart=_beside_random(selection, orders, yardsticks),
         notes=notes_about(yardsticks, "trusted" if selection.screening else ""),
     )
 
@@ -151,21 +151,19 @@ def moment_errors(order: Indices, yardsticks: Yardsticks) -> tuple[Indices, Vect
     return steps, yardsticks.moment_errors(order, steps)
 
 
-def _moment_chart(selection: Selection, orders: list[Indices], yardsticks: Yardsticks) -> Chart | None:
+def _beside_random(selection: Selection, orders: list[Indices], yardsticks: Yardsticks) -> Chart | None:
     k, mine = moment_errors(selection.order, yardsticks)
     theirs = np.array([moment_errors(order, yardsticks)[1] for order in orders])
     low, high = theirs.min(axis=0), theirs.max(axis=0)
-    return line_chart(
-        "Moment error against k",
-        "picks (k)",
-        "distance from the mean of rows to the mean of picks",
-        [
-            Series(
-                "random subsets, mean", "muted", k, theirs.mean(axis=0), low, high, band_name="their range"
-            ),
-            Series("this selection", "kept", k, mine),
-        ],
+    random = Series(
+        "random subsets, mean", "muted", k, theirs.mean(axis=0), low, high, band_name="their range"
     )
+    return _moment_chart([random, Series("this selection", "kept", k, mine)])
+
+
+def _moment_chart(series: list[Series]) -> Chart | None:
+    words = "distance from the mean of rows to the mean of picks"
+    return line_chart("Moment error against k", "picks (k)", words, series)
 
 
 _KEYS = {
@@ -247,7 +245,12 @@ def comparison_facts(
         "columns": [(key, *_KEYS[key]) for key in keys],
         "lines": lines,
         "figure_notes": notes,
-        "chart": _chart(selections, yardsticks, colors),
+        "chart": _moment_chart(
+            [
+                Series(name, colors[name][0], *moment_errors(one.order, yardsticks), dashed=colors[name][1])
+                for name, one in selections.items()
+            ]
+        ),
         "shared": _shared(selections),
         "n_rows": len(yardsticks.rows),
         "n_classes": len(classes) if classes.known else 0,
@@ -260,18 +263,6 @@ def _headline(names: list[str], wrong: list[float | None]) -> str:
     if best is None or wrong.count(best) > 1:
         return f"{len(names)} methods side by side"
     return f"{names[wrong.index(best)]} picked the fewest wrong labels: {best:.1%}"
-
-
-def _chart(
-    selections: Mapping[str, Selection], yardsticks: Yardsticks, colors: dict[str, tuple[str, bool]]
-) -> Chart | None:
-    series = []
-    for name, selection in selections.items():
-        color, dashed = colors[name]
-        series.append(Series(name, color, *moment_errors(selection.order, yardsticks), dashed=dashed))
-    return line_chart(
-        "Moment error against k", "picks (k)", "distance from the mean of rows to the mean of picks", series
-    )
 
 
 def _shared(selections: Mapping[str, Selection]) -> list[tuple[str, list[float]]]:

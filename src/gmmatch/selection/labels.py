@@ -66,6 +66,12 @@ class Groups(Sequence[Group]):
         """Return the groups without the rows of a mask."""
         return Groups(self.labels, self.rows[~mask[self.rows]], offsets_of(self.counts(~mask)))
 
+    def codes(self, n: int) -> Indices:
+        """Return the number of each row's group among n rows; -1 for rows of none."""
+        found = np.full(n, -1, dtype=np.int64)
+        found[self.rows] = np.repeat(np.arange(len(self)), self.sizes)
+        return found
+
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,10 @@ def select_relabeled(
     check_confidence(min_confidence)
     if y is None:
         raise InvalidInputError("relabel= corrects labels, and y was not given: pass the labels.")
-    screens = isinstance(selector, Robust)
-    method = "auto" if screens and selector.screen in ("rows", "auto") else "labels"
-    tolerance = selector.tolerance if screens else TOLERANCE
+    method: Literal["auto", "labels"] = "labels"
+    tolerance = TOLERANCE
+    if isinstance(selector, Robust):
+        method, tolerance = "auto" if selector.screen in ("rows", "auto") else "labels", selector.tolerance
     arguments, threads = dict(arguments), resolve_jobs(selector.n_jobs)
     with selector.opened(X, arguments.pop("engine", None), arguments.get("sample_weight")) as rows:
         steps = parse_steps(selector.preprocess) + selector._own_steps()
@@ -56,7 +57,7 @@ def select_relabeled(
         given = on_host(y)
         labels = corrected_labels(given, screening, min_confidence)
         changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
-        if screens:
+        if isinstance(selector, Robust):
             # Rows that can be corrected are the easiest of their class, and a model learns little from them. So they
             # are the reserve: no part of the target, and picked before any row whose label is likely wrong.
             reserve = replace(
@@ -66,7 +67,7 @@ def select_relabeled(
                 reasons=(*screening.reasons, CORRECTED),
             )
             selector = copy(selector)
-            selector.known = reserve, np.where(changed, 0.0, trust)
+            selector.known = reserve, np.where(changed, 0.0, trust)  # type: ignore[misc]
         found = selector.select(rows, labels, **arguments)
     found.provenance["relabeled"] = _record(found, given, changed, screening, min_confidence)
     return found

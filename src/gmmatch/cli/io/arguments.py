@@ -58,6 +58,11 @@ def method_names(incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in methods() if name.startswith(last)]
 
 
+def output_option(help: str) -> Any:
+    """Return ``--output`` for a file or folder that may lie at an address, such as s3://bucket/picks.parquet."""
+    return typer.Option("--output", "-o", parser=as_path, metavar="PATH", help=help)
+
+
 AmountOption: TypeAlias = Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")]
 MethodOption: TypeAlias = Annotated[
     str,

@@ -8,13 +8,16 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Annotated, Any, cast
 
 import typer
 
+from gmmatch.cli.io.arguments import ForceOption, Input, JsonOption
+from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 from gmmatch.files import as_path, is_remote, plain_cell, replacing, replacing_folder
 
@@ -29,8 +32,13 @@ class OutputError(GMMatchError, OSError):
         return str(self.strerror)
 
 
-def check_output(path: Path, *, force: bool, option: str = "--output", folder: bool = False) -> None:
+def check_output(
+    path: Path, *, force: bool, option: str = "--output", folder: bool = False, endings: Sequence[str] = ()
+) -> None:
     """Raise unless a result may be written to ``path``; called before the work, not after it."""
+    if endings and path.suffix.lower() not in endings:
+        expected = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise InvalidInputError(f"{option} {path}: expected a file that ends in {expected}.")
     if not is_remote(path) and not path.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first.")
     if folder and path.exists() and not path.is_dir():
@@ -47,29 +55,50 @@ def is_stdout(path: Path) -> bool:
     return str(path) == "-"
 
 
-def check_table(path: Path, *, force: bool) -> None:
-    """Raise unless a table may be written to ``path``."""
-    if is_stdout(path):
-        return
-    if path.suffix.lower() not in (".parquet", ".csv"):
-        raise InvalidInputError(f"--output {path}: expected a file that ends in .parquet or .csv.")
-    check_output(path, force=force)
+@dataclass(frozen=True)
+class TableOutput:
+    """Where a command's table goes, and how the rest is told."""
 
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File for the table: .csv or .parquet; '-' prints it as CSV."),
+    ] = None
+    force: ForceOption = False
+    as_json: JsonOption = False
 
-def write_table(table: Any, path: Path) -> None:
-    """Write a table as Parquet or CSV, or print it as CSV."""
-    import pyarrow.parquet
+    def check(self, given: Input, other: str | None) -> None:
+        """Raise unless the table may be written there, and is neither of the inputs."""
+        if self.output is None:
+            return
+        if not is_stdout(self.output):
+            check_output(self.output, force=self.force, endings=(".parquet", ".csv"))
+        keep_inputs(self.output, [other], folder=given.source)
 
-    if is_stdout(path):
-        printed = io.BytesIO()
-        write_csv(table, printed)
-        typer.echo(printed.getvalue().decode(), nl=False)
-        return
-    with written(path) as temporary:
-        if path.suffix.lower() == ".parquet":
-            pyarrow.parquet.write_table(table, temporary)
-        else:
-            write_csv(table, temporary)
+    def finish(self, table: Any, facts: Mapping[str, Any], tell: Callable[[bool], None]) -> None:
+        """Write the table, and print the facts as JSON or tell them: on stderr if stdout is the table's."""
+        printed = self.output is not None and is_stdout(self.output)
+        if self.output is not None:
+            self._write(table, self.output)
+        if self.as_json:
+            print_json({**({} if self.output is None else {"output": str(self.output)}), **facts})
+            return
+        tell(printed)
+        if self.output is not None and not printed:
+            note(f"Wrote {self.output}: {table.num_rows:,} rows.")
+
+    def _write(self, table: Any, path: Path) -> None:
+        import pyarrow.parquet
+
+        if is_stdout(path):
+            printed = io.BytesIO()
+            write_csv(table, printed)
+            typer.echo(printed.getvalue().decode(), nl=False)
+            return
+        with written(path) as temporary:
+            if path.suffix.lower() == ".parquet":
+                pyarrow.parquet.write_table(table, temporary)
+            else:
+                write_csv(table, temporary)
 
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:

@@ -150,6 +150,13 @@ def _open_vectors(
     return named if distinct else source
 
 
+def has_changed(source: BaseSource, before: Mapping[str, Any], fingerprint: str | None) -> bool:
+    """Tell whether a source is another than the one that was embedded, as a store describes it."""
+    # The fingerprint depends on the columns that were asked for: only like is compared with like.
+    same_columns = before.get("how") == source.describe()["how"]
+    return fingerprint is not None and same_columns and source.fingerprint() != fingerprint
+
+
 def _open_as_vectors(path: str, options: Mapping[str, Any]) -> BaseSource:
     """Open a source, and raise if it holds anything but embeddings."""
     from gmmatch.data import open_source
@@ -188,6 +195,7 @@ def _read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, 
     import numpy as np
 
     from gmmatch.data.arrays import ArraySource
+    from gmmatch.rows.rows import Rows
 
     n_rows = source.n_rows
     if n_rows is None:
@@ -199,7 +207,7 @@ def _read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, 
     if isinstance(source, ArraySource):
         array = source.array
         bits = source.is_bfloat16 and array.dtype.name == "uint16"  # of a safetensors file
-        return (MappedBfloat16(array) if bits else array), tuple(array.shape)
+        return (Rows(array, bfloat16=True) if bits else array), tuple(array.shape)
     out: NDArray[Any] | None = None
     for batch in source.batches(4096):
         if out is None:
@@ -215,28 +223,6 @@ def _read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, 
         out[batch.start : batch.start + len(batch)] = batch.rows
     assert out is not None
     return out, (out.shape[0], out.shape[1])
-
-
-class MappedBfloat16:
-    """Rows of a safetensors file of bfloat16 numbers, as selectors read them."""
-
-    bfloat16 = True
-    on_disk = True
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self.array = array
-        self.shape, self.dtype = array.shape, array.dtype
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    def __getitem__(self, rows: Any) -> NDArray[Any]:
-        picked: NDArray[Any] = self.array[rows]
-        return picked
-
-    def row_source(self) -> MappedBfloat16:
-        """Return itself."""
-        return self
 
 
 def _joined(embeddings: Embeddings, labels: Any, named: Sequence[Any] | None, typed: str) -> Any:

@@ -80,14 +80,11 @@ def progress() -> Progress:
     from rich import progress as rich_progress
     from rich.console import Console
 
-    def counts(task: Any) -> str:
-        total = "" if task.total is None else f" of {task.total:,.0f}"
-        speed = task.finished_speed or task.speed
-        return f"{task.completed:,.0f}{total}" + (f", {speed:,.3g}/s" if speed else "")
-
     class Counts(rich_progress.ProgressColumn):
         def render(self, task: Any) -> Any:
-            return counts(task)
+            total = "" if task.total is None else f" of {task.total:,.0f}"
+            speed = task.finished_speed or task.speed
+            return f"{task.completed:,.0f}{total}" + (f", {speed:,.3g}/s" if speed else "")
 
     terminal = Console(stderr=True)
     columns = (

@@ -74,9 +74,7 @@ class Report:
                 if value is not None:
                     raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
             return
-        if path.suffix.lower() not in (".html", ".htm"):
-            raise InvalidInputError(f"--report {path}: give a name that ends in .html.")
-        check_output(path, force=force, option="--report")
+        check_output(path, force=force, option="--report", endings=(".html", ".htm"))
         from gmmatch.report.projection import check_projection
         from gmmatch.report.rendering import check_target
 
@@ -141,6 +139,7 @@ def _find_contents(embeddings: Embeddings, asked: str | None) -> Contents | None
 def _opened(embeddings: Embeddings, location: str) -> Contents | None:
     import numpy as np
 
+    from gmmatch.cli.io.inputs import has_changed
     from gmmatch.data import open_source
     from gmmatch.report.content import contents_of
 
@@ -149,9 +148,7 @@ def _opened(embeddings: Embeddings, location: str) -> Contents | None:
     source = open_source(location, **before.get("opened_with", {}))
     if store is None or source.n_rows is None:
         return contents_of(source, len(embeddings))
-    # The fingerprint depends on the columns that were asked for: only like is compared with like.
-    same_columns = before.get("how") == source.describe()["how"]
-    if same_columns and source.fingerprint() != store.manifest.source_fingerprint:
+    if has_changed(source, before, store.manifest.source_fingerprint):
         raise InvalidInputError(f"{location} is not what was embedded, or has changed since.")
     if source.n_rows != before.get("n_rows"):
         return contents_of(source, len(embeddings))  # which says what is wrong, unless the lengths agree
