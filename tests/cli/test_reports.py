@@ -13,8 +13,6 @@ import pytest
 
 import gmmatch as gm
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "report.md").read_text(encoding="utf-8")
-
 
 @pytest.fixture
 def store(photos, tmp_path, succeeds) -> Path:
@@ -167,12 +165,3 @@ def test_a_missing_umap_is_named_as_it_was_typed(vectors, tmp_path, monkeypatch,
     )
     assert line.startswith("Error: --map umap needs the package umap-learn") and "projection" not in line
     assert not (tmp_path / "p.npy").exists()
-
-
-def test_the_guide_says_how_many_rows_are_drawn_and_shown():
-    from gmmatch.report.map_data import SAMPLED_CONTENTS
-    from gmmatch.report.projection import MOST_POINTS
-
-    plain = " ".join(GUIDE.split())
-    limits = "At most {pca:,} rows are drawn ({tsne:,} by t-SNE, {umap:,} by UMAP)".format(**MOST_POINTS)
-    assert limits in plain and f"for {SAMPLED_CONTENTS} rows of the map" in plain
