@@ -111,26 +111,26 @@ def run_study(
     missing = [task for task in tasks if task.key not in done]
     began = time.monotonic()
     failed = _measure(missing, done, journal, workers, progress, long_run)
-    if long_run is None:
-        record = _record(study, size, seeds, tasks, done, workers)
-    else:
-        earlier = [] if fresh else _earlier_runs(target)
-        errors = {key: {"error": failure.text, "seconds": 0.0} for key, failure in failed.items()}
-        outcomes = {**found, **done, **errors}
+    errors = {key: {"error": failure.text, "seconds": 0.0} for key, failure in failed.items()}
+    outcomes = {**found, **done, **errors}
+    if long_run is not None:
         tasks = [task for task in tasks if task.key in outcomes] + _others(study, found, tasks)
-        record = _record(study, size, seeds, tasks, outcomes, workers)
-        run = {
-            "command": long_run.command,
-            "cells": sum(task.key in done for task in missing),
-            "failed": len(failed),
-            "seconds": round(time.monotonic() - began, 1),
-            "jobs": record["provenance"]["jobs"],
-            **long_run.notes,
-        }
-        record["provenance"]["command"] = long_run.command
+    record = _record(study, size, seeds, tasks, outcomes, workers)
+    if long_run is not None:
+        runs = [] if fresh else _earlier_runs(target)
         if interrupted:
-            earlier = [*earlier, _interrupted_run(long_run.command, interrupted)]
-        record["provenance"]["runs"] = [*earlier, run] if run["cells"] else earlier
+            runs.append(_interrupted_run(long_run.command, interrupted))
+        measured = sum(task.key in done for task in missing)
+        if measured:
+            runs.append({
+                "command": long_run.command,
+                "cells": measured,
+                "failed": len(failed),
+                "seconds": round(time.monotonic() - began, 1),
+                "jobs": record["provenance"]["jobs"],
+                **long_run.notes,
+            })  # fmt: skip
+        record["provenance"] |= {"command": long_run.command, "runs": runs}
     write_results(target, record)
     journal.remove()
     return as_results(record)

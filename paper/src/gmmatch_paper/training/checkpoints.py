@@ -5,26 +5,76 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
+from torch import nn
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import write_file
 from gmmatch_paper.training.images import Images
 from gmmatch_paper.training.recipes import Recipe
 
+Numbers: TypeAlias = tuple[float, float, float]
+"""What a stretch of a training came to: its loss, another number, and its seconds."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state after an epoch; ``history`` has one (loss, accuracy, seconds) per epoch."""
+    """The state after a stretch; ``history`` has an entry for each so far."""
 
     fingerprint: str
     model: dict[str, Any]
     optimizer: dict[str, Any]
-    history: list[tuple[float, float, float]]
+    history: list[Numbers]
+
+
+class ResumableRun(ABC):
+    """A training in stretches. Between them it saves itself to a file, and resumes from there."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self.model, self.optimizer = model, optimizer
+        self.history: list[Numbers] = []
+        self._path: Path | None = None
+        self._fingerprint, self._wait = "", 0.0
+
+    @abstractmethod
+    def stretch(self, number: int) -> Numbers:
+        """Train for one stretch."""
+
+    def weights(self) -> dict[str, Any]:
+        """Return all weights that a checkpoint has to hold."""
+        found: dict[str, Any] = self.model.state_dict()
+        return found
+
+    def set_weights(self, weights: dict[str, Any]) -> None:
+        """Take over what :meth:`weights` returned."""
+        self.model.load_state_dict(weights)
+
+    def keep_in(self, path: Path, seconds: float, fingerprint: str, device: torch.device) -> None:
+        """Go on from a checkpoint if there is one, and save to it from now on."""
+        self._path, self._wait, self._fingerprint = path, seconds, fingerprint
+        found = load_checkpoint(path, fingerprint, device)
+        if found is not None:
+            self.set_weights(found.model)
+            self.optimizer.load_state_dict(found.optimizer)
+            self.history = [(loss, other, spent) for loss, other, spent in found.history]
+
+    def train(self, stretches: int, told: Callable[[int], object]) -> None:
+        """Run the stretches that are left; ``told`` hears how many are done."""
+        saved = time.monotonic()
+        for number in range(len(self.history), stretches):
+            self.history.append(self.stretch(number))
+            if self._path is not None and (time.monotonic() - saved >= self._wait or number + 1 == stretches):
+                state = self.weights(), self.optimizer.state_dict(), self.history
+                save_checkpoint(self._path, Checkpoint(self._fingerprint, *state))
+                saved = time.monotonic()
+            told(number + 1)
 
 
 def run_fingerprint(network: str, recipe: Recipe, data: Images, seed: int) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gmmatch.encoders.models import choose_device, devices_present
-from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
 from gmmatch_paper.training.diffusion_execution import Execution, execution_on
 from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch_paper.training.diffusion_sampling import Progress, as_bytes, sample_images
@@ -142,8 +142,11 @@ def train_diffusion(
         model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
         run = _Run(model, recipe, data, seed, execution or execution_on(place))
         if checkpoint is not None:
-            run.keep_in(Path(checkpoint), checkpoint_seconds)
-        run.train(progress)
+            fingerprint = run_fingerprint(f"{type(model).__name__}, {recipe!r}", recipe.updates, data, seed)
+            run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, place)
+        steps = recipe.steps
+        told = lambda done: progress is None or progress(min(steps, done * _STRETCH), steps)  # noqa: E731
+        run.train(-(-steps // _STRETCH), told)
     _, height, width, channels = map(int, data.pixels.shape)
     losses = tuple(loss for loss, _, _ in run.history)
     seconds = sum(seconds for _, _, seconds in run.history)
@@ -151,48 +154,32 @@ def train_diffusion(
     return TrainedDiffusion(run.average.eval(), recipe, shape, losses, seconds, len(data))
 
 
-class _Run:
-    """One training: what changes from stretch to stretch."""
+class _Run(ResumableRun):
+    """One training, stretch by stretch."""
 
     def __init__(
         self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int, execution: Execution
     ) -> None:
         model = model.to(data.device, memory_format=execution.memory_format).train()
-        self.model, self.recipe, self.data, self.seed = model, recipe, data, seed
+        super().__init__(model, make_optimizer(model, recipe.updates, data.device))
+        self.recipe, self.data, self.seed = recipe, data, seed
         self.average = copy.deepcopy(model).requires_grad_(False)
-        self.optimizer = make_optimizer(model, recipe.updates, data.device)
         self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels, execution=execution)
-        self.history: list[tuple[float, float, float]] = []
-        self._path: Path | None = None
-        self._fingerprint, self._wait = "", 0.0
 
-    def keep_in(self, path: Path, seconds: float) -> None:
-        """Go on from a checkpoint if there is one, and save to it from now on."""
-        self._path, self._wait = path, seconds
-        name = f"{type(self.model).__name__}, {self.recipe!r}"
-        self._fingerprint = run_fingerprint(name, self.recipe.updates, self.data, self.seed)
-        found = load_checkpoint(path, self._fingerprint, self.data.device)
-        if found is not None:
-            self.model.load_state_dict(found.model["network"])
-            self.average.load_state_dict(found.model["average"])
-            self.optimizer.load_state_dict(found.optimizer)
-            self.history = [(loss, done, spent) for loss, done, spent in found.history]
+    def weights(self) -> dict[str, Any]:
+        """Return those of the network and their average."""
+        return {"network": self.model.state_dict(), "average": self.average.state_dict()}
 
-    def train(self, progress: Progress | None) -> None:
-        """Run the stretches that are left."""
-        total, saved = self.recipe.steps, time.monotonic()
-        for number in range(len(self.history), -(-total // _STRETCH)):
-            done = min(total, (number + 1) * _STRETCH)
-            began = time.perf_counter()
-            loss = self._stretch(number, done - number * _STRETCH)
-            self.history.append((loss, float(done), time.perf_counter() - began))
-            if self._path is not None and (time.monotonic() - saved >= self._wait or done == total):
-                self._save(self._path)
-                saved = time.monotonic()
-            if progress is not None:
-                progress(done, total)
+    def set_weights(self, weights: dict[str, Any]) -> None:
+        """Take over both."""
+        self.model.load_state_dict(weights["network"])
+        self.average.load_state_dict(weights["average"])
 
-    def _stretch(self, number: int, steps: int) -> float:
+    def stretch(self, number: int) -> Numbers:
+        """Make up to 100 updates."""
+        began = time.perf_counter()
+        done = min(self.recipe.steps, (number + 1) * _STRETCH)
+        steps = done - number * _STRETCH
         seed = (self.seed * 1_000_003 + number) % 2**62
         random = torch.Generator().manual_seed(seed)
         size, device = self.recipe.batch_size, self.data.device
@@ -205,7 +192,8 @@ class _Run:
             self.step(rows[index], times[index], self.recipe.rate_at(step))
             if (step + 1) % _AVERAGE_EVERY == 0 or step + 1 == self.recipe.steps:
                 self._update_average(step + 1)
-        return self.step.totals()[0] / (steps * size)
+        loss = self.step.totals()[0] / (steps * size)
+        return loss, float(done), time.perf_counter() - began
 
     def _update_average(self, step: int) -> None:
         # At the beginning a long memory would be a memory of the initial weights.
@@ -214,9 +202,3 @@ class _Run:
             torch._foreach_lerp_(list(self.average.parameters()), list(self.model.parameters()), 1.0 - kept)
             for mine, theirs in zip(self.average.buffers(), self.model.buffers(), strict=True):
                 mine.copy_(theirs)
-
-    def _save(self, path: Path) -> None:
-        weights = {"network": self.model.state_dict(), "average": self.average.state_dict()}
-        save_checkpoint(
-            path, Checkpoint(self._fingerprint, weights, self.optimizer.state_dict(), self.history)
-        )

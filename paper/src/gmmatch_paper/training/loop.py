@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.training.checkpoints import Checkpoint, load_checkpoint, run_fingerprint, save_checkpoint
+from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
 from gmmatch_paper.training.evaluation import accuracy
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
@@ -142,8 +142,12 @@ def train(
         model = _make_model(network, classes, data, network_options or {})
         run = _Run(model, plan, data, seed, on_batch)
         if checkpoint is not None:
-            run.keep_in(Path(checkpoint), checkpoint_seconds, network, network_options or {})
-        run.train(progress)
+            name = network if isinstance(network, str) else type(network).__name__
+            name += "".join(f", {key}={value!r}" for key, value in sorted((network_options or {}).items()))
+            fingerprint = run_fingerprint(name, plan, data, seed)
+            run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, data.device)
+        epochs = plan.epochs_for(len(data))
+        run.train(epochs, lambda done: progress is None or progress(done, epochs))
     model.eval()
     accuracies: dict[int, float] = {}
     if test_images is not None:
@@ -153,51 +157,22 @@ def train(
                 test_images, test_labels, device=data.device, mean=data.mean, deviation=data.deviation
             )
         accuracies = accuracy(model, tested, plan.top)
-    return Trained(
-        model, accuracies, tuple(run.history), sum(each.seconds for each in run.history), len(data)
-    )
+    history = tuple(Epoch(*numbers) for numbers in run.history)
+    return Trained(model, accuracies, history, sum(each.seconds for each in history), len(data))
 
 
-class _Run:
-    """One training: what changes from epoch to epoch."""
+class _Run(ResumableRun):
+    """One training, epoch by epoch."""
 
     def __init__(
         self, model: nn.Module, recipe: Recipe, data: Images, seed: int, on_batch: OnBatch | None
     ) -> None:
-        self.model, self.recipe, self.data, self.seed, self.on_batch = model, recipe, data, seed, on_batch
-        self.optimizer = make_optimizer(model, recipe, data.device)
+        super().__init__(model.train(), make_optimizer(model, recipe, data.device))
+        self.recipe, self.data, self.seed, self.on_batch = recipe, data, seed, on_batch
         self.step = TrainingStep(model, self.optimizer, recipe)
-        self.history: list[Epoch] = []
-        self._path: Path | None = None
-        self._fingerprint, self._wait = "", 0.0
 
-    def keep_in(
-        self, path: Path, seconds: float, network: str | nn.Module, options: Mapping[str, Any]
-    ) -> None:
-        """Go on from a checkpoint if there is one, and save to it from now on."""
-        name = network if isinstance(network, str) else type(network).__name__
-        name += "".join(f", {key}={value!r}" for key, value in sorted(options.items()))
-        self._path, self._wait = path, seconds
-        self._fingerprint = run_fingerprint(name, self.recipe, self.data, self.seed)
-        found = load_checkpoint(path, self._fingerprint, self.data.device)
-        if found is not None:
-            self.model.load_state_dict(found.model)
-            self.optimizer.load_state_dict(found.optimizer)
-            self.history = [Epoch(*entry) for entry in found.history]
-
-    def train(self, progress: Progress | None) -> None:
-        """Run the epochs that are left."""
-        epochs, saved = self.recipe.epochs_for(len(self.data)), time.monotonic()
-        self.model.train()
-        for number in range(len(self.history), epochs):
-            self.history.append(self._epoch(number))
-            if self._path is not None and (time.monotonic() - saved >= self._wait or number + 1 == epochs):
-                self._save(self._path)
-                saved = time.monotonic()
-            if progress is not None:
-                progress(number + 1, epochs)
-
-    def _epoch(self, number: int) -> Epoch:
+    def stretch(self, number: int) -> Numbers:
+        """Train for an epoch."""
         recipe, data = self.recipe, self.data
         started = time.perf_counter()
         size, steps = recipe.rows_per_step(len(data)), recipe.steps_per_epoch(len(data))
@@ -214,7 +189,7 @@ class _Run:
             if self.on_batch is not None:
                 self.on_batch(rows, logits, codes)
         loss, correct = self.step.totals()
-        return Epoch(loss / len(order), correct / len(order), time.perf_counter() - started)
+        return loss / len(order), correct / len(order), time.perf_counter() - started
 
     def _flipped(self, epoch: int) -> Tensor | None:
         """Return which images the epoch flips, where they take turns: a random half, then the others."""
@@ -222,13 +197,6 @@ class _Run:
             return None
         half = torch.rand(len(self.data), generator=torch.Generator().manual_seed(self.seed)) < 0.5
         return (half if epoch % 2 == 0 else ~half).to(self.data.device)
-
-    def _save(self, path: Path) -> None:
-        history = [(each.loss, each.accuracy, each.seconds) for each in self.history]
-        save_checkpoint(
-            path,
-            Checkpoint(self._fingerprint, self.model.state_dict(), self.optimizer.state_dict(), history),
-        )
 
 
 def _on_device(images: Any, labels: Any, device: str) -> Images:
