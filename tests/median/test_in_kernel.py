@@ -17,7 +17,7 @@ def test_linear_kernel_gives_the_ordinary_median(shape):
     inside = kernel_geometric_median(rows @ rows.T, weights)
     assert inside.converged
     assert inside.objective == pytest.approx(plain.objective, rel=2e-8)
-    again = np.linalg.norm(rows - rows.T @ inside.coefficients, axis=1) @ weights
+    again = np.linalg.norm(rows - rows.T @ inside.point, axis=1) @ weights
     assert again == pytest.approx(plain.objective, rel=1e-6)
 
 
@@ -32,8 +32,8 @@ def test_agrees_with_explicit_features(kernel):
     inside = kernel_geometric_median(gram, eps=1e-10)
     assert inside.objective == pytest.approx(explicit.objective, rel=1e-8)
     scale = np.linalg.norm(explicit.point)
-    assert np.linalg.norm(features.T @ inside.coefficients - explicit.point) < 1e-4 * scale
-    assert inside.coefficients.sum() == pytest.approx(1.0)
+    assert np.linalg.norm(features.T @ inside.point - explicit.point) < 1e-4 * scale
+    assert inside.point.sum() == pytest.approx(1.0)
 
 
 def test_certificate_holds_at_every_stage():
@@ -46,7 +46,7 @@ def test_certificate_holds_at_every_stage():
 
 
 def test_one_row_and_equal_rows():
-    assert kernel_geometric_median(np.array([[4.0]])).coefficients == pytest.approx([1.0])
+    assert kernel_geometric_median(np.array([[4.0]])).point == pytest.approx([1.0])
     result = kernel_geometric_median(np.ones((5, 5)))
     assert result.objective == 0.0
     assert result.gap == 0.0
@@ -55,5 +55,5 @@ def test_one_row_and_equal_rows():
 def test_a_heavy_row_is_the_median_exactly():
     rows = np.random.default_rng(0).standard_normal((10, 2))
     result = kernel_geometric_median(RBF(1.0)(rows, rows), np.array([50.0] + [1.0] * 9))
-    assert result.coefficients[0] == pytest.approx(1.0)
+    assert result.point[0] == pytest.approx(1.0)
     assert result.gap < 1e-10

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.median.weiszfeld import sample_positions
 from gmmatch.rows.rows import as_rows
 from gmmatch.targets import (
     CoordinateMedianTarget,
@@ -18,7 +19,7 @@ from gmmatch.targets import (
     moments,
     resolve_target,
 )
-from gmmatch.targets.moments import sample_positions, weighted_column_medians
+from gmmatch.targets.moments import weighted_column_medians
 
 NAMES = ["mean", "geometric-median", "coordinate-median"]
 

@@ -99,10 +99,11 @@ def _group_picks(
         theta, drift = (points[group].copy() if from_target else np.zeros_like(origin)), np.zeros_like(origin)
         before = _follow(block, index[part], included[part], points[group], theta, drift)
         picks = slice(order_offsets[group], order_offsets[group + 1])
-        picking.pick_by_rows(
-            block, index[part], own, points[group], theta, drift, before, available[part], replacement,
-            order[picks], residuals[picks],
+        of_group = picking.Picking(
+            block, index[part], points[group], theta, drift, before, available[part], replacement, order[picks],
+            residuals[picks],
         )  # fmt: skip
+        picking.pick_by_rows(of_group, own)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import islice
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +12,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_pair, check_rows, check_sample_weight, check_whole_number
-from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.parallel import map_in_order, one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Vector
 
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
 
 # Blocks whose partial sums wait for their turn; enough to keep many cores busy, small in memory.
 _BLOCKS_AT_ONCE = 128
-
-# Changing the threads of BLAS is process-wide; two callers at once could restore the wrong number.
-_blas_lock = threading.Lock()
 
 
 def row_means(
@@ -106,45 +100,30 @@ def _add_block_means(
 ) -> None:
     """Add every block's part; with no right side, blocks above the diagonal serve both of their sides."""
     corners = _corners(len(left), None if right is None else len(right), block)
-    first = list(islice(corners, _BLOCKS_AT_ONCE))
-    threads = min(threads, len(first))
-    # A block is 8 MB: allocated anew, the memory would cost several times as much as the arithmetic.
-    scratch: SimpleQueue[NDArray[np.float64]] = SimpleQueue()
-    height, width = min(block, len(left)), min(block, len(shares))
-    for _ in range(threads):
-        scratch.put(np.empty(height * width))
+    own = threading.local()  # of each thread
 
     def evaluate(corner: tuple[int, int]) -> tuple[Vector, Vector | None]:
         i, j = corner
         rows = _read(left, i, block)
         columns = _read(left if right is None else right, j, block)
-        buffer = scratch.get()
-        try:
-            values = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-            values = kernel(rows, columns, values)
-            across = values @ shares[j : j + block]
-            down = shares[i : i + block] @ values if right is None and i != j else None
-            return across, down
-        finally:
-            scratch.put(buffer)
+        # A block is 8 MB: allocated anew, the memory would cost several times as much as the arithmetic.
+        if not hasattr(own, "room"):
+            own.room = np.empty(min(block, len(left)) * min(block, len(shares)))
+        values = own.room[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+        values = kernel(rows, columns, values)
+        across = values @ shares[j : j + block]
+        return across, shares[i : i + block] @ values if right is None and i != j else None
 
     # Threads over blocks also share the exponentials, which BLAS's own threads do not: measured, 1.5
     # times as fast on two cores. And it keeps BLAS's way to split a product out of the result.
-    with (
-        _blas_lock,
-        _blas_controller().limit(limits=1, user_api="blas"),
-        # A pool of its own: a caller may itself be working in one of the package's shared threads.
-        ThreadPoolExecutor(threads) as pool,
-    ):
-        batch = first
-        while batch:
+    with one_blas_thread():
+        while batch := list(islice(corners, _BLOCKS_AT_ONCE)):
             # Partial sums are added in the order of the blocks, so the threads cannot change a bit.
-            parts = pool.map(evaluate, batch) if threads > 1 else map(evaluate, batch)
-            for (i, j), (across, down) in zip(batch, parts, strict=True):
+            found = map_in_order(lambda number, batch=batch: evaluate(batch[number]), len(batch), threads)  # type: ignore[misc]
+            for (i, j), (across, down) in zip(batch, found, strict=True):
                 means[i : i + block] += across
                 if down is not None:
                     means[j : j + block] += down
-            batch = list(islice(corners, _BLOCKS_AT_ONCE))
 
 
 def _corners(n: int, m: int | None, block: int) -> Iterator[tuple[int, int]]:
@@ -155,11 +134,3 @@ def _corners(n: int, m: int | None, block: int) -> Iterator[tuple[int, int]]:
 
 def _read(rows: Rows, start: int, block: int) -> NDArray[np.float64]:
     return rows.gather(np.arange(start, min(len(rows), start + block)))
-
-
-@cache
-def _blas_controller() -> Any:
-    # Finding the loaded libraries takes 4 ms, longer than a small problem.
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()

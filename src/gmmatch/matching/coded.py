@@ -21,7 +21,7 @@ from gmmatch.matching.codes import (
     encode_chunk,
     padded,
 )
-from gmmatch.matching.loops import TINY
+from gmmatch.matching.loops import TINY, Picking
 from gmmatch.matching.walk import Picks, Walk
 from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.rows.rows import Rows
@@ -144,8 +144,8 @@ class CodedPicks:
         thetas, floors = np.empty((count, len(walk.theta))), np.empty(count)
         guesses = np.empty(count, dtype=np.int64)
         speculation.guess(
-            self.rows.source, self.rows.index, sketch.codes, sketch.steps, self.codes.traits[PENALTY],
-            walk.theta @ sketch.basis, walk.target, walk.theta, self.replacement, thetas, guesses, floors,
+            self._picking(), sketch.codes, sketch.steps, self.codes.traits[PENALTY], walk.theta @ sketch.basis,
+            thetas, guesses, floors,
         )  # fmt: skip
         self._settle(self._bounded(thetas, floors), guesses)
 
@@ -154,12 +154,9 @@ class CodedPicks:
 
     def _pick_compiled(self) -> None:
         stop = min(len(self.order), self.done + _MOST_GUESSES)
-        codes, walk = self.codes, self.walk
         self.done, scored = speculation.pick_one_by_one(
-            self.rows.source, self.rows.index, codes.codes, codes.traits, codes.spread, codes.outside, walk.target,
-            walk.theta, walk.drift, self.before, self.available, self.replacement, self.order, self.residuals,
-            self.done, stop, *self.room[0],
-        )  # fmt: skip
+            self._picking(), self.codes, *self.room[0], self.done, stop
+        )
         self._count(scored)
 
     def _pick_directly(self) -> None:
@@ -182,8 +179,8 @@ class CodedPicks:
         def work(part: int) -> int:
             return int(
                 speculation.bound_scores(
-                    codes.codes, codes.traits, self.edges[part], self.edges[part + 1], queries, offsets, factors,
-                    single[part], *self.room[part],
+                    codes, self.edges[part], self.edges[part + 1], queries, offsets, factors, single[part],
+                    *self.room[part],
                 )
             )  # fmt: skip
 
@@ -197,16 +194,21 @@ class CodedPicks:
     def _settle(self, bounded: tuple[NDArray[Any], ...] | None, guesses: Indices) -> None:
         if bounded is None:
             return
-        walk, codes, source, index = self.walk, self.codes, self.rows.source, self.rows.index
-        if not self.rows.in_place:
-            rows = np.unique(np.concatenate([bounded[0][:, 0], codes.outside]))
-            source, index = self.rows.gather(rows), self.places
-            index[rows] = np.arange(len(rows))
-        self.done, scored = speculation.settle(
-            source, index, *bounded, guesses, codes.outside, codes.traits, walk.target, walk.theta, walk.drift,
-            self.before, self.available, self.replacement, self.order, self.residuals, self.done,
-        )  # fmt: skip
+        open_rows = np.concatenate([bounded[0][:, 0], self.codes.outside])
+        picking = self._picking(None if self.rows.in_place else np.unique(open_rows))
+        self.done, scored = speculation.settle(picking, self.codes, *bounded, guesses, self.done)
         self._count(scored)
+
+    def _picking(self, gathered: Indices | None = None) -> Picking:
+        """Return what compiled loops need: all rows where they lie, or some that are gathered."""
+        walk, block, index = self.walk, self.rows.source, self.rows.index
+        if gathered is not None:
+            block, index = self.rows.gather(gathered), self.places
+            index[gathered] = np.arange(len(gathered))
+        return Picking(
+            block, index, walk.target, walk.theta, walk.drift, self.before, self.available, self.replacement,
+            self.order, self.residuals,
+        )  # fmt: skip
 
     def _count(self, scored: int) -> None:
         self.scored += scored

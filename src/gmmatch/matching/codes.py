@@ -7,8 +7,7 @@ with instructions that multiply 64 bytes at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import binding, ir  # type: ignore[import-untyped]
@@ -194,8 +193,7 @@ def quantise(
     return step, step * np.sqrt(norm) + TINY, step * np.sqrt(error) + TINY, SHIFT * int(total)
 
 
-@dataclass(frozen=True)
-class Codes:
+class Codes(NamedTuple):
     """The codes of rows, with what bounds their error.
 
     Attributes

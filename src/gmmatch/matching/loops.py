@@ -7,7 +7,7 @@ float64 sums from left to right, so its outcome is that of the textbook loop, to
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -125,78 +125,45 @@ def advance(
     return np.sqrt(theta_squared), np.sqrt(drift_squared)
 
 
-@njit(nogil=True, cache=True, boundscheck=False)
-def take_best(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    slack: NDArray[np.float64],
-    floor: float,
-    found: NDArray[np.int64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-    t: int,
-) -> tuple[int, float]:
-    """Make pick ``t`` once all rows are scored; return how many rows were scored exactly, and ‖θ‖."""
-    count = candidates(scores, slack, available, floor, found)
-    best = choose(block, index, theta, found, count)
-    theta_norm = note_pick(
-        best, block, index, target, theta, drift, picked_before, available, replacement, order, residuals, t
-    )
-    return count, theta_norm
+class Picking(NamedTuple):
+    """What compiled loops make picks from, where they stand, and where picks and residuals go.
+
+    ``picked_before`` is how many rows were picked when this began; ``theta``, ``drift`` and ``available`` are updated
+    in place.
+    """
+
+    block: NDArray[Any]
+    index: NDArray[np.int64]
+    target: NDArray[np.float64]
+    theta: NDArray[np.float64]
+    drift: NDArray[np.float64]
+    picked_before: int
+    available: NDArray[np.bool_]
+    replacement: bool
+    order: NDArray[np.int64]
+    residuals: NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def note_pick(
-    best: int,
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-    t: int,
-) -> float:
+def note_pick(picking: Picking, best: int, t: int) -> float:
     """Make row ``best`` pick ``t``; return ‖θ‖ after it."""
-    order[t] = best
-    if not replacement:
-        available[best] = False
-    theta_norm, drift_norm = advance(block[index[best]], target, theta, drift)
-    residuals[t] = drift_norm / (picked_before + t + 1)
+    picking.order[t] = best
+    if not picking.replacement:
+        picking.available[best] = False
+    row = picking.block[picking.index[best]]
+    theta_norm, drift_norm = advance(row, picking.target, picking.theta, picking.drift)
+    picking.residuals[t] = drift_norm / (picking.picked_before + t + 1)
     return float(theta_norm)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def pick_by_rows(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    norms: NDArray[np.float64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-) -> None:
-    """Fill ``order`` by one pass over the rows per pick."""
+def pick_by_rows(picking: Picking, norms: NDArray[np.float64]) -> None:
+    """Make all picks by one pass over the rows for each."""
+    block, index, theta, available = picking.block, picking.index, picking.theta, picking.available
     n = index.shape[0]
     scores, slack, found = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     theta_norm = np.sqrt(np.sum(theta * theta))
-    for t in range(order.shape[0]):
+    for t in range(picking.order.shape[0]):
         floor = scan_rows(block, index, theta, theta_norm, norms, available, scores, slack)
-        _, theta_norm = take_best(
-            block, index, scores, slack, floor, found, target, theta, drift, picked_before, available, replacement,
-            order, residuals, t,
-        )  # fmt: skip
+        count = candidates(scores, slack, available, floor, found)
+        theta_norm = note_pick(picking, choose(block, index, theta, found, count), t)

@@ -8,8 +8,6 @@ first wrong guess, and including its correction, the picks are those of the text
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -26,11 +24,12 @@ from gmmatch.matching.codes import (
     STEP,
     TAKEN,
     TILE,
+    Codes,
     one_dot,
     quantise,
     some_dots,
 )
-from gmmatch.matching.loops import TINY, advance, choose, note_pick, quick_score, rounding_of_scores
+from gmmatch.matching.loops import TINY, Picking, advance, choose, note_pick, quick_score, rounding_of_scores
 
 # How many rows per guess are scored themselves: about so many, and at most.
 _SCORED, _MOST_SCORED = 64, 256
@@ -61,8 +60,7 @@ def _count_above(
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def bound_scores(
-    codes: NDArray[np.uint8],
-    traits: NDArray[np.float32],
+    coded: Codes,
     start: int,
     stop: int,
     queries: NDArray[np.int8],
@@ -77,7 +75,7 @@ def bound_scores(
     The floor of a single step rises to the best lower bound. Row and step of a rival go to ``rivals``, the upper
     bound of its score to ``tops``. Returns how many there are, −1 if more than there is room for.
     """
-    steps, count = factors.shape[0], 0
+    codes, traits, steps, count = coded.codes, coded.traits, factors.shape[0], 0
     dots = np.empty((queries.shape[0], TILE), dtype=np.int32)
     for first in range(start, stop, TILE):
         for column in range(0, TILE, SLAB):
@@ -196,25 +194,22 @@ def likely_rows(
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def guess(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
+    picking: Picking,
     sketch: NDArray[np.uint8],
     steps: NDArray[np.float32],
     penalties: NDArray[np.float32],
     direction: NDArray[np.float64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    replacement: bool,
     thetas: NDArray[np.float64],
     guesses: NDArray[np.int64],
     floors: NDArray[np.float64],
 ) -> None:
     """Guess the next picks, and the θ and the score to beat at each."""
+    block, index, target = picking.block, picking.index, picking.target
     s, n = target.shape[0], index.shape[0]
     found = np.empty(_MOST_SCORED, dtype=np.int64)
     scores = np.empty(steps.shape[0], dtype=np.float32)
     before = np.empty(guesses.shape[0], dtype=np.float32)
-    moving, unused = theta.copy(), np.zeros(s)
+    moving, unused = picking.theta.copy(), np.zeros(s)
     target_norm = np.sqrt(np.sum(target * target))
     for b in range(guesses.shape[0]):
         thetas[b] = moving
@@ -233,7 +228,7 @@ def guess(
         floors[b] = best_score - quick_score(target, moving)
         floors[b] -= 2.0 * (rounding * (np.sqrt(squared) + target_norm + TINY) + least)
         guesses[b], before[b] = best, penalties[best]
-        if not replacement:
+        if not picking.replacement:
             penalties[best] = TAKEN
         advance(row, target, moving, unused)
         for j in range(direction.shape[0]):
@@ -245,28 +240,20 @@ def guess(
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def settle(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
+    picking: Picking,
+    coded: Codes,
     rivals: NDArray[np.int64],
     tops: NDArray[np.float32],
     floors: NDArray[np.float32],
     guesses: NDArray[np.int64],
-    outside: NDArray[np.int64],
-    traits: NDArray[np.float32],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
     done: int,
 ) -> tuple[int, int]:
     """Make picks up to the first wrong guess; return how many picks there are now, and how many rows were scored.
 
     No pick is made where the bounds leave no row open.
     """
+    block, index, theta, available = picking.block, picking.index, picking.theta, picking.available
+    traits, outside = coded.traits, coded.outside
     candidates = np.empty(rivals.shape[0] + outside.shape[0], dtype=np.int64)
     scores = np.empty(candidates.shape[0])
     scored = 0
@@ -295,21 +282,8 @@ def settle(
         if close == 0:  # the bounds are of no use: the rows themselves are to be scored
             break
         best = choose(block, index, theta, candidates, close)
-        note_pick(
-            best,
-            block,
-            index,
-            target,
-            theta,
-            drift,
-            picked_before,
-            available,
-            replacement,
-            order,
-            residuals,
-            done,
-        )
-        if not replacement:
+        note_pick(picking, best, done)
+        if not picking.replacement:
             traits[PENALTY, best] = TAKEN
         done += 1
         if best != guesses[b]:
@@ -319,44 +293,27 @@ def settle(
 
 @njit(nogil=True, cache=True, boundscheck=False)
 def pick_one_by_one(
-    block: NDArray[Any],
-    index: NDArray[np.int64],
-    codes: NDArray[np.uint8],
-    traits: NDArray[np.float32],
-    spread: NDArray[np.float64],
-    outside: NDArray[np.int64],
-    target: NDArray[np.float64],
-    theta: NDArray[np.float64],
-    drift: NDArray[np.float64],
-    picked_before: int,
-    available: NDArray[np.bool_],
-    replacement: bool,
-    order: NDArray[np.int64],
-    residuals: NDArray[np.float64],
-    done: int,
-    stop: int,
+    picking: Picking,
+    coded: Codes,
     rivals: NDArray[np.int64],
     tops: NDArray[np.float32],
+    done: int,
+    stop: int,
 ) -> tuple[int, int]:
     """Make picks without guesses until ``stop``, or until codes leave more rows open than there is room for, or none.
 
     Returns how many picks there are now, and how many rows were scored.
     """
-    queries = np.zeros((1, codes.shape[1] // SLAB), dtype=np.int8)
+    queries = np.zeros((1, coded.codes.shape[1] // SLAB), dtype=np.int8)
     offsets, factors = np.empty(1, dtype=np.int32), np.empty((1, 3), dtype=np.float32)
     floor, no_floor = np.empty(1, dtype=np.float32), np.full(1, -np.inf)
     no_guess, scored = np.full(1, -1), 0
     while done < stop:
-        prepare(theta.reshape(1, -1), spread, no_floor, queries, offsets, factors, floor)
-        count = bound_scores(
-            codes, traits, 0, traits.shape[1], queries, offsets, factors, floor, rivals, tops
-        )
+        prepare(picking.theta.reshape(1, -1), coded.spread, no_floor, queries, offsets, factors, floor)
+        count = bound_scores(coded, 0, coded.traits.shape[1], queries, offsets, factors, floor, rivals, tops)
         if count < 0:
             break
-        made, more = settle(
-            block, index, rivals[:count], tops[:count], floor, no_guess, outside, traits, target, theta, drift,
-            picked_before, available, replacement, order, residuals, done,
-        )  # fmt: skip
+        made, more = settle(picking, coded, rivals[:count], tops[:count], floor, no_guess, done)
         scored += more
         if made == done:
             break

@@ -56,10 +56,11 @@ def _pick_by_rows(
     step = max(1, _UNINTERRUPTED // (len(rows) * rows.n_features))
     for first in range(0, k, step):
         some = slice(first, first + step)
-        loops.pick_by_rows(
-            rows.source, rows.index, norms, walk.target, walk.theta, walk.drift, walk.count, available, replacement,
+        picking = loops.Picking(
+            rows.source, rows.index, walk.target, walk.theta, walk.drift, walk.count, available, replacement,
             order[some], residuals[some],
         )  # fmt: skip
+        loops.pick_by_rows(picking, norms)
         walk.count += len(order[some])
     return Picks(order, residuals)
 

@@ -1,6 +1,6 @@
 """The geometric median: Weiszfeld's iteration, its certificate, weights and kernels."""
 
-from gmmatch.median.result import KernelMedianResult, MedianResult
+from gmmatch.median.result import MedianResult
 from gmmatch.median.weiszfeld import geometric_median
 
-__all__ = ["KernelMedianResult", "MedianResult", "geometric_median"]
+__all__ = ["MedianResult", "geometric_median"]

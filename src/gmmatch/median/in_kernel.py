@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.median.passes import ROUNDOFF, Evaluation
-from gmmatch.median.result import KernelMedianResult
+from gmmatch.median.result import MedianResult
 from gmmatch.median.search import run_search, search_median
 from gmmatch.types import Vector
 
@@ -19,8 +19,8 @@ Gram = NDArray[np.float64]
 
 def kernel_geometric_median(
     gram: Gram, weights: Vector | None = None, *, eps: float = 1e-8, max_iter: int = 1000
-) -> KernelMedianResult:
-    """Return the geometric median of φ(x₁), …, φ(xₙ) as coefficients α on the rows.
+) -> MedianResult:
+    """Return the geometric median of φ(x₁), …, φ(xₙ) as coefficients α on the rows, its ``point``.
 
     Distances are square roots of differences, so the ones that are tiny beside the largest norm (by a
     factor of 1e7 or so) have few right digits, and neither has the certificate then.
@@ -41,23 +41,13 @@ def kernel_geometric_median(
     In the linear kernel it is the ordinary geometric median:
 
     >>> X = np.array([[0.0], [1.0], [10.0]])
-    >>> kernel_geometric_median(X @ X.T).coefficients.round(6)
+    >>> kernel_geometric_median(X @ X.T).point.round(6)
     array([0., 1., 0.])
     """
     problem = _Problem(gram, np.ones(len(gram)) if weights is None else weights)
     # Without the exact treatment of the nearest row, whose lengths would each be a product with K.
     search = search_median(problem.share, eps=eps, max_iter=max_iter, least_share=np.inf)
-    found = run_search(search, problem.at, lambda row: np.eye(1, len(gram), row)[0])
-    best = found.best
-    return KernelMedianResult(
-        coefficients=best.point,
-        objective=best.objective,
-        gap=best.gap,
-        iterations=found.passes,
-        converged=found.converged,
-        n_rows=len(gram),
-        distances=best.distances,
-    )
+    return run_search(search, problem.at, lambda row: np.eye(1, len(gram), row)[0])
 
 
 class _Problem:

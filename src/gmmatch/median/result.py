@@ -20,7 +20,7 @@ class MedianResult:
     Attributes
     ----------
     point : float64 array of shape (s,)
-        The (approximate) geometric median.
+        The (approximate) geometric median; in a kernel's space its coefficients on the rows, which sum to 1.
     objective : float
         ρ(point) = Σ wᵢ‖point − xᵢ‖ over the rows that were used.
     gap : float
@@ -36,25 +36,6 @@ class MedianResult:
     """
 
     point: Vector
-    objective: float
-    gap: float
-    iterations: int
-    converged: bool
-    n_rows: int
-    distances: Vector = field(repr=False)
-
-
-@dataclass(frozen=True)
-class KernelMedianResult:
-    """A geometric median Σ αᵢφ(xᵢ) in a kernel's feature space; the fields mean what they say above.
-
-    Attributes
-    ----------
-    coefficients : float64 array of shape (n,)
-        The αᵢ; non-negative, summing to 1.
-    """
-
-    coefficients: Vector
     objective: float
     gap: float
     iterations: int

@@ -8,13 +8,13 @@ Walker and Ni (2011), Anderson acceleration for fixed-point iterations, SIAM J. 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from gmmatch.errors import NotFiniteError
 from gmmatch.median.passes import Evaluation
+from gmmatch.median.result import MedianResult
 from gmmatch.types import Vector
 
 Stop = Literal["gap", "step"]
@@ -67,19 +67,10 @@ class AndersonMixer:
         return proposal if np.all(np.isfinite(proposal)) else successor
 
 
-@dataclass(frozen=True)
-class FoundMedian:
-    """Where a search ended: its best point, the passes it took, and whether its rule was met."""
-
-    best: Evaluation
-    passes: int
-    converged: bool
-
-
 Question: TypeAlias = "Vector | int"
 """What a search asks for: the evaluation of a point, or the row with a number."""
 
-Search: TypeAlias = Generator[Question, "Evaluation | Vector", FoundMedian]
+Search: TypeAlias = Generator[Question, "Evaluation | Vector", MedianResult]
 
 
 def search_median(
@@ -95,8 +86,8 @@ def search_median(
 
     A generator that asks and is answered by ``send``: it yields a point to get its
     :class:`~gmmatch.median.passes.Evaluation`, or a row's number to get that row, and returns a
-    :class:`FoundMedian`. So the same search runs on rows in memory and on rows spread over a cluster, and
-    several searches can share their passes.
+    :class:`~gmmatch.median.MedianResult`. So the same search runs on rows in memory and on rows spread over a
+    cluster, and several searches can share their passes.
 
     Parameters
     ----------
@@ -114,7 +105,7 @@ def search_median(
     >>> from gmmatch.rows.rows import Rows
     >>> rows = Rows(np.array([[0.0], [1.0], [10.0]]))
     >>> search = search_median(np.array([4.0]))
-    >>> run_search(search, lambda point: evaluate(rows, np.ones(3), point, 0.0, threads=1), rows.row).best.point
+    >>> run_search(search, lambda point: evaluate(rows, np.ones(3), point, 0.0, threads=1), rows.row).point
     array([1.])
     """
     passes = _Passes(least_share)
@@ -146,7 +137,9 @@ def search_median(
         if stop == "gap" and not np.any(there.point != best.point):
             break  # rounding stopped it: no point in float64 is better
         best = there
-    return FoundMedian(best, passes.count, converged)
+    return MedianResult(
+        best.point, best.objective, best.gap, passes.count, converged, len(best.distances), best.distances
+    )
 
 
 class _Passes:
@@ -203,12 +196,12 @@ def _finished(here: Evaluation, step: Vector, eps: float, stop: Stop) -> bool:
 
 def run_search(
     search: Search, evaluate: Callable[[Vector], Evaluation], row: Callable[[int], Vector]
-) -> FoundMedian:
+) -> MedianResult:
     """Answer a search's questions until it is done."""
     question = next(search)
     while True:
         try:
             question = search.send(row(question) if isinstance(question, int) else evaluate(question))
         except StopIteration as finished:
-            found: FoundMedian = finished.value
+            found: MedianResult = finished.value
             return found

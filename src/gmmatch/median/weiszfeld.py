@@ -14,7 +14,7 @@ from gmmatch.median.search import Stop, run_search, search_median
 from gmmatch.rows.checks import as_generator, check_finite, check_fraction, check_rows, check_sample_weight
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import Rows
-from gmmatch.types import RandomState, Vector
+from gmmatch.types import Indices, RandomState, Vector
 
 # From how many rows on a sample gives the start.
 SAMPLE_START_FROM = 8192
@@ -94,7 +94,8 @@ def geometric_median(
     check_fraction(fraction, "fraction")
     _check_options(eps, max_iter, delta, stop)
     if fraction < 1.0:
-        rows, weights = _sample(rows, weights, fraction, random_state)
+        chosen = sample_positions(weights, fraction, as_generator(random_state))
+        rows, weights = rows.subset(chosen), weights[chosen]
     if init is not None and not isinstance(init, str):
         start: Vector | str = _check_point(init, rows.n_features)
     else:
@@ -137,19 +138,10 @@ def solve(
     options = {"eps": eps, "max_iter": max_iter, "delta": delta, "stop": stop, "accelerate": accelerate}
     start = _start(rows, weights, init, threads, options)
     total = float(weights.sum())
-    found = run_search(
+    return run_search(
         search_median(start, eps=eps, max_iter=max_iter, stop=stop, accelerate=accelerate),
         lambda point: evaluate(rows, weights, point, delta, threads, total),
         rows.row,
-    )
-    return MedianResult(
-        point=found.best.point,
-        objective=found.best.objective,
-        gap=found.best.gap,
-        iterations=found.passes,
-        converged=found.converged,
-        n_rows=len(rows),
-        distances=found.best.distances,
     )
 
 
@@ -171,14 +163,11 @@ def _start(rows: Rows, weights: Vector, init: Vector | str, threads: int, option
     return sample.point
 
 
-def _sample(rows: Rows, weights: Vector, fraction: float, random_state: RandomState) -> tuple[Rows, Vector]:
-    count = max(1, int(np.floor(fraction * len(rows) + 0.5)))
-    chosen = np.sort(as_generator(random_state).choice(len(rows), size=count, replace=False))
-    if weights[chosen].sum() == 0.0:
-        raise InvalidInputError(
-            f"fraction={fraction} drew {count} rows, all with sample_weight 0; use a larger fraction."
-        )
-    return rows.subset(chosen), weights[chosen]
+def sample_positions(weights: Vector, fraction: float, random: np.random.Generator) -> Indices:
+    """Return a sorted random sample of ``fraction`` of the positions with a weight, at least one."""
+    positions = np.flatnonzero(weights > 0.0)
+    count = max(1, int(np.floor(fraction * len(positions) + 0.5)))
+    return np.sort(random.choice(positions, size=count, replace=False))
 
 
 def _check_point(init: Any, n_features: int) -> Vector:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gmmatch.scores.score import EL2N as EL2N_SCORE
 from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
@@ -41,7 +40,6 @@ class EL2N(ModelRanking):
     """
 
     method = "el2n"
-    ranked_by = EL2N_SCORE
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the mean over the epochs that the recorder averages."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.scores.logits import is_right
-from gmmatch.scores.score import FORGETTING
 from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Indices, Vector
 
@@ -45,7 +44,6 @@ class Forgetting(ModelRanking):
     runs: int = 1
 
     method = "forgetting"
-    ranked_by = FORGETTING
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the number of events, infinity where a row was never learned."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.scores.score import GRAND
 from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
@@ -44,7 +43,6 @@ class GraNd(ModelRanking):
     parameters: Literal["all", "last-layer"] = "all"
 
     method = "grand"
-    ranked_by = GRAND
 
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the mean over the epochs that the recorder averages."""

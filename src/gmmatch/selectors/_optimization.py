@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.matching.swaps import SwapGroup, swap_towards_zero
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
-from gmmatch.selectors.base import GroupTask, Prepared, Request, Results, Selector, Tasks
+from gmmatch.selectors.base import GroupTask, Request, Results, Selector, Tasks
 from gmmatch.selectors.model_scores import Labels, check_some_weight
 from gmmatch.selectors.places import place_of
 from gmmatch.selectors.provenance import array_fingerprint
-from gmmatch.types import offsets_of
+from gmmatch.types import Indices, offsets_of
 
 # Bytes of influence vectors, unless memory_limit says otherwise: 671 numbers for each of 50,000 rows.
 _MEMORY = 128 << 20
@@ -29,10 +29,10 @@ _FEWEST = 16
 
 @dataclass(frozen=True)
 class _Facts:
-    """What all groups share: the vectors, none where every subset is as good, a seed, and the record."""
+    """What all groups share: the vectors, none where every subset is as good, rows to begin with, and the record."""
 
     vectors: NDArray[np.float32] | None
-    seed: int
+    included: Indices
     record: dict[str, Any]
 
 
@@ -83,15 +83,15 @@ class Optimization(Selector):
 
     method = "optimization"
 
-    def _prepare(self, request: Request) -> Prepared:
+    def _prepare(self, request: Request) -> Request:
         if self.vectors is None:
             vectors, details = self._learn(request)
         else:
             vectors, details = _read_vectors(self.vectors, len(request.rows)), {"vectors": "given"}
         if vectors is not None:
             details["fingerprint"] = array_fingerprint(vectors)
-        facts = _Facts(vectors, request.seed, details)
-        return Prepared(request, facts, {"model": details})
+        facts = _Facts(vectors, np.flatnonzero(request.inside), details)
+        return replace(request, facts=facts).recording(model=details)
 
     def _learn(self, request: Request) -> tuple[NDArray[np.float32] | None, dict[str, Any]]:
         from gmmatch.scores.influence import influence_vectors
@@ -131,13 +131,12 @@ class Optimization(Selector):
         return vectors, {**details, **made, "dimensions": vectors.shape[1]}
 
     def _run(self, tasks: Tasks) -> Results:
-        facts: _Facts = tasks[0].facts
+        facts: _Facts = tasks.facts
         groups = [self._beginning(task) for task in tasks]
         if facts.vectors is not None:
-            included = np.concatenate([task.row_numbers[task.already] for task in tasks])
             # A row without a label may be included; its influence is not known and taken as none.
-            fixed = np.nan_to_num(facts.vectors[included], nan=0.0).sum(axis=0, dtype=np.float64)
-            random = np.random.default_rng([facts.seed, 1])
+            fixed = np.nan_to_num(facts.vectors[facts.included], nan=0.0).sum(axis=0, dtype=np.float64)
+            random = np.random.default_rng([tasks.seed, 1])
             with one_blas_thread():
                 before, after = swap_towards_zero(facts.vectors, groups, fixed, random, sweeps=self.sweeps)
             facts.record.update(summed_influence_at_random=before, summed_influence=after)

@@ -38,15 +38,9 @@ class Random(Selector):
     allows_replacement = True
 
     def _run(self, tasks: Tasks) -> Results:
-        wanted = tasks.take(np.flatnonzero(tasks.quotas))
-        if not len(wanted):
-            return super()._run(tasks)
-        place = place_of(wanted)
-        orders = [
-            self._draw(wanted, number) for number in range(len(wanted))
-        ]  # threads would wait for Python
-        found = place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
-        return found.spread(tasks.quotas > 0)
+        place = place_of(tasks)
+        orders = [self._draw(tasks, number) for number in range(len(tasks))]  # threads would wait for Python
+        return place.measured(np.concatenate(orders), offsets_of([len(order) for order in orders]))
 
     def _draw(self, tasks: Tasks, number: int) -> Indices:
         """Draw from the rows of a group that may be picked."""

@@ -19,9 +19,8 @@ from gmmatch.screening.screen import TOLERANCE, ScreenMethod, check_screen_optio
 from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
-from gmmatch.selectors.kernel_groups import check_kernel_values, match_features
-from gmmatch.selectors.references import with_references
+from gmmatch.selectors.base import GroupResult, GroupTask, Request, Results, Selector, Tasks
+from gmmatch.selectors.kernel_groups import match_features
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Vector
@@ -82,29 +81,28 @@ class Robust(KernelHerding):
         return replace(found, details={**self._about(features), **found.details})
 
     def _run(self, tasks: Tasks) -> Results:
-        features: FourierFeatures | None = tasks[0].facts
+        features: FourierFeatures | None = tasks.facts
         if features is None:
             return super()._run(tasks)
-        wanted = tasks.take(np.flatnonzero(tasks.quotas))
         if hasattr(tasks.rows.source, "cluster"):
             from gmmatch.backends.cluster.selecting import run_in_features
 
-            found = Results.join(run_in_features(self, list(wanted), features))
+            found = Results.join(run_in_features(self, list(tasks), features))
         elif self._at_once(tasks):
             from gmmatch.backends.cuda.selecting import run_in_features_on_device
 
-            found = run_in_features_on_device(self, wanted, features)
+            found = run_in_features_on_device(self, tasks, features)
         else:
             return Selector._run(self, tasks)
         about = self._about(features)
-        return replace(found, details=[{**about, **one} for one in found.details]).spread(tasks.quotas > 0)
+        return replace(found, details=[{**about, **one} for one in found.details])
 
     def _at_once(self, tasks: Tasks) -> bool:
         """Return whether all groups are on a device, and nothing but the picks of the paper's listing is wanted."""
         plain = self.start == "target" and self.target == "mean" and (self.batches or 1) == 1
         extra = self.finishes or tasks.references is not None or tasks.included.any()
         plain = plain and not (self.replacement or self.unit_target or extra)
-        return plain and on_device(tasks.rows) and bool(tasks.quotas.any())
+        return plain and on_device(tasks.rows)
 
     def _about(self, features: FourierFeatures) -> dict[str, Any]:
         return {
@@ -141,9 +139,8 @@ class Robust(KernelHerding):
         )
         return features.fit(rows.subset(np.concatenate(samples)))
 
-    def _prepare(self, request: Request) -> Prepared:
-        check_kernel_values(self, request)
-        request, record = with_references(self, request)
+    def _prepare(self, request: Request) -> Request:
+        request = super()._prepare(request)
         screening, trust = self.known or screen_readable(
             request.preprocessed, request.groups, self.screen, self.tolerance, resolve_jobs(self.n_jobs)
         )
@@ -162,9 +159,9 @@ class Robust(KernelHerding):
         _warn_of_shortage(short)
         # A class of which nothing is trusted is matched as it is.
         weights = request.weights * np.maximum(trust, 1e-6)
-        details = {"screening": {"dropped": screening.counts, "noise_rate": screening.noise_rate}, **record}
-        narrowed = replace(request, groups=groups, weights=weights)
-        return Prepared(narrowed, self._features(request, groups), details, screening)
+        features = self._features(request, groups)
+        request = replace(request, groups=groups, weights=weights, facts=features, screening=screening)
+        return request.recording(screening={"dropped": screening.counts, "noise_rate": screening.noise_rate})
 
     def _added(self, request: Request, group: Group, share: int, screening: Screening) -> Indices:
         """Return the least suspicious of a group's dropped rows, as many as are needed for its picks."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.scores.score import PROTOTYPE_DISTANCE
 from gmmatch.selectors.base import Request
 from gmmatch.selectors.model_scores import ScoreRanking, check_some_weight
 from gmmatch.types import Vector
@@ -48,7 +47,6 @@ class SelfSupervised(ScoreRanking):
     n_clusters: int | None = None
 
     method = "self-supervised"
-    ranked_by = PROTOTYPE_DISTANCE
 
     def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
         """Find the prototypes of all rows that can be picked from, and the distance of each row."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.walk import Picks
 from gmmatch.near_duplicates.left_out import DuplicatesChoice, without_duplicates
 from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
 from gmmatch.rows.parallel import blas_threads_for, map_in_order, resolve_jobs
@@ -24,7 +23,7 @@ from gmmatch.selection.groups import frozen_ids, interleaving, merge
 from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
 from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
-from gmmatch.selectors import provenance as record
+from gmmatch.selectors import provenance
 from gmmatch.selectors.arguments import (
     check_included,
     check_switches,
@@ -38,7 +37,7 @@ from gmmatch.selectors.tasks import GroupResult, GroupTask, Results, Tasks
 from gmmatch.targets.reference import PastMoment, Reference
 from gmmatch.types import Indices, Mask, RandomState, Vector
 
-__all__ = ["GroupResult", "GroupTask", "Prepared", "Request", "Results", "Selector", "Tasks"]
+__all__ = ["GroupResult", "GroupTask", "Request", "Results", "Selector", "Tasks"]
 
 # Measured (python -m benchmarks.support). Beside a row on disk: its number and weight, in all and in its class, its
 # label, masks and a score; and blocks of two million numbers, as they are stored and as floats.
@@ -56,8 +55,10 @@ class Request:
     """The arguments of ``select``, after every check.
 
     ``y`` is what was given, also where ``per_class=None`` leaves it out of ``groups``. ``preprocessed`` are the rows
-    after the steps, which are done once; ``maps`` do the same to other rows. ``facts`` goes into the provenance;
-    ``references`` are what each group is to follow, if not its own rows.
+    after the steps, which are done once; ``maps`` do the same to other rows. ``record`` goes into the provenance.
+
+    A method adds what it learns from all rows before it picks from a group: ``references`` are what each group is to
+    follow, if not its own rows, ``facts`` are handed to every group's task, ``screening`` goes into the selection.
     """
 
     rows: Rows
@@ -71,9 +72,11 @@ class Request:
     seed: int
     steps: list[tuple[str, int]]
     y: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
     maps: list[RowMap] = field(default_factory=list)
     references: list[Reference | PastMoment | None] | None = None
+    facts: Any = None
+    screening: Screening | None = None
 
     @cached_property
     def weighted(self) -> bool:
@@ -82,29 +85,19 @@ class Request:
 
     def fingerprints(self) -> dict[str, str]:
         """Return a hash of some rows, and of every other argument that plays a part."""
-        found = {"fingerprint": record.fingerprint(self.rows)}
+        found = {"fingerprint": provenance.fingerprint(self.rows)}
         if any(group.label is not None for group in self.groups):
-            found["labels"] = record.label_fingerprint(self.groups)
+            found["labels"] = provenance.label_fingerprint(self.groups)
         if self.weighted:
-            found["sample_weight"] = record.array_fingerprint(self.weights)
+            found["sample_weight"] = provenance.array_fingerprint(self.weights)
         for name, mask in (("include", self.inside), ("exclude", self.outside)):
             if mask.any():
-                found[name] = record.array_fingerprint(mask)
+                found[name] = provenance.array_fingerprint(mask)
         return found
 
-
-@dataclass(frozen=True)
-class Prepared:
-    """What a method has learned from all rows before it picks from a group.
-
-    ``request`` is the caller's, changed where the method rules rows out; ``facts`` is handed to every
-    group's task as it is; ``details`` goes into the provenance, and ``screening`` into the selection.
-    """
-
-    request: Request
-    facts: Any = None
-    details: dict[str, Any] = field(default_factory=dict)
-    screening: Screening | None = None
+    def recording(self, **more: Any) -> Request:
+        """Return the same with more to record."""
+        return replace(self, record={**self.record, **more})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -201,13 +194,13 @@ class Selector(EstimatorConventions):
         if absent is not None:
             groups = readable_groups(groups, absent)
         check_included(inside, groups)
-        facts: dict[str, Any] = {}
+        record: dict[str, Any] = {}
         if self._drops_duplicates():
-            groups, facts["duplicates"] = without_duplicates(rows, groups, inside, resolve_jobs(self.n_jobs))
+            groups, record["duplicates"] = without_duplicates(rows, groups, inside, resolve_jobs(self.n_jobs))
         shares = self._shares(groups, per_class, outside, absent)
         seen, maps = fit_steps(rows, steps, resolve_jobs(self.n_jobs), among=rows.readable)
         request = Request(
-            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, facts, maps
+            rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, record, maps
         )  # fmt: skip
         # Hashes and sorting leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
@@ -216,25 +209,30 @@ class Selector(EstimatorConventions):
                 fingerprints.result()
             with blas_threads_for(len(seen) * seen.n_features):
                 prepared = self._prepare(request)
-            tasks = self._tasks(prepared.request, prepared.facts)
+            tasks = self._tasks(prepared)
             order = aside.submit(interleaving, tasks.quotas)
-            with blas_threads_for(int(np.diff(tasks.offsets).max(initial=0)) * seen.n_features):
-                results = self._run(tasks)
+            wanted = tasks.take(np.flatnonzero(tasks.quotas))
+            results = Results.join([])
+            if len(wanted):
+                with blas_threads_for(int(wanted.sizes.max()) * seen.n_features):
+                    results = self._run(wanted)
+        results = results.spread(tasks.quotas > 0)
         _warn_of(results.warnings)
         known = (
             None
             if tasks.included.any() or np.any(np.diff(results.offsets) != tasks.quotas)
             else order.result()
         )
-        return self._selection(request, prepared, tasks, results, fingerprints.result(), known)
+        past = partial(self._past, request, tasks, results)
+        return self._selection(prepared, tasks, results, fingerprints.result(), known, past)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
         raise TypeError(f"{type(self).__name__} does not define pick_group.")
 
-    def _prepare(self, request: Request) -> Prepared:
+    def _prepare(self, request: Request) -> Request:
         """Learn from all rows what a group alone cannot tell: scores of a model, rows to rule out."""
-        return Prepared(request)
+        return request
 
     def _past(self, request: Request, tasks: Tasks, results: Results, order: Indices) -> Past | None:
         """Return what an update of the selection will need, if one is to be possible."""
@@ -297,7 +295,7 @@ class Selector(EstimatorConventions):
     def _replaces(self) -> bool:
         return self.allows_replacement and bool(getattr(self, "replacement", False))
 
-    def _tasks(self, request: Request, facts: Any) -> Tasks:
+    def _tasks(self, request: Request) -> Tasks:
         rows, groups = request.preprocessed, Groups.of(request.groups)
         jobs = resolve_jobs(self.n_jobs)
         # Classes side by side where there are enough of them; otherwise, and where rows come from files or lie
@@ -325,16 +323,16 @@ class Selector(EstimatorConventions):
             seed=request.seed,
             threads=jobs if side_by_side == 1 else 1,
             side_by_side=side_by_side,
-            facts=facts,
+            facts=request.facts,
             references=request.references,
         )
         check_tasks(tasks)
         return replace(tasks, quotas=tasks.quotas - tasks.n_included)
 
     def _run(self, tasks: Tasks) -> Results:
+        """Pick from the groups that are to have picks."""
+
         def work(number: int) -> GroupResult:
-            if tasks.quotas[number] == 0:
-                return GroupResult(Picks.join([]), {})
             found = self.pick_group(tasks[number])
             # Rows of a device came here, unless the group's own record says otherwise.
             return replace(found, details={"device": "cpu", **found.details}) if tensor else found
@@ -347,19 +345,19 @@ class Selector(EstimatorConventions):
     def _selection(
         self,
         request: Request,
-        prepared: Prepared,
         tasks: Tasks,
         results: Results,
         fingerprints: dict[str, str],
         known: tuple[Indices, Indices] | None,
+        past: Callable[[Indices], Past | None],
     ) -> Selection:
         rows, groups = request.rows, results.selected(tasks)
         merged = merge(groups, tasks.n_included if tasks.included.any() else None, known)
-        provenance = {
+        facts = {
             "method": self.method,
-            "parameters": record.recorded_parameters(self),
+            "parameters": provenance.recorded_parameters(self),
             "seed": request.seed,
-            "version": record.version(),
+            "version": provenance.version(),
             "input": {
                 "n_rows": len(rows),
                 "n_features": rows.n_features,
@@ -368,8 +366,7 @@ class Selector(EstimatorConventions):
             },
             "preprocess": [f"{name}:{number}" if number else name for name, number in request.steps],
             "groups": results.details,
-            **request.facts,
-            **prepared.details,
+            **request.record,
             **(rows.source.provenance() if hasattr(rows.source, "provenance") else {}),
         }
         names = request.names
@@ -381,10 +378,10 @@ class Selector(EstimatorConventions):
             n_rows=len(rows),
             groups=groups,
             ids=names,
-            provenance=provenance,
-            screening=prepared.screening,
+            provenance=facts,
+            screening=request.screening,
             weights=None if weights is None else weights[merged.places],
-            past=self._past(request, tasks, results, merged.order),
+            past=past(merged.order),
         )
 
 

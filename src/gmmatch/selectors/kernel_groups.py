@@ -15,12 +15,13 @@ from gmmatch.matching.cost import GRAM_LIMIT, working_memory
 from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
 from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
+from gmmatch.median.weiszfeld import sample_positions
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Request
 from gmmatch.selectors.finishing import finished_in_kernel
-from gmmatch.targets.moments import median_details, sample_positions
+from gmmatch.targets.moments import median_details
 from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Matrix, Vector
 
@@ -276,7 +277,7 @@ def _kernel_moment(
     part = gram if len(chosen) == n else gram[np.ix_(chosen, chosen)]
     result = kernel_geometric_median(part, weights[chosen], eps=selector.eps, max_iter=selector.max_iter)
     coefficients = np.zeros(n)
-    coefficients[chosen] = result.coefficients
+    coefficients[chosen] = result.point
     details = median_details(result.gap, result.iterations, result.converged)
     return _KernelMoment(coefficients, gram @ coefficients, gram, details)
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError, install_command
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.scores.score import Score
 from gmmatch.selection.labels import group_rows
-from gmmatch.selectors.base import Prepared, Request, Results, Selector, Tasks
-from gmmatch.selectors.places import place_of
+from gmmatch.selectors.base import Request
+from gmmatch.selectors.places import Place
 from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint
+from gmmatch.selectors.ranking import Ranking
 from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
@@ -53,42 +53,35 @@ class Labels:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ScoreRanking(Selector):
+class ScoreRanking(Ranking):
     """Base of the rankings whose score is given, or learned from all rows together."""
 
     scores: Any = None
-
-    ranked_by: ClassVar[Score]
 
     def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
         """Return a score per row, NaN where a row can have none, and what to record of its making."""
         raise TypeError(f"{type(self).__name__} does not define learn.")
 
-    def _run(self, tasks: Tasks) -> Results:
-        """Keep the best-ranked rows; the residual is measured from the mean of the group."""
-        wanted = tasks.take(np.flatnonzero(tasks.quotas))
-        if not len(wanted):
-            return super()._run(tasks)
-        scores = wanted.facts[wanted.row_numbers]
-        unknown = wanted.available & np.isnan(scores)
+    def scores_at(self, place: Place) -> tuple[Any, Any]:
+        """Return the scores; the residual is measured from the mean of the group."""
+        tasks = place.tasks
+        scores = tasks.facts[tasks.row_numbers]
+        unknown = tasks.available & np.isnan(scores)
         if unknown.any():
             raise InvalidInputError(
-                f"Row {wanted.row_numbers[np.argmax(unknown)]} and {int(unknown.sum()) - 1} more have no "
+                f"Row {tasks.row_numbers[np.argmax(unknown)]} and {int(unknown.sum()) - 1} more have no "
                 f"{self.method} score, because they have no label or were never recorded: leave them out "
                 "(exclude=[...], unlabeled='drop')."
             )
-        place = place_of(wanted)
-        return place.ranked(place.beside(scores), self.ranked_by.keep).spread(tasks.quotas > 0)
+        return None, scores
 
-    def _prepare(self, request: Request) -> Prepared:
-        n = len(request.rows)
+    def _prepare(self, request: Request) -> Request:
         if self.scores is None:
             scores, details = self.learn(request)
         else:
-            scores = read_scores(self.scores, n)
-            details = {"scores": "given"}
+            scores, details = read_scores(self.scores, len(request.rows)), {"scores": "given"}
         details["fingerprint"] = array_fingerprint(scores)
-        return Prepared(request, scores, {"model": details})
+        return replace(request, facts=scores).recording(model=details)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

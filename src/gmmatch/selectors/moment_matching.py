@@ -19,7 +19,7 @@ from gmmatch.rows.checks import check_whole_number
 from gmmatch.selection.budget import PerClass
 from gmmatch.selection.labels import Groups
 from gmmatch.selection.past import Past
-from gmmatch.selectors.base import GroupResult, GroupTask, Prepared, Request, Results, Selector, Tasks
+from gmmatch.selectors.base import GroupResult, GroupTask, Request, Results, Selector, Tasks
 from gmmatch.selectors.finishing import finished
 from gmmatch.selectors.kernel_groups import (
     Approximation,
@@ -266,36 +266,29 @@ class MomentMatching(Selector):
         return [warning for warning in found if warning is not None]
 
     def _run(self, tasks: Tasks) -> Results:
-        source, wanted = tasks.rows.source, tasks.take(np.flatnonzero(tasks.quotas))
-        if not len(wanted):
-            return super()._run(tasks)
+        source = tasks.rows.source
         if hasattr(source, "cluster"):
             from gmmatch.backends.cluster.selecting import run_on_engine
 
-            found = Results.join(run_on_engine(self, list(wanted)))
-        elif hasattr(source, "tensor"):
+            return Results.join(run_on_engine(self, list(tasks)))
+        if hasattr(source, "tensor"):
             from gmmatch.backends.cuda.selecting import run_on_device, runs_on_device
 
-            if not runs_on_device(self, wanted):
-                return super()._run(tasks)
-            found = run_on_device(self, wanted)
+            if runs_on_device(self, tasks):
+                return run_on_device(self, tasks)
         elif tasks.rows.in_place and type(self).pick_group is MomentMatching.pick_group:
             from gmmatch.backends.memory import directly_matched, match_small
 
-            small = directly_matched(self, wanted)
-            if not small.any():
-                return super()._run(tasks)
-            found = match_small(self, wanted.take(np.flatnonzero(small))).spread(small)
-            if not small.all():
-                found = found.beside(super()._run(wanted.take(np.flatnonzero(~small))).spread(~small))
-        else:
-            return super()._run(tasks)
-        return found.spread(tasks.quotas > 0)
+            small = directly_matched(self, tasks)
+            if small.any():
+                found = match_small(self, tasks.take(np.flatnonzero(small))).spread(small)
+                others = np.flatnonzero(~small)
+                return found if small.all() else found.beside(super()._run(tasks.take(others)).spread(~small))
+        return super()._run(tasks)
 
-    def _prepare(self, request: Request) -> Prepared:
+    def _prepare(self, request: Request) -> Request:
         check_kernel_values(self, request)
-        narrowed, details = with_references(self, request)
-        return Prepared(narrowed, details=details)
+        return with_references(self, request)
 
     def _shares(self, groups: Groups, per_class: PerClass, outside: Mask, absent: Mask | None) -> Indices:
         if self.earlier is not None:

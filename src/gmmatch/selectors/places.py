@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from gmmatch.matching.walk import Walk, replay
 from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import map_in_order
-from gmmatch.selectors.tasks import GroupTask, Results, Tasks
+from gmmatch.selectors.tasks import Results, Tasks
 from gmmatch.targets.moments import Moment, middle_values, resolve_target
 from gmmatch.types import Indices, Vector, namespace, offsets_of, on_host, stable_order
 
@@ -40,11 +39,12 @@ class Place:
         """Return the mean or a median of every group, (G, s), and the distance of every row to its group's."""
         target = resolve_target(name, argument="center")
 
-        def work(task: GroupTask) -> tuple[Vector, Vector]:
+        def work(number: int) -> tuple[Vector, Vector]:
+            task = self.tasks[number]
             moment: Moment = target.of(task.rows, task.weights, task.random, task.threads)
             return moment.point, moment.distances_of(task.rows, task.threads)
 
-        found = self.each(work)
+        found = map_in_order(work, len(self.tasks), self.tasks.side_by_side)
         return np.stack([point for point, _ in found]), np.concatenate([apart for _, apart in found])
 
     def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
@@ -55,21 +55,13 @@ class Place:
 
         def work(number: int) -> Vector:
             task = self.tasks[number]
-            if task.k == 0:  # a group may have no rows left, and so no mean
-                return np.empty(0)
             center = (
                 weighted_mean(task.rows, task.weights, task.threads) if centers is None else centers[number]
             )
             walk = Walk.begin(center, "zero", task.rows.gather(task.already))
             return replay(task.rows, walk, order[offsets[number] : offsets[number + 1]])
 
-        found = map_in_order(work, len(self.tasks), self.tasks.side_by_side)
-        return np.concatenate([np.empty(0), *found])
-
-    def each(self, work: Callable[[GroupTask], Any]) -> list[Any]:
-        """Return what ``work`` makes of every group, several side by side."""
-        tasks = self.tasks
-        return map_in_order(lambda number: work(tasks[number]), len(tasks), tasks.side_by_side)
+        return np.concatenate(map_in_order(work, len(self.tasks), self.tasks.side_by_side))
 
     def details(self) -> dict[str, Any]:
         """Return what is recorded of where the work was done."""

@@ -29,12 +29,12 @@ def check_reference(selector: MomentMatching) -> None:
         )
 
 
-def with_references(selector: MomentMatching, request: Request) -> tuple[Request, dict[str, Any]]:
-    """Return the request with the rows that each group is to follow, and what to record."""
+def with_references(selector: MomentMatching, request: Request) -> Request:
+    """Return the request with the rows that each group is to follow."""
     if selector.earlier is not None:
-        return replace(request, references=selector.earlier.moments(request.groups)), {}
+        return replace(request, references=selector.earlier.moments(request.groups))
     if selector.reference is None:
-        return request, {}
+        return request
     rows, labels = _opened(selector.reference, resolve_jobs(selector.n_jobs))
     if rows.n_features != request.rows.n_features:
         raise InvalidInputError(
@@ -50,7 +50,7 @@ def with_references(selector: MomentMatching, request: Request) -> tuple[Request
     for row_map in request.maps:
         rows = rows.mapped(row_map)
     found: list[Any] = _by_group(request, by_label, rows.made(), selector.reference_weight)
-    return replace(request, references=found), {"reference": record}
+    return replace(request, references=found).recording(reference=record)
 
 
 def _opened(given: Any, threads: int) -> tuple[Rows, Any]:

@@ -247,9 +247,9 @@ class Results:
     def join(cls, results: Sequence[GroupResult]) -> Results:
         """Return the results of groups that were worked on one by one."""
         return cls(
-            np.concatenate([result.picks.order for result in results]),
+            Picks.join([result.picks for result in results]).order,
             offsets_of([len(result.picks.order) for result in results]),
-            np.concatenate([result.picks.residuals for result in results]),
+            Picks.join([result.picks for result in results]).residuals,
             offsets_of([len(result.picks.residuals) for result in results]),
             [result.details for result in results],
             [warning for result in results for warning in result.warnings],

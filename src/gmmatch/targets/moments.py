@@ -9,11 +9,11 @@ import numpy as np
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.median.passes import distances_to, weighted_mean
-from gmmatch.median.search import FoundMedian
-from gmmatch.median.weiszfeld import solve
+from gmmatch.median.result import MedianResult
+from gmmatch.median.weiszfeld import sample_positions, solve
 from gmmatch.rows.checks import check_fraction, check_number, check_whole_number
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Vector
 
 # Columns come in blocks of so many numbers, so that no second copy of the rows exists; in larger ones where
 # the rows must be read again for each block (from files, from a GPU).
@@ -35,9 +35,10 @@ class Moment:
     mass: float | None = None
 
     @classmethod
-    def of_median(cls, found: FoundMedian) -> Moment:
-        """Return the moment of a median that was searched for."""
-        return cls(found.best.point, median_details(found.best.gap, found.passes, found.converged))
+    def of_median(cls, found: MedianResult, n: int) -> Moment:
+        """Return the moment of a median that was searched for, of which ``n`` rows want to know their distance."""
+        details = median_details(found.gap, found.iterations, found.converged)
+        return cls(found.point, details, found.distances if len(found.distances) == n else None)
 
     def distances_of(self, rows: Rows, threads: int = 1) -> Vector:
         """Return the distance of every row to the point."""
@@ -79,7 +80,7 @@ class GeometricMedianTarget:
     def of(self, rows: Rows, weights: Vector, random: np.random.Generator, threads: int) -> Moment:
         """Return the moment of these rows, of a random sample of them where ``fraction`` is below 1."""
         if hasattr(rows, "geometric_median"):  # workers make the passes
-            return Moment.of_median(rows.geometric_median(self.eps, self.max_iter, self.delta))
+            return Moment.of_median(rows.geometric_median(self.eps, self.max_iter, self.delta), len(rows))
         sample, sample_weights = rows, weights
         if self.fraction < 1.0:
             chosen = sample_positions(weights, self.fraction, random)
@@ -87,8 +88,7 @@ class GeometricMedianTarget:
         result = solve(
             sample, sample_weights, eps=self.eps, max_iter=self.max_iter, delta=self.delta, threads=threads
         )
-        details = median_details(result.gap, result.iterations, result.converged)
-        return Moment(result.point, details, result.distances if result.n_rows == len(rows) else None)
+        return Moment.of_median(result, len(rows))
 
 
 @dataclass(frozen=True)
@@ -151,13 +151,6 @@ def middle_values(columns: Any, weights: Vector) -> tuple[Vector, Vector]:
 def median_details(gap: float, iterations: int, converged: bool) -> dict[str, Any]:
     """Return what is recorded of a geometric median."""
     return {"median_gap": gap, "median_iterations": iterations, "median_converged": converged}
-
-
-def sample_positions(weights: Vector, fraction: float, random: np.random.Generator) -> Indices:
-    """Return a sorted random sample of ``fraction`` of the positions with a weight, at least one."""
-    positions = np.flatnonzero(weights > 0.0)
-    count = max(1, int(np.floor(fraction * len(positions) + 0.5)))
-    return np.sort(random.choice(positions, size=count, replace=False))
 
 
 def resolve_target(name: str, *, argument: str = "target", **options: Any) -> Target:

@@ -153,7 +153,7 @@ def test_picks_in_a_kernels_space(kernel, median, dtype, replacement):
         gram = kernel(wide, wide)
         coefficients = np.full(len(mine), 1.0 / len(mine))
         if median:
-            coefficients = kernel_geometric_median(gram, eps=1e-9).coefficients
+            coefficients = kernel_geometric_median(gram, eps=1e-9).point
             assert result.gaps[g] <= 1e-6
         target = gram @ coefficients
         scores, free = target.copy(), np.ones(len(mine), dtype=bool)

@@ -107,7 +107,7 @@ def measure_rbf(*, n: int, k: int, psi: float, seed: int) -> Measured:
     clean = ~data.corrupt / np.count_nonzero(~data.corrupt)
     median = kernel_geometric_median(gram)
     picks = np.zeros(n)
-    picks[greedy_picks(gram, median.coefficients, k)] = 1.0 / k
+    picks[greedy_picks(gram, median.point, k)] = 1.0 / k
     m = int(data.corrupt.sum())
     variance = 1.0 - float(clean @ gram @ clean)  # σ² = mean k(x, x) − ‖μ‖² over the clean rows
 
@@ -115,9 +115,9 @@ def measure_rbf(*, n: int, k: int, psi: float, seed: int) -> Measured:
         offset = coefficients - target
         return max(0.0, float(offset @ gram @ offset))
 
-    constant = k**2 * squared(picks, median.coefficients)
+    constant = k**2 * squared(picks, median.point)
     return {
-        "error": squared(median.coefficients, clean),
+        "error": squared(median.point, clean),
         "bound": median_error_bound(n - m, m, variance),
         "delta_squared": squared(picks, clean),
         "delta_bound": moment_error_bound(k, n - m, m, variance, herding_constant=constant),

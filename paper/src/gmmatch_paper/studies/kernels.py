@@ -50,11 +50,11 @@ def _measure(kernel: Kernel, n: int, k: int, psi: float, seed: int, keep_picks: 
 
     median = kernel_geometric_median(gram, max_iter=5000)
     measured: Measured = {
-        "median_error": error(median.coefficients),
+        "median_error": error(median.point),
         "mean_error": error(np.full(n, 1.0 / n)),
-        "corrupt_weight": median.coefficients[data.corrupt].sum(),
+        "corrupt_weight": median.point[data.corrupt].sum(),
     }
-    for name, coefficients in (("gm", median.coefficients), ("herding", np.full(n, 1.0 / n))):
+    for name, coefficients in (("gm", median.point), ("herding", np.full(n, 1.0 / n))):
         picks = greedy_picks(gram, coefficients, k)
         measured[f"{name}_contamination"] = metrics.contamination(picks, data.corrupt)
         measured[f"{name}_error"] = metrics.moment_error(data.rows[picks], data.clean)

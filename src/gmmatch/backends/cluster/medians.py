@@ -13,8 +13,8 @@ import numpy as np
 from gmmatch.backends.cluster import worker as parts
 from gmmatch.backends.cluster.rows import Cluster
 from gmmatch.median.passes import Evaluation, add_sums, mean_of_sums
-from gmmatch.median.result import Spread
-from gmmatch.median.search import FoundMedian, Question, search_median
+from gmmatch.median.result import MedianResult, Spread
+from gmmatch.median.search import Question, search_median
 from gmmatch.median.weiszfeld import SAMPLE_START_FROM
 from gmmatch.types import Vector
 
@@ -39,7 +39,7 @@ def class_medians(
     eps: float,
     max_iter: int,
     delta: float = 0.0,
-) -> dict[int, FoundMedian]:
+) -> dict[int, MedianResult]:
     """Return the geometric median of each class."""
     large = [number for number, size in sizes.items() if size >= SAMPLE_START_FROM]
     small = [number for number in sizes if number not in set(large)]
@@ -52,20 +52,20 @@ def class_medians(
         delta=delta,
         sample=True,
     )
-    starts |= {number: found.best.point for number, found in begun.items()}
+    starts |= {number: found.point for number, found in begun.items()}
     return _search(cluster, starts, eps=eps, max_iter=max_iter, delta=delta, sample=False)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _search(
     cluster: Cluster, starts: dict[int, Vector], *, eps: float, max_iter: int, delta: float, sample: bool
-) -> dict[int, FoundMedian]:
+) -> dict[int, MedianResult]:
     """Run the searches of all classes side by side; one that is done drops out of the passes."""
     searches = {
         number: search_median(point, eps=eps, max_iter=max_iter, least_share=_LEAST_SHARE)
         for number, point in sorted(starts.items())
     }
-    found: dict[int, FoundMedian] = {}
+    found: dict[int, MedianResult] = {}
     questions: dict[int, Question] = {number: next(search) for number, search in searches.items()}
     near = dict.fromkeys(searches, False)
     known: dict[int, Vector] = {}

@@ -15,7 +15,7 @@ from gmmatch.backends.cluster.pieces import STORED, View, WorkerSpec, prepared
 from gmmatch.backends.cluster.placement import Engine, LocalEngine, Placement, Progress, summary
 from gmmatch.backends.cluster.sources import Shards, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.median.search import FoundMedian
+from gmmatch.median.result import MedianResult
 from gmmatch.rows.checks import not_finite
 from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Mask, Vector
@@ -283,7 +283,7 @@ class ClusterRows(Rows):
         own = [None] * len(cluster.placement) if beside is None else cluster.owned(beside, self.index)
         return [(number, values) for values in own]
 
-    def geometric_median(self, eps: float, max_iter: int, delta: float) -> FoundMedian:
+    def geometric_median(self, eps: float, max_iter: int, delta: float) -> MedianResult:
         """Return the geometric median."""
         from gmmatch.backends.cluster.medians import class_medians
 

@@ -132,7 +132,7 @@ def _moments(selector: MomentMatching, cluster: Cluster, tasks: list[GroupTask])
     medians = class_medians(
         cluster, sizes, eps=selector.eps, max_iter=selector.max_iter, delta=selector.delta
     )
-    return [Moment.of_median(medians[number]) for number in sizes]
+    return [Moment.of_median(medians[number], size) for number, size in sizes.items()]
 
 
 class EnginePicker:

@@ -216,8 +216,7 @@ def _search(
     own = np.ones(len(rows)) if weights is None else on_host(weights[part])
     search = search_median(weighted_mean(rows, own), eps=eps, max_iter=max_iter)
     found = run_search(search, lambda point: evaluate(rows, own, point, 0.0, 1), rows.row)
-    best = found.best
-    medians.points[group] = groups.to_device(best.point)
-    medians.distances[part] = groups.to_device(best.distances)
-    medians.gaps[group], medians.objectives[group] = best.gap, best.objective
-    medians.iterations[group], medians.converged[group] = found.passes, best.gap <= eps
+    medians.points[group] = groups.to_device(found.point)
+    medians.distances[part] = groups.to_device(found.distances)
+    medians.gaps[group], medians.objectives[group] = found.gap, found.objective
+    medians.iterations[group], medians.converged[group] = found.iterations, found.gap <= eps

@@ -31,10 +31,11 @@ from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
 from gmmatch.matching.match import Part, Pool
 from gmmatch.matching.walk import Picks, replay
 from gmmatch.median.result import Spread
+from gmmatch.median.weiszfeld import sample_positions
 from gmmatch.selectors.base import GroupResult, GroupTask, Results, Tasks
 from gmmatch.selectors.kernel_groups import kernel_result
 from gmmatch.targets import Moment
-from gmmatch.targets.moments import median_details, sample_positions
+from gmmatch.targets.moments import median_details
 from gmmatch.types import offsets_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The direction of every score is settled in one place, and holds for what the scores measure."""
+"""Scores of logits, worked by hand, and which end of them is kept."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.scores.logits import el2n, last_layer_grand, margins
-from gmmatch.scores.score import AREA_UNDER_MARGIN, SCORES
 
 
-def test_every_ranking_by_a_score_of_a_model_names_one_of_them():
-    by_name = {name: gm.method_class(name) for name in gm.methods()}
-    ranked = {name: cls.ranked_by for name, cls in by_name.items() if hasattr(cls, "ranked_by")}
-    assert set(ranked) == {"forgetting", "grand", "el2n", "self-supervised"}
-    assert ranked == {name: SCORES[name] for name in ranked}
+@pytest.mark.parametrize("method", ["forgetting", "grand", "el2n", "self-supervised"])
+def test_rankings_by_a_model_keep_the_highest_scores(method):
+    assert gm.select(np.eye(4), k=2, method=method, scores=[0.1, 0.9, 0.5, 0.7]).order.tolist() == [1, 3]
 
 
 def test_a_row_predicted_wrongly_has_the_high_el2n_and_grand_and_the_low_margin():
@@ -22,7 +19,6 @@ def test_a_row_predicted_wrongly_has_the_high_el2n_and_grand_and_the_low_margin(
     for score in (el2n(logits, labels), last_layer_grand(logits, labels, np.ones((2, 3)))):
         assert score[1] > score[0]
     assert margins(logits, labels).tolist() == [4.0, -4.0]
-    assert AREA_UNDER_MARGIN.keep == "highest"  # the rows that are labelled rightly
 
 
 def test_el2n_by_hand():
