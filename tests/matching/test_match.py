@@ -178,9 +178,7 @@ def test_codes_never_rule_out_the_best_row():
             thetas, codes.spread, floors - 1e-9 * np.abs(floors), queries, offsets, factors, single
         )
         rivals, tops = np.empty((4000, 2), dtype=np.int64), np.empty(4000, dtype=np.float32)
-        count = speculation.bound_scores(
-            codes.codes, codes.traits, 0, 512, queries, offsets, factors, single, rivals, tops
-        )
+        count = speculation.bound_scores(codes, 0, 512, queries, offsets, factors, single, rivals, tops)
         found = {tuple(pair) for pair in rivals[:count].tolist()}
         assert count < 400 * steps  # and most rows are ruled out
         for step in range(steps):

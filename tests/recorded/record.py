@@ -28,7 +28,7 @@ def write(recorded: dict[str, dict[str, Any]]) -> None:
 
 def find(cases: list[Any], jobs: int | None, slowest: int) -> dict[str, dict[str, Any]]:
     """Run the cases that this machine can run, and say which it cannot."""
-    from cases import Place, missing, ray_cluster
+    from one_case import Place, missing, ray_cluster
 
     found, seconds = {}, {}
     with contextlib.ExitStack() as stack:

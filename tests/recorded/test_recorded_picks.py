@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cases import CASES, Place, missing, ray_cluster
+from cases import CASES
+from one_case import Place, missing, ray_cluster
 from record import read
 
 import gmmatch as gm

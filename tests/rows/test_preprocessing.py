@@ -11,12 +11,12 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
+from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.rows.rows import as_rows
 
 
 def after(X, *steps):
-    return preprocess_rows(as_rows(X), parse_steps(list(steps))).copied()
+    return fit_steps(as_rows(X), parse_steps(list(steps)))[0].copied()
 
 
 @pytest.fixture(name="X")
@@ -94,7 +94,7 @@ def test_the_input_is_never_written_to(X, steps):
 
 def test_without_steps_the_rows_are_the_same_object(X):
     rows = as_rows(X)
-    assert preprocess_rows(rows, []) is rows
+    assert fit_steps(rows, [])[0] is rows
 
 
 def test_one_step_may_be_given_as_text():

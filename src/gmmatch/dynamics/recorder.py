@@ -17,7 +17,7 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidType
 from gmmatch.files import write_file
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.scores.logits import as_logits, errors, is_right, last_layer_grand, lengths, margins
-from gmmatch.types import Indices, Vector, is_tensor
+from gmmatch.types import Indices, Vector, is_tensor, on_host
 
 Over = Literal["all", "last"]
 """Over which epochs a statistic is averaged: all that count, or the last that ended."""
@@ -124,12 +124,12 @@ class Dynamics:
                 f"indices has shape {tuple(np.shape(indices))}: expected {len(values)} row numbers, one for "
                 "each row of logits."
             )
-        on_host = not is_tensor(values) or values.device.type == "cpu"
+        here = not is_tensor(values) or values.device.type == "cpu"
         # A loop may reuse the memory of its indices for the next batch.
         kept = indices.detach().clone() if is_tensor(indices) else np.array(indices)
         self._pending.append((kept, statistics))
         self._pending_rows += len(values)
-        if on_host or self._pending_rows >= _FETCHED_AT_ONCE:
+        if here or self._pending_rows >= _FETCHED_AT_ONCE:
             self._fetch()
 
     def end_epoch(self) -> None:
@@ -310,9 +310,9 @@ class Dynamics:
         pending, self._pending, self._pending_rows = self._pending, [], 0
         if not pending:
             return
-        rows = self._checked([_on_host(kept) for kept, _ in pending])
+        rows = self._checked([on_host(kept) for kept, _ in pending])
         for name in ("right", "known", *_MEANS):
-            parts = [(part, _on_host(statistics[name])) for part, (_, statistics) in zip(rows, pending, strict=True)
+            parts = [(part, on_host(statistics[name])) for part, (_, statistics) in zip(rows, pending, strict=True)
                      if name in statistics]  # fmt: skip
             if not parts:
                 continue
@@ -340,7 +340,3 @@ class Dynamics:
                     f"got {rows.dtype} numbers from {rows.min()} to {rows.max()}."
                 )
         return [rows.astype(np.int64, copy=False) for rows in batches]
-
-
-def _on_host(values: Any) -> NDArray[Any]:
-    return np.asarray(values.cpu() if is_tensor(values) else values)

@@ -128,12 +128,12 @@ def advance(
 class Picking(NamedTuple):
     """What compiled loops make picks from, where they stand, and where picks and residuals go.
 
-    ``picked_before`` is how many rows were picked when this began; ``theta``, ``drift`` and ``available`` are updated
-    in place.
+    Row i is ``block[row_index[i]]``; ``picked_before`` is how many rows were picked when this began. The arrays
+    ``theta``, ``drift`` and ``available`` are updated in place.
     """
 
     block: NDArray[Any]
-    index: NDArray[np.int64]
+    row_index: NDArray[np.int64]
     target: NDArray[np.float64]
     theta: NDArray[np.float64]
     drift: NDArray[np.float64]
@@ -150,7 +150,7 @@ def note_pick(picking: Picking, best: int, t: int) -> float:
     picking.order[t] = best
     if not picking.replacement:
         picking.available[best] = False
-    row = picking.block[picking.index[best]]
+    row = picking.block[picking.row_index[best]]
     theta_norm, drift_norm = advance(row, picking.target, picking.theta, picking.drift)
     picking.residuals[t] = drift_norm / (picking.picked_before + t + 1)
     return float(theta_norm)
@@ -159,7 +159,7 @@ def note_pick(picking: Picking, best: int, t: int) -> float:
 @njit(nogil=True, cache=True, boundscheck=False)
 def pick_by_rows(picking: Picking, norms: NDArray[np.float64]) -> None:
     """Make all picks by one pass over the rows for each."""
-    block, index, theta, available = picking.block, picking.index, picking.theta, picking.available
+    block, index, theta, available = picking.block, picking.row_index, picking.theta, picking.available
     n = index.shape[0]
     scores, slack, found = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
     theta_norm = np.sqrt(np.sum(theta * theta))

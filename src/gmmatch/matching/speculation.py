@@ -204,7 +204,7 @@ def guess(
     floors: NDArray[np.float64],
 ) -> None:
     """Guess the next picks, and the θ and the score to beat at each."""
-    block, index, target = picking.block, picking.index, picking.target
+    block, index, target = picking.block, picking.row_index, picking.target
     s, n = target.shape[0], index.shape[0]
     found = np.empty(_MOST_SCORED, dtype=np.int64)
     scores = np.empty(steps.shape[0], dtype=np.float32)
@@ -252,7 +252,7 @@ def settle(
 
     No pick is made where the bounds leave no row open.
     """
-    block, index, theta, available = picking.block, picking.index, picking.theta, picking.available
+    block, index, theta, available = picking.block, picking.row_index, picking.theta, picking.available
     traits, outside = coded.traits, coded.outside
     candidates = np.empty(rivals.shape[0] + outside.shape[0], dtype=np.int64)
     scores = np.empty(candidates.shape[0])

@@ -58,26 +58,20 @@ def parse_steps(preprocess: str | Sequence[str] | None) -> list[tuple[str, int]]
     return steps
 
 
-def preprocess_rows(
-    rows: Rows, steps: list[tuple[str, int]], threads: int = 1, *, among: Indices | None = None
-) -> Rows:
-    """Apply the steps to all rows, in order; rows on disk are preprocessed as they are read.
-
-    Steps are fitted to all rows, or to those at the positions ``among``.
-
-    Examples
-    --------
-    >>> preprocess_rows(Rows(np.array([[3.0, 4.0], [0.0, 2.0]])), [("unit", 0)]).copied()
-    array([[0.6, 0.8],
-           [0. , 1. ]])
-    """
-    return fit_steps(rows, steps, threads, among=among)[0]
-
-
 def fit_steps(
     rows: Rows, steps: list[tuple[str, int]], threads: int = 1, *, among: Indices | None = None
 ) -> tuple[Rows, list[RowMap]]:
-    """Return the rows after the steps, as :func:`preprocess_rows` does, and what does the same to other rows."""
+    """Return the rows after the steps, in order, and what does the same to other rows.
+
+    Steps are fitted to all rows, or to those at the positions ``among``. Rows on disk are preprocessed as they are
+    read.
+
+    Examples
+    --------
+    >>> fit_steps(Rows(np.array([[3.0, 4.0], [0.0, 2.0]])), [("unit", 0)])[0].copied()
+    array([[0.6, 0.8],
+           [0. , 1. ]])
+    """
     maps = []
     for name, number in steps:
         examples = rows if among is None else rows.subset(among)

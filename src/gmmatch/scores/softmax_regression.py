@@ -16,7 +16,7 @@ from gmmatch.median.passes import weighted_mean
 from gmmatch.rows.parallel import map_in_order, one_blas_thread
 from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.scores.logits import own_class
-from gmmatch.types import Indices, Matrix, Vector, is_tensor, namespace
+from gmmatch.types import Indices, Matrix, Vector, is_tensor, namespace, on_host
 
 _BLOCK_ELEMENTS = 1 << 21
 # A row that lies farther out than so many deviations would dominate a small model's every step.
@@ -198,7 +198,7 @@ class SoftmaxRegression:
             block = self.block(parameters, number)
             shares = self.shares[block.part]
             slope = (block.errors * _like(shares, block.errors)[:, None]).T @ block.inputs
-            return float((shares * block.losses).sum()), _on_host(slope)
+            return float((shares * block.losses).sum()), on_host(slope).astype(np.float64, copy=False)
 
         parts = map_in_order(work, self.n_blocks, self.threads)
         decayed = parameters
@@ -214,7 +214,7 @@ class SoftmaxRegression:
 
         def work(number: int) -> None:
             _, inputs, part = self._inputs(number)
-            logits = _on_host(inputs @ _like(parameters, inputs).T)
+            logits = on_host(inputs @ _like(parameters, inputs).T).astype(np.float64, copy=False)
             logits -= logits.max(axis=1, keepdims=True)
             logs[part] = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
@@ -268,7 +268,3 @@ def _like(values: Any, other: Any) -> Any:
 
         return torch.as_tensor(values, dtype=other.dtype, device=other.device)
     return np.asarray(values, dtype=other.dtype)
-
-
-def _on_host(values: Any) -> NDArray[np.float64]:
-    return np.asarray(values.cpu() if is_tensor(values) else values, dtype=np.float64)

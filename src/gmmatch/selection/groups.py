@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.selection.labels import Label, plain_label
+from gmmatch.selection.labels import Flat, Label, plain_label
 from gmmatch.types import Indices, Vector, offsets_of
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
@@ -79,7 +79,7 @@ class SelectedGroup:
         return SelectedGroup, (self.label, self.order, self.n_rows, self.residuals)
 
 
-class SelectedGroups(Sequence[SelectedGroup]):
+class SelectedGroups(Flat[SelectedGroup]):
     """The picks of all classes in flat arrays; the object of one class is made when it is asked for.
 
     Parameters
@@ -146,17 +146,8 @@ class SelectedGroups(Sequence[SelectedGroup]):
         residuals, residual_offsets = _first(self.residuals, self.residual_offsets, sizes)
         return SelectedGroups(self.labels, self.n_rows, order, offsets, residuals, residual_offsets)
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @overload
-    def __getitem__(self, number: int) -> SelectedGroup: ...
-    @overload
-    def __getitem__(self, number: slice) -> tuple[SelectedGroup, ...]: ...
-    def __getitem__(self, number: int | slice) -> SelectedGroup | tuple[SelectedGroup, ...]:
-        if isinstance(number, slice):
-            return tuple(self[one] for one in range(*number.indices(len(self))))
-        at = range(len(self))[number]
+    def one(self, at: int) -> SelectedGroup:
+        """Return the picks of one class."""
         picks = self.order[self.offsets[at] : self.offsets[at + 1]]
         path = self.residuals[self.residual_offsets[at] : self.residual_offsets[at + 1]]
         return SelectedGroup(self.labels[at], picks, self.n_rows[at], path)
@@ -190,32 +181,22 @@ class MergedPicks:
     places: Indices
 
 
-def merge(
-    groups: SelectedGroups, included: Indices | None = None, known: tuple[Indices, Indices] | None = None
-) -> MergedPicks:
+def merge(groups: SelectedGroups, included: Indices | None = None) -> MergedPicks:
     """Merge the groups' picks as :func:`interleave` does, after those that were there before.
 
     ``included`` is how many of the first picks of each group were; they come first, in the order of their rows.
-    ``known`` is what :func:`interleaving` returned for the sizes of the groups.
     """
-    by_place, owners = known or interleaving(groups.sizes, included, groups.order)
-    return MergedPicks(groups.order[by_place], owners, by_place)
-
-
-def interleaving(
-    sizes: Indices, included: Indices | None = None, order: Indices | None = None
-) -> tuple[Indices, Indices]:
-    """Return where the picks of groups stand that :func:`merge` puts one after another, and their groups."""
+    sizes = groups.sizes
     before = np.zeros_like(sizes) if included is None else included
     owners = np.repeat(np.arange(len(sizes)), sizes)
-    within = np.arange(len(owners)) - (offsets_of(sizes)[:-1] + before)[owners]
+    within = np.arange(len(owners)) - (groups.offsets[:-1] + before)[owners]
     places = (within + 0.5) / np.maximum(sizes - before, 1)[owners]
-    if included is not None and order is not None:
+    if included is not None:
         # Whole numbers below 2^53 are exact: included rows are placed before all others, by their number.
-        places = np.where(within < 0, order - 2.0**53, places)
+        places = np.where(within < 0, groups.order - 2.0**53, places)
     # The sort is stable and the groups are in order, so that ties fall to the first group.
     by_place = np.argsort(places, kind="stable")
-    return by_place, owners[by_place]
+    return MergedPicks(groups.order[by_place], owners[by_place], by_place)
 
 
 def interleave(groups: Sequence[SelectedGroup]) -> Indices:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -32,7 +32,31 @@ class Group:
     rows: Indices
 
 
-class Groups(Sequence[Group]):
+One = TypeVar("One")
+
+
+class Flat(Sequence[One]):
+    """Things of several groups in flat arrays; the object of a group is made when it is asked for."""
+
+    labels: list[Label]
+
+    def one(self, at: int) -> One:
+        """Return the object of one group."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @overload
+    def __getitem__(self, number: int) -> One: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[One]: ...
+    def __getitem__(self, number: int | slice) -> One | list[One]:
+        found = range(len(self))[number]
+        return [self.one(at) for at in found] if isinstance(found, range) else self.one(found)
+
+
+class Groups(Flat[Group]):
     """All groups in flat arrays; the object of one is made when it is asked for.
 
     Examples
@@ -72,17 +96,8 @@ class Groups(Sequence[Group]):
         found[self.rows] = np.repeat(np.arange(len(self)), self.sizes)
         return found
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @overload
-    def __getitem__(self, number: int) -> Group: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Group]: ...
-    def __getitem__(self, number: int | slice) -> Group | list[Group]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
-        at = range(len(self))[number]
+    def one(self, at: int) -> Group:
+        """Return one group."""
         return Group(self.labels[at], self.rows[self.offsets[at] : self.offsets[at + 1]])
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.budget import Budget, PerClass, quotas
-from gmmatch.selection.groups import frozen_ids, interleaving, merge
+from gmmatch.selection.groups import frozen_ids, merge
 from gmmatch.selection.labels import Group, Groups, Unlabeled, group_rows
 from gmmatch.selection.past import Past
 from gmmatch.selection.selection import Selection
@@ -202,7 +202,7 @@ class Selector(EstimatorConventions):
         request = Request(
             rows, seen, groups, shares, weights, inside, outside, names, self._draw_seed(), steps, y, record, maps
         )  # fmt: skip
-        # Hashes and sorting leave the interpreter to others: there is time for them while the picks are made.
+        # Hashes leave the interpreter to others: there is time for them while the picks are made.
         with ThreadPoolExecutor(1) as aside:
             fingerprints = aside.submit(request.fingerprints)
             if hasattr(rows.source, "cluster"):  # which is asked one thing at a time
@@ -210,7 +210,6 @@ class Selector(EstimatorConventions):
             with blas_threads_for(len(seen) * seen.n_features):
                 prepared = self._prepare(request)
             tasks = self._tasks(prepared)
-            order = aside.submit(interleaving, tasks.quotas)
             wanted = tasks.take(np.flatnonzero(tasks.quotas))
             results = Results.join([])
             if len(wanted):
@@ -218,13 +217,8 @@ class Selector(EstimatorConventions):
                     results = self._run(wanted)
         results = results.spread(tasks.quotas > 0)
         _warn_of(results.warnings)
-        known = (
-            None
-            if tasks.included.any() or np.any(np.diff(results.offsets) != tasks.quotas)
-            else order.result()
-        )
         past = partial(self._past, request, tasks, results)
-        return self._selection(prepared, tasks, results, fingerprints.result(), known, past)
+        return self._selection(prepared, tasks, results, fingerprints.result(), past)
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Pick ``task.k`` rows of one group. This is what a method implements."""
@@ -348,11 +342,10 @@ class Selector(EstimatorConventions):
         tasks: Tasks,
         results: Results,
         fingerprints: dict[str, str],
-        known: tuple[Indices, Indices] | None,
         past: Callable[[Indices], Past | None],
     ) -> Selection:
         rows, groups = request.rows, results.selected(tasks)
-        merged = merge(groups, tasks.n_included if tasks.included.any() else None, known)
+        merged = merge(groups, tasks.n_included if tasks.included.any() else None)
         facts = {
             "method": self.method,
             "parameters": provenance.recorded_parameters(self),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.rows.preprocessing import parse_steps, preprocess_rows
+from gmmatch.rows.preprocessing import fit_steps, parse_steps
 from gmmatch.screening.corrected import check_confidence, corrected_labels
 from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE
@@ -51,7 +51,7 @@ def select_relabeled(
     arguments, threads = dict(arguments), resolve_jobs(selector.n_jobs)
     with selector.opened(X, arguments.pop("engine", None), arguments.get("sample_weight")) as rows:
         steps = parse_steps(selector.preprocess) + selector._own_steps()
-        seen = preprocess_rows(rows, steps, threads, among=rows.readable)
+        seen, _ = fit_steps(rows, steps, threads, among=rows.readable)
         groups = group_rows(y, n=len(rows), unlabeled="group")
         screening, trust = screen_readable(seen, groups, method, tolerance, threads)
         given = on_host(y)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from gmmatch.matching.walk import Picks
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.groups import SelectedGroups
-from gmmatch.selection.labels import Label
+from gmmatch.selection.labels import Flat, Label
 from gmmatch.targets.reference import PastMoment, Reference
 from gmmatch.types import Indices, Mask, Vector, offsets_of
 
@@ -91,7 +91,7 @@ class GroupResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Tasks(Sequence[GroupTask]):
+class Tasks(Flat[GroupTask]):
     """All groups to pick from. Group g owns ``offsets[g]`` to ``offsets[g + 1]`` of the flat arrays.
 
     Attributes
@@ -154,9 +154,6 @@ class Tasks(Sequence[GroupTask]):
             references=[task.reference],
         )
 
-    def __len__(self) -> int:
-        return len(self.labels)
-
     @cached_property
     def sizes(self) -> Indices:
         """Rows of each group."""
@@ -174,14 +171,8 @@ class Tasks(Sequence[GroupTask]):
             return np.zeros_like(self.quotas)
         return np.diff(offsets_of(self.included)[self.offsets])
 
-    @overload
-    def __getitem__(self, number: int) -> GroupTask: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[GroupTask]: ...
-    def __getitem__(self, number: int | slice) -> GroupTask | list[GroupTask]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
-        at = range(len(self))[number]
+    def one(self, at: int) -> GroupTask:
+        """Return what there is to do for one group."""
         span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
         own, every = self.row_numbers[span], self.rows
         return GroupTask(
