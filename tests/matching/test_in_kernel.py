@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gmmatch import RBF, Laplacian, Linear, Polynomial
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.in_kernel import ComputedRows, StoredGram, match_in_kernel
+from gmmatch.matching.in_kernel import ComputedRows, KernelTarget, StoredGram, match_in_kernel
 from gmmatch.matching.match import match
 from gmmatch.rows.rows import as_rows
 
@@ -49,7 +49,7 @@ def test_picks_of_the_plain_loop(seed, n, s, kernel, start, replacement, data):
     expected = plain_loop(gram, coefficients, k, start, replacement)
     for source in (StoredGram(gram), ComputedRows(kernel, as_rows(rows), 1)):
         picks = match_in_kernel(
-            source, scores, float(coefficients @ scores), np.diagonal(gram).copy(), k,
+            KernelTarget(source, scores, float(coefficients @ scores), np.diagonal(gram).copy()), k,
             start=start, replacement=replacement,
         )  # fmt: skip
         if start == "target":  # from zero, all first scores tie, and then rounding may decide
@@ -74,7 +74,7 @@ def test_linear_kernel_is_the_linear_engine():
     target = rows.mean(axis=0)
     gram = rows @ rows.T
     inside = match_in_kernel(
-        StoredGram(gram), rows @ target, float(target @ target), np.diagonal(gram).copy(), 60
+        KernelTarget(StoredGram(gram), rows @ target, float(target @ target), np.diagonal(gram).copy()), 60
     )
     outside = match(as_rows(rows), target, 60)
     assert inside.order.tolist() == outside.order.tolist()
@@ -87,7 +87,9 @@ def test_equal_rows_go_lowest_first():
     gram = RBF(1.0)(rows, rows)
     noisy = gram + 1e-16 * np.random.default_rng(1).standard_normal(gram.shape)  # rounding of a product
     scores = noisy.mean(axis=1)
-    order = match_in_kernel(StoredGram(noisy), scores, float(scores.mean()), np.ones(90), 60).order.tolist()
+    order = match_in_kernel(
+        KernelTarget(StoredGram(noisy), scores, float(scores.mean()), np.ones(90)), 60
+    ).order.tolist()
     for row in range(30):
         copies = [position for position in order if position % 30 == row]
         assert copies == sorted(copies)
@@ -98,17 +100,16 @@ def test_batches_carry_and_include():
     rows = random.standard_normal((90, 3))
     gram = RBF(1.0)(rows, rows)
     scores, norm = gram.mean(axis=1), float(gram.mean())
-    picks = match_in_kernel(StoredGram(gram), scores, norm, np.ones(90), 30, batches=5, random_state=0)
+    target = KernelTarget(StoredGram(gram), scores, norm, np.ones(90))
+    picks = match_in_kernel(target, 30, batches=5, random_state=0)
     assert len(set(picks.order.tolist())) == 30
-    full = match_in_kernel(StoredGram(gram), scores, norm, np.ones(90), 10)
+    full = match_in_kernel(target, 10)
     free = np.ones(90, dtype=bool)
     free[full.order[:4]] = False
-    resumed = match_in_kernel(
-        StoredGram(gram), scores, norm, np.ones(90), 6, already=full.order[:4], available=free
-    )
+    resumed = match_in_kernel(target, 6, already=full.order[:4], available=free)
     assert resumed.order.tolist() == full.order[4:].tolist()
     with pytest.raises(InvalidInputError, match="k=91"):
-        match_in_kernel(StoredGram(gram), scores, norm, np.ones(90), 91)
+        match_in_kernel(target, 91)
 
 
 @pytest.mark.parametrize("degree", [1, 3, 5, 10])
@@ -122,6 +123,6 @@ def test_large_kernel_values_elsewhere_do_not_blur_small_scores(degree):
     coefficients[:240] = 1.0 / 240
     scores = gram @ coefficients
     picks = match_in_kernel(
-        StoredGram(gram), scores, float(coefficients @ scores), np.diagonal(gram).copy(), 40
+        KernelTarget(StoredGram(gram), scores, float(coefficients @ scores), np.diagonal(gram).copy()), 40
     )
     assert picks.order.tolist() == plain_loop(gram, coefficients, 40)

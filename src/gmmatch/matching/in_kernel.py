@@ -6,6 +6,7 @@ s ← s + m − k(x, ·)   with   mᵢ = ⟨μ, φ(xᵢ)⟩
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,11 +92,30 @@ def negative_half_squared(
 _TIE = 2.0**-49
 
 
+@dataclass(frozen=True, eq=False)
+class KernelTarget:
+    """A target μ in a kernel's space, as n rows see it.
+
+    Attributes
+    ----------
+    rows : KernelRows
+        Where rows of the kernel matrix come from.
+    scores : float64 array of shape (n,)
+        ⟨μ, φ(xᵢ)⟩ for every row.
+    norm : float
+        ‖μ‖².
+    diagonal : float64 array of shape (n,)
+        k(xᵢ, xᵢ).
+    """
+
+    rows: KernelRows
+    scores: Vector
+    norm: float
+    diagonal: Vector
+
+
 def match_in_kernel(
-    kernel_rows: KernelRows,
-    target_scores: Vector,
-    target_norm: float,
-    diagonal: Vector,
+    target: KernelTarget,
     k: int,
     *,
     available: Mask | None = None,
@@ -107,24 +127,13 @@ def match_in_kernel(
 ) -> Picks:
     """Return ``k`` positions whose mean in the kernel's space approaches the target μ.
 
-    Parameters
-    ----------
-    kernel_rows : KernelRows
-        Where rows of the kernel matrix come from.
-    target_scores : float64 array of shape (n,)
-        ⟨μ, φ(xᵢ)⟩ for every row.
-    target_norm : float
-        ‖μ‖².
-    diagonal : float64 array of shape (n,)
-        k(xᵢ, xᵢ).
-    k, available, already, start, replacement, batches, random_state
-        As in :func:`gmmatch.matching.match.match`; θ is carried from batch to batch.
+    ``available`` and what follows is as in :func:`gmmatch.matching.match.match`; θ is carried from batch to batch.
     """
-    free = np.ones(len(target_scores), dtype=bool) if available is None else np.array(available, dtype=bool)
+    free = np.ones(len(target.scores), dtype=bool) if available is None else np.array(available, dtype=bool)
     left = int(free.sum())
     if k and (left == 0 or (k > left and not replacement)):
         raise InvalidInputError(f"k={k} picks were asked for, but only {left} rows may be picked.")
-    state = _State(kernel_rows, target_scores, target_norm, diagonal, start)
+    state = _State(target, start)
     if already is not None:
         state.follow(already)
     if batches == 1:
@@ -146,16 +155,9 @@ def match_in_kernel(
     return Picks.join(found)
 
 
-def residuals_in_kernel(
-    kernel_rows: KernelRows,
-    target_scores: Vector,
-    target_norm: float,
-    diagonal: Vector,
-    order: Indices,
-    already: Indices,
-) -> Vector:
+def residuals_in_kernel(target: KernelTarget, order: Indices, already: Indices) -> Vector:
     """Return the residual after each of some picks that are known."""
-    state = _State(kernel_rows, target_scores, target_norm, diagonal, "zero")
+    state = _State(target, "zero")
     state.follow(already)
     return state.follow(order)
 
@@ -163,19 +165,11 @@ def residuals_in_kernel(
 class _State:
     """A walk in a kernel's space: θ by its scores ⟨θ, φ(xᵢ)⟩, and the norm of the drift Σ (μ − φ(x))."""
 
-    def __init__(
-        self,
-        kernel_rows: KernelRows,
-        target_scores: Vector,
-        target_norm: float,
-        diagonal: Vector,
-        start: Start,
-    ) -> None:
-        self.kernel_rows, self.target_scores = kernel_rows, target_scores
-        self.target_norm, self.diagonal = target_norm, diagonal
-        self.start = target_scores.copy() if start == "target" else np.zeros_like(target_scores)
+    def __init__(self, target: KernelTarget, start: Start) -> None:
+        self.target = target
+        self.start = target.scores.copy() if start == "target" else np.zeros_like(target.scores)
         self.theta = self.start.copy()
-        self.roots = np.sqrt(np.abs(diagonal))
+        self.roots = np.sqrt(np.abs(target.diagonal))
         self.added = 0.0
         self.count = 0
         self.picked_target_scores = 0.0
@@ -183,23 +177,24 @@ class _State:
 
     def tie(self, position: int) -> float:
         """Return how far rounding may have moved the score of a row (by Cauchy and Schwarz)."""
-        target = (self.count + 1) * abs(float(self.target_scores[position]))
-        return _TIE * (target + float(self.roots[position]) * self.added)
+        along_target = (self.count + 1) * abs(float(self.target.scores[position]))
+        return _TIE * (along_target + float(self.roots[position]) * self.added)
 
     def follow(self, positions: Indices) -> Vector:
         """Pick rows one after another; return the residual ‖μ − mean of picks‖ after each."""
         return np.array([self._take(int(position)) for position in positions])
 
     def _take(self, position: int) -> float:
-        m = float(self.target_scores[position])
+        target = self.target
+        m = float(target.scores[position])
         along_row = float(self.theta[position] - self.start[position])
-        along_target = self.count * self.target_norm - self.picked_target_scores
-        change = self.target_norm - 2.0 * m + float(self.diagonal[position])
+        along_target = self.count * target.norm - self.picked_target_scores
+        change = target.norm - 2.0 * m + float(target.diagonal[position])
         self.drift_squared = max(0.0, self.drift_squared + change + 2.0 * (along_target - along_row))
         self.picked_target_scores += m
         self.count += 1
-        self.theta += self.target_scores
-        self.theta -= self.kernel_rows.row(position)
+        self.theta += target.scores
+        self.theta -= target.rows.row(position)
         self.added += float(self.roots[position])
         return float(np.sqrt(self.drift_squared)) / self.count
 

@@ -215,6 +215,21 @@ def interleave(groups: Sequence[SelectedGroup]) -> Indices:
     return merge(SelectedGroups.of(groups)).order
 
 
+def grouped_picks(
+    order: ArrayLike | MergedPicks, groups: Sequence[SelectedGroup], n_rows: int
+) -> tuple[Indices, SelectedGroups, Indices]:
+    """Return picks, their groups and the position of each pick's group, after checking that they fit together."""
+    picks = frozen_row_numbers(order.order if isinstance(order, MergedPicks) else order, "order")
+    if len(picks) and int(picks.max()) >= n_rows:
+        raise InvalidInputError(f"order names row {picks.max()}, but n_rows={n_rows}: rows count from 0.")
+    parts = SelectedGroups.of(groups if len(groups) else (SelectedGroup(None, picks, n_rows),))
+    return (
+        picks,
+        parts,
+        frozen(order.owners if isinstance(order, MergedPicks) else match_groups(picks, parts)),
+    )
+
+
 def match_groups(order: Indices, groups: SelectedGroups) -> Indices:
     """The position of each pick's group, after checking that groups and order say the same."""
     if len(set(groups.labels)) < len(groups):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -24,9 +24,8 @@ from gmmatch.selection.groups import (
     SelectedGroups,
     frozen,
     frozen_ids,
-    frozen_row_numbers,
+    grouped_picks,
     interleave,
-    match_groups,
     row_count,
 )
 from gmmatch.selection.labels import Label
@@ -103,32 +102,17 @@ class Selection:
         weights: Any = None,
         past: Past | None = None,
     ) -> None:
-        picks = frozen_row_numbers(order.order if isinstance(order, MergedPicks) else order, "order")
-        rows = row_count(n_rows)
-        if len(picks) and int(picks.max()) >= rows:
-            raise InvalidInputError(f"order names row {picks.max()}, but n_rows={rows}: rows count from 0.")
+        rows, (picks, parts, owners) = row_count(n_rows), grouped_picks(order, groups, n_rows)
         if screening is not None and len(screening) != rows:
             raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
         if past is not None and len(past.rows) != len(picks):
             raise InvalidInputError(f"past has {len(past.rows)} rows for {len(picks)} picks.")
-        parts = SelectedGroups.of(groups if len(groups) else (SelectedGroup(None, picks, rows),))
-        values = {
-            "order": picks,
-            "n_rows": rows,
-            "groups": parts,
-            "order_ids": None if ids is None else frozen_ids(ids, len(picks), "picks"),
-            "provenance": json_copy(provenance or {}),
-            "screening": screening,
-            "past": past,
-            "order_weights": None
-            if weights is None
-            else frozen(check_sample_weight(np.array(weights), len(picks), name="weights")),
-            "group_of_pick": frozen(
-                order.owners if isinstance(order, MergedPicks) else match_groups(picks, parts)
-            ),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        ids = None if ids is None else frozen_ids(ids, len(picks), "picks")
+        if weights is not None:
+            weights = frozen(check_sample_weight(np.array(weights), len(picks), name="weights"))
+        facts = (picks, rows, parts, ids, json_copy(provenance or {}), screening, weights, past, owners)
+        for field, value in zip(fields(self), facts, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @property
     def k(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmmatch.kernels.kernels import Kernel, Linear
-from gmmatch.matching.in_kernel import KernelRows, residuals_in_kernel
+from gmmatch.matching.in_kernel import KernelTarget, residuals_in_kernel
 from gmmatch.matching.refine import Refined, refine
 from gmmatch.matching.walk import Picks, Walk, replay
 from gmmatch.matching.weights import matching_weights
@@ -35,24 +35,16 @@ def finished(selector: MomentMatching, task: GroupTask, found: GroupResult, targ
 
 
 def finished_in_kernel(
-    selector: MomentMatching,
-    task: GroupTask,
-    found: GroupResult,
-    kernel: Kernel,
-    kernel_rows: KernelRows,
-    target_scores: Vector,
-    target_norm: float,
-    diagonal: Vector,
+    selector: MomentMatching, task: GroupTask, found: GroupResult, kernel: Kernel, target: KernelTarget
 ) -> GroupResult:
     """Refine and weigh picks whose mean approaches a target that is known by its products with the rows."""
     if selector.refine:
-        better = _refined(selector, task, found, kernel, target_scores)
-        known = (kernel_rows, target_scores, target_norm, diagonal)
-        found = _with(found, better, residuals_in_kernel(*known, better.order, task.already))
+        better = _refined(selector, task, found, kernel, target.scores)
+        found = _with(found, better, residuals_in_kernel(target, better.order, task.already))
     if selector.weights:
         picks = np.concatenate([task.already, found.picks.order])
-        rows, scores = task.rows.gather(picks), target_scores[picks]
-        gram = kernel(rows, rows) - scores[:, None] - scores + target_norm
+        rows, scores = task.rows.gather(picks), target.scores[picks]
+        gram = kernel(rows, rows) - scores[:, None] - scores + target.norm
         found = replace(found, weights=matching_weights(rows, gram))
     return found
 

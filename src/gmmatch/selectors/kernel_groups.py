@@ -12,7 +12,7 @@ from gmmatch.kernels.feature_maps import FeatureMap, FourierFeatures, NystroemFe
 from gmmatch.kernels.kernels import Gram, Kernel, resolve_kernel
 from gmmatch.kernels.means import row_means
 from gmmatch.matching.cost import GRAM_LIMIT, working_memory
-from gmmatch.matching.in_kernel import ComputedRows, KernelRows, StoredGram, match_in_kernel
+from gmmatch.matching.in_kernel import ComputedRows, KernelRows, KernelTarget, StoredGram, match_in_kernel
 from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.median.weiszfeld import sample_positions
@@ -48,14 +48,13 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     scores, norm, kernel_rows, details = _target_scores(selector, task, kernel)
     if selector.unit_target and norm > 0.0:
         scores, norm = scores / np.sqrt(norm), 1.0
-    diagonal = _diagonal(kernel, task.rows)
+    diagonal = [kernel.diagonal(task.rows.block(number)) for number in range(task.rows.n_chunks)]
+    target = KernelTarget(kernel_rows, scores, norm, np.concatenate(diagonal))
     picks = match_in_kernel(
-        kernel_rows, scores, norm, diagonal, task.k, available=task.available,
-        already=task.already, start=selector.start, replacement=selector.replacement,
-        batches=selector.batches or 1, random_state=task.random,
+        target, task.k, available=task.available, already=task.already, start=selector.start,
+        replacement=selector.replacement, batches=selector.batches or 1, random_state=task.random,
     )  # fmt: skip
-    found = kernel_result(selector, kernel, picks, details)
-    return finished_in_kernel(selector, task, found, kernel, kernel_rows, scores, norm, diagonal)
+    return finished_in_kernel(selector, task, kernel_result(selector, kernel, picks, details), kernel, target)
 
 
 def kernel_result(
@@ -280,7 +279,3 @@ def _kernel_moment(
     coefficients[chosen] = result.point
     details = median_details(result.gap, result.iterations, result.converged)
     return _KernelMoment(coefficients, gram @ coefficients, gram, details)
-
-
-def _diagonal(kernel: Kernel, rows: Rows) -> Vector:
-    return np.concatenate([kernel.diagonal(rows.block(number)) for number in range(rows.n_chunks)])
