@@ -198,7 +198,7 @@ def corrupt_parquet(source: Any, corruption: ImageCorruption, output: Path, adva
     def change(batch: Any, first: int, folder: Path) -> Any:
         chosen = np.flatnonzero(mask[first : first + len(batch)]).tolist()
         if not chosen:
-            return batch
+            return None
         images = source.table_batch(batch, first, folder).rows
 
         def work(i: int) -> bytes:
@@ -211,11 +211,9 @@ def corrupt_parquet(source: Any, corruption: ImageCorruption, output: Path, adva
         values = column.to_pylist()
         for i, data in zip(chosen, map_in_order(work, len(chosen), available_cores()), strict=True):
             values[i] = {**values[i], "bytes": data} if isinstance(values[i], dict) else data
-        return batch.set_column(
-            batch.schema.get_field_index(name), batch.schema.field(name), pa.array(values, column.type)
-        )
+        return pa.array(values, column.type)
 
-    rewrite_parquet(source, output, change, advance, rows_at_a_time=_AT_A_TIME)
+    rewrite_parquet(source, output, name, change, advance, rows_at_a_time=_AT_A_TIME)
     return Touched(list(source.ids), mask, kinds)
 
 

@@ -67,11 +67,9 @@ def _turn_parquet(source: ParquetSource, changes: dict[int, Any], output: Path, 
             if row in changes:
                 values[row - first] = changes[row]
         kind = column.type
-        plain = pa.array(values, kind.value_type if pa.types.is_dictionary(kind) else kind)
-        field = batch.schema.get_field_index(name)
-        return batch.set_column(field, batch.schema.field(name), plain.cast(kind))
+        return pa.array(values, kind.value_type if pa.types.is_dictionary(kind) else kind).cast(kind)
 
-    rewrite_parquet(source, output, change, advance)
+    rewrite_parquet(source, output, name, change, advance)
 
 
 def _turn_json_lines(source: JSONLines, changes: dict[int, Any], output: Path, advance: Advance) -> None:

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 def rewrite_parquet(
     source: ParquetSource,
     output: Path,
+    name: str,
     change: Callable[[Any, int, Path], Any],
     advance: Advance,
     *,
     rows_at_a_time: int = 1024,
 ) -> None:
-    """Write all rows of one or several Parquet files, streamed, with the schema and its metadata.
+    """Write all rows of one or several Parquet files, one column changed; streamed, with the schema and its metadata.
 
     Parameters
     ----------
@@ -30,9 +31,11 @@ def rewrite_parquet(
         The files.
     output
         The new file.
+    name
+        The column that is changed.
     change
-        Gets a record batch, the number of its first row and the folder of its file, and returns the batch to
-        write.
+        Gets a record batch, the number of its first row and the folder of its file, and returns the column to
+        write, or None to leave it.
     advance
         Called with how many rows are done.
     rows_at_a_time
@@ -49,6 +52,10 @@ def rewrite_parquet(
                 if not file.schema_arrow.equals(schema):
                     raise InvalidInputError(f"{path} has other columns than {source.files[0].name}.")
                 for batch in file.iter_batches(rows_at_a_time):
-                    writer.write_batch(change(batch, first, path.parent))
+                    column = change(batch, first, path.parent)
+                    if column is not None:
+                        place = batch.schema.get_field_index(name)
+                        batch = batch.set_column(place, batch.schema.field(name), column)
+                    writer.write_batch(batch)
                     first += len(batch)
                     advance(first)

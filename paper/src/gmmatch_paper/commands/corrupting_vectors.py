@@ -91,7 +91,7 @@ def _write_parquet(
     def change(batch: Any, first: int, folder: Path) -> Any:
         low, high = np.searchsorted(places, [first, first + len(batch)])
         if low == high:
-            return batch
+            return None
         kind = batch.schema.field(name).type
         if not pa.types.is_floating(kind.value_type):
             raise InvalidInputError(
@@ -101,10 +101,9 @@ def _write_parquet(
             source.table_batch(batch, first, folder).rows, places[low:high] - first, bad[low:high]
         )
         flat = pa.array(np.ascontiguousarray(rows).reshape(-1), kind.value_type)
-        column = pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]).cast(kind)
-        return batch.set_column(batch.schema.get_field_index(name), batch.schema.field(name), column)
+        return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1]).cast(kind)
 
-    rewrite_parquet(source, output, change, advance)
+    rewrite_parquet(source, output, name, change, advance)
 
 
 def rewrite_npz(

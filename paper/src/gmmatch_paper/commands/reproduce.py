@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
     from gmmatch_paper.studies.runner import Workers
     from gmmatch_paper.studies.study import Study
 
-_IMAGES = "Studies on images"
+_image_option = partial(typer.Option, rich_help_panel="Studies on images")
 
-Names: TypeAlias = Annotated[
-    list[str] | None,
+Names: TypeAlias = Annotated[list[str] | None,
     typer.Argument(metavar="NAME...", help="Studies to run; 'all' without images, 'all-images'.", show_default=False),
 ]  # fmt: skip
 ListThem: TypeAlias = Annotated[bool, typer.Option("--list", help="List the studies and stop.")]
@@ -41,67 +41,41 @@ Fresh: TypeAlias = Annotated[
 ]
 Dataset: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="Images: a .npz file (x_train, y_train, x_test, y_test), a folder, a hub name.",
-        rich_help_panel=_IMAGES,
-    ),
+    _image_option(help="Images: a .npz file (x_train, y_train, x_test, y_test), a folder, a hub name."),
 ]
 LabelColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Its column of labels; label or fine_label if not given.", rich_help_panel=_IMAGES),
+    str | None, _image_option(help="Its column of labels; label or fine_label if not given.")
 ]
 Encoder: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    _image_option(
         help="Proxy: in-domain[:NETWORK[:RECIPE]], pixels, a model's folder or hub name, or features "
-        "(.npz with train and test, or a folder with train.npy and test.npy).",
-        rich_help_panel=_IMAGES,
+        "(.npz with train and test, or a folder with train.npy and test.npy)."
     ),
 ]
-Ratios: TypeAlias = Annotated[
-    str | None, typer.Option(help="How much to keep: 2%,10% or 10/class.", rich_help_panel=_IMAGES)
-]
-Methods: TypeAlias = Annotated[
-    str | None, typer.Option(help="Methods, with commas between them.", rich_help_panel=_IMAGES)
-]
+Ratios: TypeAlias = Annotated[str | None, _image_option(help="How much to keep: 2%,10% or 10/class.")]
+Methods: TypeAlias = Annotated[str | None, _image_option(help="Methods, with commas between them.")]
 Corruptions: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="none, label:20%, image:20%, pgd:100%, human:worse, ...", rich_help_panel=_IMAGES),
+    str | None, _image_option(help="none, label:20%, image:20%, pgd:100%, human:worse, ...")
 ]
-Downstream: TypeAlias = Annotated[
-    str | None, typer.Option(help="probe, scratch, or both.", rich_help_panel=_IMAGES)
-]
-Networks: TypeAlias = Annotated[
-    str | None, typer.Option(help="What to train from scratch.", rich_help_panel=_IMAGES)
-]
+Downstream: TypeAlias = Annotated[str | None, _image_option(help="probe, scratch, or both.")]
+Networks: TypeAlias = Annotated[str | None, _image_option(help="What to train from scratch.")]
 RecipeName: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="fast, paper, or a recipe by name; fast:1000 for 1,000 steps.", rich_help_panel=_IMAGES),
-]  # fmt: skip
-ImageSize: TypeAlias = Annotated[
-    int | None, typer.Option(help="Scale images to this side.", min=1, rich_help_panel=_IMAGES)
+    str | None, _image_option(help="fast, paper, or a recipe by name; fast:1000 for 1,000 steps.")
 ]
-Limit: TypeAlias = Annotated[
-    int | None, typer.Option(help="First training images alone.", min=2, rich_help_panel=_IMAGES)
-]
-TestLimit: TypeAlias = Annotated[
-    int | None, typer.Option(help="First test images alone.", min=1, rich_help_panel=_IMAGES)
-]
+ImageSize: TypeAlias = Annotated[int | None, _image_option(help="Scale images to this side.", min=1)]
+Limit: TypeAlias = Annotated[int | None, _image_option(help="First training images alone.", min=2)]
+TestLimit: TypeAlias = Annotated[int | None, _image_option(help="First test images alone.", min=1)]
 CacheFolder: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder for embeddings and picks that cells share; OUTPUT/cache by default.",
-        rich_help_panel=_IMAGES,
-    ),
+    _image_option(help="Folder for embeddings and picks that cells share; OUTPUT/cache by default."),
 ]
-Device: TypeAlias = Annotated[str, typer.Option(help="auto, cpu or cuda.", rich_help_panel=_IMAGES)]
+Device: TypeAlias = Annotated[str, _image_option(help="auto, cpu or cuda.")]
 StopAfter: TypeAlias = Annotated[
-    float | None,
-    typer.Option(help="Begin no further cell after so many seconds.", min=0, rich_help_panel=_IMAGES),
+    float | None, _image_option(help="Begin no further cell after so many seconds.", min=0)
 ]
 DryRun: TypeAlias = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Count the trainings, estimate the time, stop.", rich_help_panel=_IMAGES),
+    bool, _image_option("--dry-run", help="Count the trainings, estimate the time, stop.")
 ]
 
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gmmatch_paper.studies.study import Study, Table
-
-if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.image_study import ImageStudy
+from gmmatch_paper.studies.study import Described, Table
 
 
-def three_lines(study: Study | ImageStudy) -> str:
+def three_lines(study: Described) -> str:
     """Return the first lines of a study's page: what differs from the paper, what was found, what is missing."""
     return (
         f"- **Differs from the paper:** {study.differs}\n- **Found:** {study.found}\n"

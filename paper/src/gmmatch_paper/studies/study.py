@@ -170,9 +170,9 @@ class Picture:
     suffix: str = ""
 
 
-@dataclass(frozen=True)
-class Study:
-    """A question about the paper, and everything needed to answer and show it.
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """What is said of a study.
 
     Parameters
     ----------
@@ -181,13 +181,11 @@ class Study:
     title : str
         Head of its page.
     paper : tuple of str
-        Labels of the paper's figures and statements that it recomputes.
+        Labels of the paper's figures, tables and statements that it recomputes.
     question : str
         What is asked, in plain words.
     method : str
         What was done, for the page; no results here.
-    parts, claims, pictures, tables
-        What is measured, checked and shown.
     differs, found, missing
         The first lines of its page: what differs from the paper, what was found, what is missing.
     """
@@ -197,13 +195,19 @@ class Study:
     paper: tuple[str, ...]
     question: str
     method: str
-    parts: tuple[Part, ...]
-    claims: tuple[Claim, ...]
-    pictures: tuple[Picture, ...]
-    tables: tuple[Callable[[Results], Table], ...]
     differs: str = ""
     found: str = ""
     missing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Described):
+    """A question about the paper, and everything needed to answer and show it: parts, claims, pictures and tables."""
+
+    parts: tuple[Part, ...]
+    claims: tuple[Claim, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    tables: tuple[Callable[[Results], Table], ...] = ()
 
     def named_pictures(self) -> dict[str, Picture]:
         """Return the figures by file name, the main one first."""

@@ -20,7 +20,7 @@ from gmmatch_paper.studies.classification.downstream import LINEAR, QUICK, study
 from gmmatch_paper.studies.classification.picks import study_methods
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Grid, Part, Picture, SizeName, Study, Table
+from gmmatch_paper.studies.study import Described, Grid, Part, Picture, SizeName, Study, Table
 
 CLIP = "openai/clip-vit-base-patch32"
 SIX = ("random", "easy", "hard", "moderate", "herding", "gm-matching")
@@ -171,39 +171,25 @@ def cells_part(plan: Plan, places: Places, data: ImageData) -> Part:
 PartOf = Callable[[Plan, Places, ImageData], Part]
 
 
-@dataclass(frozen=True)
-class ImageStudy:
+@dataclass(frozen=True, kw_only=True)
+class ImageStudy(Described):
     """A study on images.
 
     Parameters
     ----------
-    name, title, question, method
-        As for :class:`~gmmatch_paper.studies.study.Study`.
-    differs, found, missing
-        The first lines of its page: what differs from the paper, what was found, what is missing.
-    paper
-        Labels of the tables and figures that it recomputes.
     full, quick
         The paper's cells, and a few on the built-in digits.
-    knows
-        The options that it takes.
+    lacks
+        The options of :class:`Choices` that it does not take.
     part
         How its cells are made; ``tables`` and ``pictures`` how they are shown.
     verdict
         What was found, where that is not a margin of GM Matching.
     """
 
-    name: str
-    title: str
-    paper: tuple[str, ...]
-    question: str
-    method: str
-    differs: str
-    found: str
-    missing: str
     full: Plan
     quick: Plan
-    knows: tuple[str, ...] = tuple(each.name for each in fields(Choices))
+    lacks: tuple[str, ...] = ()
     part: PartOf = cells_part
     tables: Callable[[ImageStudy, Results], list[Table]] | None = None
     pictures: tuple[Picture, ...] | None = None
@@ -212,8 +198,9 @@ class ImageStudy:
     def plan(self, size: SizeName, choices: Choices) -> Plan:
         """Return the cells to measure: the study's own at a size, with what the user chose."""
         for option in choices.given():
-            if option not in self.knows:
-                known = ", ".join("--" + name.replace("_", "-") for name in self.knows)
+            if option in self.lacks:
+                names = [each.name for each in fields(Choices) if each.name not in self.lacks]
+                known = ", ".join("--" + name.replace("_", "-") for name in names)
                 raise InvalidInputError(
                     f"--{option.replace('_', '-')} is not an option of the study {self.name!r}; it takes {known}."
                 )
@@ -221,17 +208,8 @@ class ImageStudy:
 
     def as_study(self, plan: Plan, places: Places, data: ImageData) -> Study:
         """Return the study in the form that the runner takes."""
-        return Study(
-            name=self.name,
-            title=self.title,
-            paper=self.paper,
-            question=self.question,
-            method=self.method,
-            parts=(self.part(plan, places, data),),
-            claims=(),
-            pictures=(),
-            tables=(),
-        )
+        said = {each.name: getattr(self, each.name) for each in fields(Described)}
+        return Study(**said, parts=(self.part(plan, places, data),))
 
 
 def places_of(plan: Plan, *, cache: str, device: str, threads: int) -> Places:
