@@ -19,7 +19,7 @@ from gmmatch.cli.io.arguments import (
     parse_memory,
     split_names,
 )
-from gmmatch.cli.io.output import new_table, note, print_json, progress, show
+from gmmatch.cli.io.output import note, print_json, print_table, progress
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
@@ -139,17 +139,14 @@ def _print_table(result: dict[str, Any]) -> None:
         if result["rows"][0][name] is not None
     ]
     title = f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows"
-    table = new_table(title, caption=_caption(result))
-    table.add_column("method", overflow="fold")
-    headings = ["moment error", "MMD", "coverage (mean, max)", "seconds"]
-    for heading in [heading for _, heading in shares] + headings:
-        table.add_column(heading, justify="right", overflow="fold")
+    lines = []
     for row in result["rows"]:
         covered = f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}"
         distances = ["" if row[name] is None else f"{row[name]:.4g}" for name in ("moment_error", "mmd")]
         wrong = [f"{row[name]:.1%}" for name, _ in shares]
-        table.add_row(row["method"], *wrong, *distances, covered, f"{row['seconds']:.1f}")
-    show(table)
+        lines.append([row["method"], *wrong, *distances, covered, f"{row['seconds']:.1f}"])
+    headings = [heading for _, heading in shares] + ["moment error", "MMD", "coverage (mean, max)", "seconds"]
+    print_table(title, ["method", *headings], lines, caption=_caption(result), narrow=True)
 
 
 def _caption(result: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from gmmatch.cli.io.arguments import (
     split_names,
 )
 from gmmatch.cli.io.files import check_output, explained
-from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.cli.io.output import console, note, print_json, print_table
 from gmmatch.errors import InvalidInputError
 from gmmatch.selectors.registry import DEFAULT_METHOD
 
@@ -110,20 +110,19 @@ def curve(
 
 def _print(curve: BudgetCurve) -> None:
     """Print a line for each method and size, and what to learn from them."""
-    table = new_table(f"Selections from {curve.n_rows:,} rows")
-    table.add_column("method", overflow="fold")
-    for heading in ("picks", "accuracy", "interval", "mislabeled", "MMD", "error", "coverage"):
-        table.add_column(heading, justify="right")
-    for one in curve.points:
-        table.add_row(
+    headings = ("method", "picks", "accuracy", "interval", "mislabeled", "MMD", "error", "coverage")
+    lines = [
+        [
             one.method,
             f"{one.k:,}",
             "" if one.accuracy is None else f"{one.accuracy:.1%}",
             "" if one.low is None or one.high is None else f"{100 * one.low:.1f}-{one.high:.1%}",
             "" if one.mislabeled is None else f"{one.mislabeled:,.0f}",
             *(f"{value:.3g}" for value in (one.mmd, one.moment_error, one.coverage_mean)),
-        )
-    show(table)
+        ]
+        for one in curve.points
+    ]
+    print_table(f"Selections from {curve.n_rows:,} rows", headings, lines, narrow=True)
     said = f"Accuracy by {curve.judged_by}, with 95% intervals; error is the moment error."
     console().print(said, soft_wrap=True)
     console().print(curve.sentence, soft_wrap=True)

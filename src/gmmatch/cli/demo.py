@@ -9,7 +9,7 @@ import typer
 
 from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.files import check_output
-from gmmatch.cli.io.output import new_table, note, print_json, progress, show
+from gmmatch.cli.io.output import note, print_json, print_table, progress
 from gmmatch.errors import MissingDependencyError
 
 DEFAULT_PICTURE = Path("demo.png")
@@ -61,20 +61,14 @@ def _draw(output: Path | None) -> None:
 def _print_table(result: dict[str, Any]) -> None:
     data = result["data"]
     seeds = len(data["seeds"])
-    table = new_table(
-        f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} mislabeled",
-        caption=f"Mean ± deviation over {seeds} seeds." if seeds > 1 else "One seed.",
+    title = f"{data['kept']:.0%} of {data['training_rows']:,} digits, {data['flipped']:.0%} mislabeled"
+    headings = ("kept by", "wrong labels", "moment error", "MMD", "test accuracy")
+    methods, others = (
+        [[row["label"], *format_figures(row)] for row in result["rows"] if (row["method"] is None) == other]
+        for other in (False, True)
     )
-    table.add_column("kept by", overflow="fold")
-    for heading in ("wrong labels", "moment error", "MMD", "test accuracy"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    own = [row for row in result["rows"] if row["method"] is not None]
-    for row in result["rows"]:
-        if row["method"] is None and own:
-            table.add_section()
-            own = []
-        table.add_row(row["label"], *format_figures(row))
-    show(table)
+    said = f"Mean ± deviation over {seeds} seeds." if seeds > 1 else "One seed."
+    print_table(title, headings, [*methods, [], *others], caption=said, narrow=True)
 
 
 def format_figures(row: dict[str, Any]) -> list[str]:

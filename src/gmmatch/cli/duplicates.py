@@ -9,7 +9,7 @@ import typer
 
 from gmmatch.cli.io.arguments import Input
 from gmmatch.cli.io.files import TableOutput
-from gmmatch.cli.io.output import console, new_table, show
+from gmmatch.cli.io.output import console, print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,12 +103,8 @@ def _print(found: Duplicates, to_stderr: bool) -> None:
     out = console(to_stderr=to_stderr)
     what = "have a near-duplicate in the other set" if found.against else "are near-duplicates of another row"
     out.print(f"{len(found.rows):,} of {len(found):,} rows {what}", soft_wrap=True)
-    table = new_table("", padding=(0, 1))
-    table.add_column("cosine at least", justify="right")
-    table.add_column("rows", justify="right")
-    for level, count in _by_level(found):
-        table.add_row(f"{level:.4g}", f"{count:,}")
-    show(table, to_stderr=to_stderr)
+    lines = [(f"{level:.4g}", f"{count:,}") for level, count in _by_level(found)]
+    print_table("", ("cosine at least", "rows"), lines, to_stderr=to_stderr)
     said = "chosen from the data" if found.estimated else "as given"
     line = f"Threshold: {found.threshold:.4g}, {said}."
     groups = found.groups

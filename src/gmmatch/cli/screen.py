@@ -10,7 +10,7 @@ import typer
 
 from gmmatch.cli.io.arguments import LabeledInput
 from gmmatch.cli.io.files import TableOutput
-from gmmatch.cli.io.output import console, new_table, note, show
+from gmmatch.cli.io.output import console, note, print_table
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -89,29 +89,23 @@ def suspects(found: Screening, embeddings: Embeddings) -> pa.Table:
 
 
 def _print(found: Screening, suspicious: pa.Table, to_stderr: bool) -> None:
-    from rich.markup import escape
-
     out = console(to_stderr=to_stderr)
     if not found.counts:
         out.print(f"All {len(found):,} rows are trusted.")
     else:
-        table = new_table(f"{suspicious.num_rows:,} of {len(found):,} rows are not trusted", padding=(0, 1))
-        table.add_column("reason")
-        table.add_column("rows", justify="right")
-        for reason, count in found.counts.items():
-            table.add_row(reason, f"{count:,}")
-        show(table, to_stderr=to_stderr)
+        title = f"{suspicious.num_rows:,} of {len(found):,} rows are not trusted"
+        counts = [(reason, f"{count:,}") for reason, count in found.counts.items()]
+        print_table(title, ("reason", "rows"), counts, to_stderr=to_stderr)
     if found.noise_rate is not None:
         out.print(f"Estimated label noise: {found.noise_rate:.1%}.")
     if not found.counts:
         return
-    table = new_table("The most suspicious", padding=(0, 1))
     first = suspicious.slice(0, _SHOWN).to_pydict()
     if "id" in first:
         del first["row"]
-    for name in first:
-        right = name in ("row", "probability")
-        table.add_column(name.replace("_", " "), justify="right" if right else "left", overflow="fold")
-    for line in zip(*first.values(), strict=True):
-        table.add_row(*(f"{cell:.3f}" if isinstance(cell, float) else escape(str(cell)) for cell in line))
-    show(table, to_stderr=to_stderr)
+    lines = [
+        [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line]
+        for line in zip(*first.values(), strict=True)
+    ]
+    names, texts = [name.replace("_", " ") for name in first], ("label", "suggested label", "reason")
+    print_table("The most suspicious", names, lines, left=texts, to_stderr=to_stderr)

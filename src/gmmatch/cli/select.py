@@ -27,7 +27,7 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.engines import EngineRequest
 from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
-from gmmatch.cli.io.output import console, new_table, note, print_json, show
+from gmmatch.cli.io.output import console, note, print_json, print_table
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 from gmmatch.selectors.registry import DEFAULT_METHOD
@@ -234,31 +234,25 @@ def describe_selection(selection: Selection, output: Path | None, seconds: float
 
 def print_selection(selection: Selection, *, to_stderr: bool = False) -> None:
     """Print how many rows of each class were picked, and what was learned about the rows."""
-    from rich.markup import escape
-
     screening = selection.screening
     classes = any(group.label is not None for group in selection.groups)
     title = f"{selection.k:,} of {selection.n_rows:,} rows"
     if selection.provenance.get("method"):
         title += f" by {selection.provenance['method']}"
-    table = new_table(title, show_footer=classes, padding=(0, 1))
-    table.add_column("class" if classes else "", footer="all", overflow="fold")
-    total = sum(group.n_rows for group in selection.groups)
     # A residual in the space of robust's kernel tells a reader nothing.
     residuals = screening is None and any(not math.isnan(group.residual) for group in selection.groups)
-    columns = [("rows" if screening is None else "candidates", f"{total:,}"), ("picked", f"{selection.k:,}")]
-    for heading, footer in [*columns, *([("residual", "")] if residuals else [])]:
-        table.add_column(heading, footer=footer, justify="right", no_wrap=True)
+    lines = []
     for group in selection.groups[:_CLASSES_SHOWN]:
-        name = "(no label)" if classes else "all rows"
-        name = name if group.label is None else escape(str(group.label))
+        name = ("(no label)" if classes else "all rows") if group.label is None else str(group.label)
         residual = [f"{group.residual:.4g}"] if residuals else []
-        table.add_row(name, f"{group.n_rows:,}", f"{len(group.order):,}", *residual)
-    hidden = len(selection.groups) - _CLASSES_SHOWN
-    if hidden > 0:
-        table.add_row(f"... {hidden:,} more")
+        lines.append([name, f"{group.n_rows:,}", f"{len(group.order):,}", *residual])
+    if len(selection.groups) > _CLASSES_SHOWN:
+        lines.append([f"... {len(selection.groups) - _CLASSES_SHOWN:,} more"])
+    columns = ["class" if classes else "", "rows" if screening is None else "candidates", "picked"]
+    total = ["all", f"{sum(group.n_rows for group in selection.groups):,}", f"{selection.k:,}"]
+    headings = [*columns, "residual"] if residuals else columns
+    print_table(title, headings, lines, footer=total if classes else (), to_stderr=to_stderr)
     out = console(to_stderr=to_stderr)
-    show(table, to_stderr=to_stderr)
     for line in _learned(selection):
         out.print(line, soft_wrap=True, markup=False)
 

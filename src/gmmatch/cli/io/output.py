@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -10,7 +12,6 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
 
 
 # Of what is not a terminal: tables in a file or a pipe need not wrap.
@@ -31,20 +32,36 @@ def console(*, to_stderr: bool = False) -> Console:
     return found if found.is_terminal else Visible(highlight=False, stderr=to_stderr, width=_WIDTH)
 
 
-def new_table(title: str, **options: Any) -> Table:
-    """Return an empty table of figures."""
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    *,
+    left: Collection[str] = (),
+    footer: Sequence[str] = (),
+    caption: str = "",
+    narrow: bool = False,
+    to_stderr: bool = False,
+) -> None:
+    """Print a table, its first column and those of ``left`` to the left; an empty line stands for a rule.
+
+    Title and caption are lines of their own: no narrow table breaks them. A ``narrow`` one has room for many columns.
+    """
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
-    # With the default padding, 80 columns would not hold the names.
-    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
-    return Table(title=title, **{**look, **options})
-
-
-def show(table: Table, *, to_stderr: bool = False) -> None:
-    """Print a table, with its title and caption as lines of their own: no narrow table breaks them."""
+    padding = (0, 1, 0, 0) if narrow else (0, 1)
+    table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_footer=bool(footer))
+    for name, total in zip_longest(columns, footer, fillvalue=""):
+        beside = name in (columns[0], *left)
+        table.add_column(name, total, justify="left" if beside else "right", overflow="fold")
+    for line in lines:
+        if line:
+            table.add_row(*map(escape, line))
+        else:
+            table.add_section()
     out = console(to_stderr=to_stderr)
-    title, caption, table.title, table.caption = table.title, table.caption, None, None
     if title:
         out.print(title, soft_wrap=True, markup=False, style="bold")
     out.print(table)
