@@ -5,7 +5,9 @@ At an address (``s3://``, ``gs://``, whatever fsspec knows) a file is put in one
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import os
 import secrets
 import shutil
@@ -200,16 +202,23 @@ def is_leftover(name: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
-def plain_cell(value: Any) -> Any:
-    """Return what to write into a cell of a CSV file: a text that a spreadsheet would run as a formula gets a quote.
+def csv_bytes(lines: Iterable[Iterable[Any]], delimiter: str = ",") -> bytes:
+    """Return lines of a CSV file, in which a text that a spreadsheet would run as a formula gets a quote.
 
     Examples
     --------
-    >>> plain_cell("=1+1"), plain_cell("cat.png"), plain_cell(-1)
-    ("'=1+1", 'cat.png', -1)
+    >>> csv_bytes([["name", "good"], ["=1+1", False], ["cat.png", None]])
+    b"name,good\\n'=1+1,false\\ncat.png,\\n"
     """
-    formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if formula else value
+
+    def written(cell: Any) -> Any:
+        if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+            return f"'{cell}"
+        return str(cell).lower() if isinstance(cell, bool) else cell
+
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(map(written, line) for line in lines)
+    return out.getvalue().encode()
 
 
 def sha256_of(path: Path) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from gmmatch.certificate.bounds import Stratum, most_wrong
 from gmmatch.certificate.sample import CheckSample, named_sample
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, listed
-from gmmatch.files import plain_cell, write_file
+from gmmatch.files import csv_bytes, write_file
 from gmmatch.selection.selection import Selection
 
 COLUMNS = ("sample", "row", "id", "label", "answer")
@@ -127,17 +127,9 @@ def certify(
 
 def write_answers(sample: CheckSample, path: str | os.PathLike[str]) -> None:
     """Write a table to fill in: one line per row, with an empty answer."""
-    import io
-
-    out = io.StringIO()
-    table = csv.writer(out, lineterminator="\n")
-    table.writerow(COLUMNS)
     ids = sample.ids or [""] * len(sample)
-    table.writerows(
-        [sample.name, row, plain_cell(name), "" if label is None else plain_cell(label), ""]
-        for row, name, label in zip(sample.rows.tolist(), ids, sample.labels, strict=True)
-    )
-    write_file(path, [out.getvalue().encode()])
+    rows = zip(sample.rows.tolist(), ids, sample.labels, strict=True)
+    write_file(path, [csv_bytes([COLUMNS, *([sample.name, *row, ""] for row in rows)])])
 
 
 def read_answers(selection: Selection, path: str | os.PathLike[str]) -> tuple[CheckSample, dict[int, str]]:

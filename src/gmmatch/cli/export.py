@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument, output_option
-from gmmatch.cli.io.files import check_folder, check_output, keep_inputs, same_place
+from gmmatch.cli.io.files import check_folder, check_output, keep_inputs
 from gmmatch.cli.io.inputs import has_changed
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -201,8 +201,7 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
             f"{suffixes[type(source)]}."
         )
     check_output(output, force=force)
-    if any(same_place(output, file) for file in source.files):
-        raise InvalidInputError(f"--output {output} is the source itself: choose another name.")
+    keep_inputs(output, source.files)
     if isinstance(source, ParquetSource):
         return partial(export_parquet, source, output)
     return partial(export_lines, source, output)

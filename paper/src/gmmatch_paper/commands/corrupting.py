@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.files import check_output, same_place, write_csv, written
+from gmmatch.cli.io.files import check_output, same_place, written
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import set_aside
+from gmmatch.files import csv_bytes, set_aside
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
@@ -146,7 +146,7 @@ def write_mask(temporary: Path, suffix: str, touched: Touched, facts: dict[str, 
             columns[name.removesuffix("s")] = _column(list(values))
     table = pa.table(columns)
     if suffix == ".csv":
-        write_csv(table, temporary)
+        temporary.write_bytes(csv_bytes([columns, *zip(*table.to_pydict().values(), strict=True)]))
         return
     note = {b"gmmatch_corruption": json.dumps(facts).encode()}
     pq.write_table(table.replace_schema_metadata(note), temporary)

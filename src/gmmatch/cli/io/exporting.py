@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.files import compression_of, opened_output, put_image, written, written_folder
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import plain_cell
+from gmmatch.files import csv_bytes
 
 if TYPE_CHECKING:
     from gmmatch.data.images import ImageFolder
@@ -33,18 +31,12 @@ def export_images(source: ImageFolder, output: Path, link: bool, rows: Indices, 
             place.parent.mkdir(parents=True, exist_ok=True)
             put_image(source.folder / name, place, link)
         if extra:
-            with (temporary / LABELS).open("x", encoding="utf-8", newline="") as file:
-                table = csv.writer(file)
-                table.writerow(["file", "label", *extra])
-                lines = {
-                    str(source.ids[row]): values
-                    for row, values in zip(rows.tolist(), zip(*extra.values(), strict=True), strict=True)
-                }
-                labels = source.labels
-                given = {
-                    str(source.ids[row]): None if labels is None else labels[row] for row in rows.tolist()
-                }
-                table.writerows([*map(plain_cell, (name, given[name], *lines[name]))] for name in names)
+            labels, lines = source.labels, {}
+            for row, *values in zip(rows.tolist(), *extra.values(), strict=True):
+                name = str(source.ids[row])
+                lines[name] = [name, None if labels is None else labels[row], *values]
+            with (temporary / LABELS).open("xb") as file:
+                file.write(csv_bytes([["file", "label", *extra], *lines.values()]))
     return len(names)
 
 
@@ -106,14 +98,7 @@ def _widened(line: bytes, values: dict[str, Any], delimiter: str | None, path: P
         record = json.loads(line)
         _check_new(values, record, path)
         return (json.dumps({**record, **values}, ensure_ascii=False) + "\n").encode()
-    text = line.decode()
-    return (text.rstrip("\r\n") + delimiter + _cells(list(values.values()), delimiter)).encode()
-
-
-def _cells(values: list[Any], delimiter: str) -> str:
-    out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerow([*map(plain_cell, values)])
-    return out.getvalue()
+    return line.rstrip(b"\r\n") + delimiter.encode() + csv_bytes([values.values()], delimiter)
 
 
 def _check_new(extra: Mapping[str, Any], columns: Any, path: Path) -> None:
@@ -139,5 +124,5 @@ def _csv_lines(files: list[Path], extra: Extra) -> tuple[bytes, str, Iterator[by
 
     first = header.encode()
     if extra:
-        first = (header.rstrip("\r\n") + delimiter + _cells(list(extra), delimiter)).encode()
+        first = first.rstrip(b"\r\n") + delimiter.encode() + csv_bytes([extra], delimiter)
     return first, delimiter, lines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ import typer
 from gmmatch.cli.io.arguments import ForceOption, Input, JsonOption
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import as_path, is_remote, plain_cell, replacing, replacing_folder
+from gmmatch.files import as_path, csv_bytes, is_remote, replacing, replacing_folder
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
@@ -89,16 +88,16 @@ class TableOutput:
     def _write(self, table: Any, path: Path) -> None:
         import pyarrow.parquet
 
+        if path.suffix.lower() == ".parquet":
+            with written(path) as temporary:
+                pyarrow.parquet.write_table(table, temporary)
+            return
+        contents = csv_bytes([table.column_names, *zip(*table.to_pydict().values(), strict=True)])
         if is_stdout(path):
-            printed = io.BytesIO()
-            write_csv(table, printed)
-            typer.echo(printed.getvalue().decode(), nl=False)
+            typer.echo(contents.decode(), nl=False)
             return
         with written(path) as temporary:
-            if path.suffix.lower() == ".parquet":
-                pyarrow.parquet.write_table(table, temporary)
-            else:
-                write_csv(table, temporary)
+            temporary.write_bytes(contents)
 
 
 def keep_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
@@ -191,17 +190,6 @@ def compression_of(file: Any) -> str:
         return "snappy"
     name = str(metadata.row_group(0).column(0).compression).lower()
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
-
-
-def write_csv(table: Any, path: Path | IO[bytes]) -> None:
-    """Write a table as CSV, in which no text is a formula."""
-    import pyarrow as pa
-    import pyarrow.csv
-
-    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            table = table.set_column(place, name, pa.array(map(plain_cell, column.to_pylist()), column.type))
-    pyarrow.csv.write_csv(table, path)
 
 
 def opened_output(temporary: Path, output: Path) -> IO[bytes]:
