@@ -19,7 +19,6 @@ from gmmatch.kernels.kernels import resolve_kernel
 from gmmatch.matching import loops as picking
 from gmmatch.matching.cost import choose_strategy, working_memory
 from gmmatch.median import loops
-from gmmatch.median.result import FAR, Spread
 from gmmatch.median.small import small_medians
 from gmmatch.median.weiszfeld import SAMPLE_START_FROM, solve
 from gmmatch.rows.parallel import map_in_order
@@ -194,17 +193,6 @@ class MemoryPlace(Place):
             )
         )  # fmt: skip
         return out
-
-    def spreads(self, distances: Vector) -> list[Spread]:
-        """Return how far the rows of every group lie from its point; nothing of groups without a far row."""
-        tasks, starts = self.tasks, self.tasks.offsets[:-1]
-        ranked = distances[np.lexsort((distances, tasks.group_of_row))]
-        typical = 0.5 * (ranked[starts + (tasks.sizes - 1) // 2] + ranked[starts + tasks.sizes // 2])
-        found = [Spread(0.0, 0, 0.0)] * len(tasks)
-        for group in np.flatnonzero(np.maximum.reduceat(distances, starts) > FAR * typical).tolist():
-            part = slice(int(starts[group]), int(tasks.offsets[group + 1]))
-            found[group] = Spread.of(distances[part], tasks.available[part])
-        return found
 
     def picks(
         self, points: NDArray[np.float64], start: str, replacement: bool

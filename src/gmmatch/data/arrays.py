@@ -12,7 +12,7 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_colu
 from gmmatch.data.files import canonical, evenly_spaced, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError, first_line
-from gmmatch.rows.npy_files import mapped
+from gmmatch.rows.npy_files import mapped, read_header
 from gmmatch.rows.rows import from_bfloat16
 from gmmatch.selection.labels import Label
 from gmmatch.types import is_tensor
@@ -204,7 +204,7 @@ class NpzSource(VectorSource):
                 headers = {}
                 for name in names:
                     with archive.open(f"{name}.npy") as file:
-                        headers[name] = _read_npy_header(file)
+                        headers[name] = read_header(file)
         except _DAMAGE as error:
             raise _damaged(path, ".npz archive", error) from None
         shapes = {name: header[0] for name, header in headers.items()}
@@ -239,7 +239,7 @@ class NpzSource(VectorSource):
         row_bytes = self.n_features * self._dtype.itemsize
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.member}.npy") as file:
-                _read_npy_header(file)
+                read_header(file)
                 file.seek(start * row_bytes, os.SEEK_CUR)
                 for first in range(start, self.n_rows, size_hint):
                     count = min(self.n_rows - first, size_hint)
@@ -304,15 +304,6 @@ def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where
         beside = len(shape) == 1 and shape[0] == n_rows
         types[name] = "embedding" if len(shape) == 2 else "number" if beside else "other"
     return choose_columns(types, request, where)
-
-
-def _read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError(f"its format version {version} is not supported")
 
 
 def _damaged(path: Path, kind: str, error: BaseException) -> InvalidInputError:

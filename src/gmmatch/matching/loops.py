@@ -46,6 +46,20 @@ def rounding_of_scores(s: int, theta_norm: float) -> tuple[float, float]:
     return 2.0 * s * _DOUBLE_ROUNDOFF * (theta_norm + TINY), 2.0 * s * _LEAST
 
 
+def score_slack(thetas: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
+    """Return how far a score in float64, summed in any order, may be off for rows up to some length.
+
+    Examples
+    --------
+    >>> bool(score_slack(np.array([[3.0, 4.0]]), 2.0)[0] < 1e-13)
+    True
+    """
+    lengths = np.sqrt(np.einsum("ij,ij->i", thetas, thetas))
+    relative, least = rounding_of_scores(thetas.shape[1], lengths)
+    slack: NDArray[np.float64] = 2.0 * (relative * (longest + TINY) + least)
+    return slack
+
+
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
 def scan_rows(
     block: NDArray[Any],

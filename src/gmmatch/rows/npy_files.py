@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,3 +52,13 @@ def mapped(path: str | PathLike[str]) -> NDArray[Any]:
     with reading_header():
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
+
+
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return the shape of the array in an open ``.npy`` file, whether it is stored column by column, and its type."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"its format version {version} is not supported")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    with reading_header():
+        return read(file)

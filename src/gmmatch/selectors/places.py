@@ -8,6 +8,7 @@ import numpy as np
 
 from gmmatch.matching.walk import Walk, replay
 from gmmatch.median.passes import weighted_mean
+from gmmatch.median.result import FAR, Spread
 from gmmatch.rows.parallel import map_in_order
 from gmmatch.selectors.tasks import Results, Tasks
 from gmmatch.targets.moments import Moment, middle_values, resolve_target
@@ -105,6 +106,19 @@ class Place:
         spans = [slice(at, at + size) for at, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
         found = np.array([middle_values(here[span], weights[span]) for span in spans])[:, :, 0]
         return self.beside(found[:, 0]), self.beside(found[:, 1])
+
+    def spreads(self, distances: Any) -> list[Spread]:
+        """Return how far the rows of every group lie from its point; nothing of groups without a far row."""
+        tasks, starts = self.tasks, self.tasks.offsets[:-1]
+        ranked = distances[_within_groups(distances, self.group_of_row)]
+        middle = [self.beside(starts + (tasks.sizes - 1) // 2), self.beside(starts + tasks.sizes // 2)]
+        typical = 0.5 * (ranked[middle[0]] + ranked[middle[1]])
+        far = on_host(ranked[self.beside(tasks.offsets[1:] - 1)] > FAR * typical)
+        found = [Spread(0.0, 0, 0.0)] * len(tasks)
+        for group in np.flatnonzero(far).tolist():
+            part = slice(int(starts[group]), int(tasks.offsets[group + 1]))
+            found[group] = Spread.of(on_host(distances[part]), tasks.available[part])
+        return found
 
     def measured(self, order: Indices, offsets: Indices, centers: Any = None) -> Results:
         """Return picks of all groups with their residuals."""

@@ -161,7 +161,7 @@ def test_a_piece_of_nothing_but_copies_of_the_point_has_no_nearest_row(device):
 @pytest.mark.parametrize("span", [1 << 24, 300])
 def test_scores_that_differ_by_rounding_alone_are_decided_as_on_the_processor(device, span, monkeypatch):
     """Permuted columns give the same score but for its rounding, which must be that of the left-to-right sum."""
-    monkeypatch.setattr("gmmatch.backends.cluster.on_device._SPAN", span)
+    monkeypatch.setattr("gmmatch.backends.cuda.blocks._SPAN", span)
     random = np.random.default_rng(0)
     values = random.normal(size=40)
     rows = np.stack([random.permutation(values) for _ in range(2000)])

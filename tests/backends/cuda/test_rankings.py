@@ -15,6 +15,8 @@ from gmmatch.kernels.distances import median_distance  # noqa: E402
 from gmmatch.median.result import Spread  # noqa: E402
 from gmmatch.rows.rows import Rows  # noqa: E402
 from gmmatch.scores.prototypes import find_prototypes  # noqa: E402
+from gmmatch.selectors.places import place_of  # noqa: E402
+from gmmatch.selectors.tasks import Tasks  # noqa: E402
 from gmmatch.targets.moments import weighted_column_medians  # noqa: E402
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -150,11 +152,16 @@ def test_spreads_of_groups(device):
     random = np.random.default_rng(4)
     distances, available = random.integers(0, 9, 80).astype(float), random.random(80) < 0.7
     distances[33] = 4000.0
-    ends = [1, 8, 30, 80]
-    members = np.split(np.arange(80), ends[:-1])
-    groups = DeviceGroups.of(torch.zeros((80, 1), device=device), members)
-    found = sums.grouped_spreads(groups, groups.to_device(distances), groups.to_device(available))
-    assert found == [Spread.of(distances[own], available[own]) for own in members]
+    tasks = Tasks(
+        rows=Rows(TensorSource(torch.zeros((80, 1), device=device))), labels=[0, 1, 2, 3], numbers=np.arange(4),
+        row_numbers=np.arange(80), offsets=np.array([0, 1, 8, 30, 80]), weights=np.ones(80), available=available,
+        included=np.zeros(80, dtype=bool), quotas=np.ones(4, dtype=int), weighted=False, seed=0, threads=1,
+        side_by_side=1,
+    )  # fmt: skip
+    place = place_of(tasks)
+    found = place.spreads(place.beside(distances))
+    assert found[3] == Spread.of(distances[30:], available[30:]) and found[3].far == 1
+    assert found[:3] == [Spread(0.0, 0, 0.0)] * 3
 
 
 @devices

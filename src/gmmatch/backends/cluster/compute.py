@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cluster.pieces import Piece
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching.loops import TINY, exact_score, quick_score, rounding_of_scores
+from gmmatch.matching.loops import exact_score, quick_score, score_slack
 from gmmatch.median import loops
 from gmmatch.median.passes import distances_of
 from gmmatch.rows.rows import read_only
@@ -91,20 +91,6 @@ def check_device(device: str) -> str:
     if device not in DEVICES:
         raise InvalidInputError(f'device={device!r}: expected "cpu", "cuda" or "auto".')
     return device
-
-
-def score_slack(thetas: NDArray[np.float64], longest: float) -> Vector:
-    """Return how far a score in float64, summed in any order, may be off for rows up to some length.
-
-    Examples
-    --------
-    >>> bool(score_slack(np.array([[3.0, 4.0]]), 2.0)[0] < 1e-13)
-    True
-    """
-    lengths = np.sqrt(np.einsum("ij,ij->i", thetas, thetas))
-    relative, least = rounding_of_scores(thetas.shape[1], lengths)
-    slack: Vector = 2.0 * (relative * (longest + TINY) + least)
-    return slack
 
 
 class Compute:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.backends.cluster.compute import Compute, ScanState, scan_batches, score_slack
+from gmmatch.backends.cluster.compute import Compute, ScanState, scan_batches
 from gmmatch.backends.cluster.pieces import Piece, taken
-from gmmatch.backends.cuda.blocks import weiszfeld_block
+from gmmatch.backends.cuda.blocks import near_best, weiszfeld_block
 from gmmatch.errors import MissingDependencyError, install_command
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
@@ -24,8 +24,6 @@ from gmmatch.types import Indices, Vector, on_host
 _KEPT_FREE = 0.2
 # Bytes that a scan needs for each row beside it: its batch, its group, its score, and whether it is free.
 _SCAN_BYTES = 24
-# Rows that are looked through at a time for those near the best.
-_SPAN = 1 << 24
 _AS_STORED = ("float16", "float32", "float64")
 
 
@@ -115,7 +113,6 @@ class OnDevice(Compute):
         self, pieces: Sequence[Piece], state: ScanState, table: NDArray[np.int32], thetas: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], Indices]:
         """Score all rows, and let the exact scores of those near the best decide."""
-        torch = self._torch
         score, row = np.full(len(thetas), -np.inf), np.full(len(thetas), -1, dtype=np.int64)
         pieces = [piece for piece in pieces if len(piece)]
         if not pieces:
@@ -124,34 +121,16 @@ class OnDevice(Compute):
             squared = [float(self.block(piece).double().square().sum(dim=1).max()) for piece in pieces]
             batch, available = self.put(state.batch.astype(np.int32)), self.put(state.available)
             self._scanned = batch, available, 1.001 * max(squared) ** 0.5
-        (batch, free, longest), theta, groups = self._scanned, self.put(thetas), self.put(table)
-        scores = torch.empty(len(batch), dtype=torch.float64, device=self.device)
-        group = torch.empty(len(batch), dtype=torch.int32, device=self.device)
-        best = torch.full((len(thetas),), -torch.inf, dtype=torch.float64, device=self.device)
-        for piece in pieces:
-            part = state.part(piece)
-            mine = groups[batch[part].long()]
-            asked = free[part] & (mine >= 0)
-            place = mine.clamp(min=0).long()
-            found = (self.block(piece).double() * theta[place]).sum(dim=1)
-            scores[part] = found
-            group[part] = torch.where(asked, place, -1).int()
-            known = found.masked_fill(~asked | torch.isnan(found), -torch.inf)
-            best.scatter_reduce_(0, place, known, "amax")
-        # Twice: the best one's score may be too high, and the right one's too low.
-        least = best - 2.0 * self.put(score_slack(thetas, longest))
+        batch, free, longest = self._scanned
+        group = self.put(table).index_select(0, batch).masked_fill(~free, -1)
+        blocks = ((state.part(piece), self.block(piece)) for piece in pieces)
         every, all_of_them = np.arange(len(thetas), dtype=np.int32), np.full(len(thetas), np.inf)
-        for first in range(0, len(scores), _SPAN):
-            span = slice(first, first + _SPAN)
-            own = group[span].long()
-            # A row is left out only if it is known to be below: NaN leaves it in.
-            near = torch.nonzero((own >= 0) & ~(scores[span] < least[own.clamp(min=0)])).squeeze(1)
-            rows = state.first + first + near.cpu().numpy()
-            if len(rows):
-                scan_batches(
-                    read_only(taken(pieces, rows)), rows, np.ones(len(rows), dtype=bool),
-                    group[span][near].cpu().numpy().astype(np.uint32), every, thetas, all_of_them, score, row,
-                )  # fmt: skip
+        for near, own in near_best(blocks, group, thetas, longest):
+            rows = state.first + near
+            scan_batches(
+                read_only(taken(pieces, rows)), rows, np.ones(len(rows), dtype=bool), own.astype(np.uint32), every,
+                thetas, all_of_them, score, row,
+            )  # fmt: skip
         return score, row
 
     def mark(self, positions: Indices) -> None:

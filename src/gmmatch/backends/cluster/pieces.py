@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,10 @@ class WorkerSpec:
     def n_rows(self) -> int:
         """How many rows it has."""
         return int(self.bounds[-1] - self.bounds[0])
+
+    def share_of(self, file: ShardFile) -> tuple[int, int]:
+        """Return the first of its rows in a file, and the one after the last."""
+        return max(int(self.bounds[0]), file.start), min(int(self.bounds[-1]), file.stop)
 
     @property
     def last_piece(self) -> int:
@@ -202,40 +207,36 @@ def prepared(stored: NDArray[Any], steps: tuple[RowMap, ...] = ()) -> Matrix:
 
 def open_rows(spec: WorkerSpec) -> tuple[Any, int]:
     """Open a worker's files; return its rows as one array, and the number in the whole of the first of them."""
-    start, stop = int(spec.bounds[0]), int(spec.bounds[-1])
-    mine = [file for file in spec.files if file.start < stop and file.stop > start]
-    # Local files are mapped whole, as many at a time as may be open; of others, only the rows are read.
-    given = any(not file.mapped for file in mine)
     parts: list[Any] = []
     lengths: list[int] = []
-    for file in mine:
-        low, high = (max(start, file.start), min(stop, file.stop)) if given else (file.start, file.stop)
+    for file in spec.files:
+        # Local files are mapped whole, as many at a time as may be open; of others, only the rows are read.
+        low, high = (file.start, file.stop) if file.mapped else spec.share_of(file)
         lengths.append(high - low)
         if file.location in spec.absent:
             nothing = np.zeros((1, spec.n_features), dtype=spec.dtype)
             parts.append(np.broadcast_to(nothing, (high - low, spec.n_features)))
-            continue
-        found = read_rows(file, low, high, spec.n_features, spec.dtype)
-        parts.append(found if given else Path(file.location))
+        elif file.mapped:
+            parts.append(Path(file.location))
+        else:
+            parts.append(read_rows(file, low, high, spec.n_features, spec.dtype))
     rows = ShardedArray(parts, lengths=lengths, n_features=spec.n_features, dtype=spec.dtype)
-    offset = max(start, mine[0].start) if given and mine else (mine[0].start if mine else start)
-    return rows, offset
+    first = spec.files[0] if spec.files else None
+    return rows, first.start if first is not None and first.mapped else int(spec.bounds[0])
 
 
 def cut_pieces(spec: WorkerSpec, view: View, rows: Any, offset: int) -> list[Piece]:
     """Cut a worker's rows into its pieces."""
-    return [_piece(spec, view, rows, offset, number) for number in range(len(spec.bounds) - 1)]
-
-
-def _piece(spec: WorkerSpec, view: View, rows: Any, offset: int, number: int) -> Piece:
-    start, stop = int(spec.bounds[number]), int(spec.bounds[number + 1])
-    where = slice(start - offset, stop - offset)
-    if spec.codes is None:
-        return Piece(rows, where, start, None, np.array([stop - start]), view)
-    codes = spec.codes[start - int(spec.bounds[0]) : stop - int(spec.bounds[0])].astype(np.int64)
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(spec.n_classes + 1))
-    return Piece(rows, where, start, order[ends[0] :].astype(np.int32), ends[1:] - ends[0], view)
+    found = []
+    for start, stop in pairwise(spec.bounds.tolist()):
+        where, order, ends = slice(start - offset, stop - offset), None, np.array([stop - start])
+        if spec.codes is not None:
+            codes = spec.codes[start - int(spec.bounds[0]) : stop - int(spec.bounds[0])].astype(np.int64)
+            by_class = np.argsort(codes, kind="stable")
+            cuts = np.searchsorted(codes[by_class], np.arange(spec.n_classes + 1))
+            order, ends = by_class[cuts[0] :].astype(np.int32), cuts[1:] - cuts[0]
+        found.append(Piece(rows, where, start, order, ends, view))
+    return found
 
 
 def taken(pieces: list[Piece], rows: Indices) -> Matrix:
@@ -255,16 +256,15 @@ def taken(pieces: list[Piece], rows: Indices) -> Matrix:
 
 def unreadable_files(spec: WorkerSpec) -> list[tuple[str, str]]:
     """Return location and reason of each file that a worker needs and cannot read."""
-    start, stop = int(spec.bounds[0]), int(spec.bounds[-1])
     found = []
     for file in spec.files:
-        if file.start < stop and file.stop > start and file.location not in spec.absent:
-            low = max(start, file.start)
-            try:
-                # One row of a remote file will do here: all of them are read when they are opened.
-                high = min(stop, file.stop) if file.mapped else low + 1
-                read_rows(file, low, high, spec.n_features, spec.dtype)
-                check_contents(file)
-            except UnreadableShardError as error:
-                found.append((file.location, str(error)))
+        if file.location in spec.absent:
+            continue
+        low, high = spec.share_of(file)
+        try:
+            # One row of a remote file will do here: all of them are read when they are opened.
+            read_rows(file, low, high if file.mapped else low + 1, spec.n_features, spec.dtype)
+            check_contents(file)
+        except UnreadableShardError as error:
+            found.append((file.location, str(error)))
     return found

@@ -104,11 +104,8 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
 
-class Actor:
+class Actor(ShardWorker):
     """What runs in a Ray worker process."""
-
-    def __init__(self, spec: WorkerSpec) -> None:
-        self.worker = ShardWorker(spec)
 
     def process(self) -> int:
         """Return the number of the process, which is how a test can end it."""
@@ -119,10 +116,6 @@ class Actor:
         import ray
 
         return [str(number) for number in ray.get_runtime_context().get_accelerator_ids().get("GPU", [])]
-
-    def run(self, method: str, *arguments: Any) -> Any:
-        """Call a method of the worker."""
-        return getattr(self.worker, method)(*arguments)
 
 
 class RayPlacement(Placement):
@@ -157,7 +150,7 @@ class RayPlacement(Placement):
     def ask(self, number: int, method: str, arguments: tuple[Any, ...]) -> Any:
         """Begin a call."""
         try:
-            return self.actors[number].run.remote(method, *arguments)
+            return getattr(self.actors[number], method).remote(*arguments)
         except self._ray.exceptions.RayActorError as error:
             raise Died(_reason(error)) from None
 

@@ -34,8 +34,6 @@ class Cluster:
         The workers.
     n_pieces
         Of the whole.
-    n_features
-        Numbers in a row that workers see.
     groups, view
         What they know about classes, and how they see rows.
     owners
@@ -47,7 +45,7 @@ class Cluster:
     def __init__(self, placement: Placement, progress: Progress | None = None) -> None:
         specs = placement.specs
         self.placement, self.progress = placement, progress or _tell_nobody
-        self.n_pieces, self.n_features = specs[-1].last_piece, specs[0].n_features
+        self.n_pieces = specs[-1].last_piece
         self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
         self.view, self.groups = STORED, list[Indices]()
         self._assigned: list[dict[str, Any]] = [{} for _ in specs]
@@ -122,10 +120,15 @@ class Cluster:
         self.assign([rows])
         return 0
 
-    def look(self, view: View, n_features: int) -> None:
+    @property
+    def n_features(self) -> int:
+        """Numbers in a row that workers see."""
+        return self.view.width or self.placement.specs[0].n_features
+
+    def look(self, view: View) -> None:
         """Let workers see rows in this way."""
         if view is not self.view:
-            self.view, self.n_features = view, n_features
+            self.view = view
             self.placement.call("look", view)
 
     def owned(self, values: NDArray[Any], rows: Indices) -> list[NDArray[Any]]:
@@ -213,7 +216,7 @@ class ClusterSource:
 
     def look(self) -> None:
         """Let workers see rows as this source has them."""
-        self.cluster.look(self.view, self.shape[1])
+        self.cluster.look(self.view)
 
     def seen(self, *steps: RowMap, by_class: Sequence[RowMap] = ()) -> ClusterSource:
         """Return the rows after more steps, and then a map for each class; workers make them of theirs."""

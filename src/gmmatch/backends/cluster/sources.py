@@ -22,7 +22,7 @@ from gmmatch.errors import (
     first_line,
 )
 from gmmatch.files import as_path, is_remote
-from gmmatch.rows.npy_files import mapped, reading_header
+from gmmatch.rows import npy_files
 from gmmatch.rows.rows import as_rows
 
 if TYPE_CHECKING:
@@ -184,14 +184,7 @@ def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
     """Return the shape and type of the rows in a ``.npy`` file, and where in it they begin."""
     try:
         with _opened(location) as file:
-            version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            with reading_header():
-                shape, fortran, dtype = read(file)
+            shape, fortran, dtype = npy_files.read_header(file)
             offset = int(file.tell())
     except (OSError, ValueError, EOFError) as error:
         raise unreadable(location, error) from None
@@ -220,7 +213,7 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
     part = slice(start - file.start, stop - file.start)
     if not is_remote(file.location):
         try:
-            return np.asarray(mapped(file.location))[part]
+            return np.asarray(npy_files.mapped(file.location))[part]
         except (OSError, ValueError, EOFError) as error:
             raise unreadable(file.location, error) from None
     size = n_features * found.itemsize

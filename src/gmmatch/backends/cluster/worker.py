@@ -76,10 +76,6 @@ class ShardWorker:
         for known in ("_pieces", "_samples", "_compute", "_available", "_scanned"):
             self.__dict__.pop(known, None)
 
-    @property
-    def _width(self) -> int:
-        return self.view.width or self.spec.n_features
-
     @cached_property
     def _compute(self) -> Compute:
         if self._make_compute is not None:

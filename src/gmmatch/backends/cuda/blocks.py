@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.matching.loops import score_slack
 from gmmatch.median import loops
 from gmmatch.rows.checks import LARGEST
 from gmmatch.rows.rows import Rows
@@ -17,6 +18,8 @@ from gmmatch.types import Indices, Vector, beside
 
 # 256 MB of float32, or of float64 differences, at a time.
 _BLOCK_BYTES = 1 << 28
+# Rows that are looked through at a time for those near the best.
+_SPAN = 1 << 24
 # Distances closer together than this may be those of copies of one row: their sums may differ in order.
 _SAME = 1.0 + 1e-12
 
@@ -245,6 +248,51 @@ def weiszfeld_block(
         same = torch.nonzero((rows == row_there).all(dim=1) & (weights > 0.0)).squeeze(1)
         sums[[loops.NEAREST_ROW, loops.NEAREST_WEIGHT]] = int(same[0]), float(weights[same].sum())
     return pull, sums, distances, row
+
+
+def near_best(
+    blocks: Iterable[tuple[slice, Any]], group: Any, thetas: NDArray[np.float64], longest: float
+) -> Iterator[tuple[Indices, Indices]]:
+    """Yield the rows, ascending, whose score may be the best of their group, and the group of each.
+
+    Parameters
+    ----------
+    blocks : pairs of a slice and a tensor
+        Some rows, and where they stand among all of them.
+    group : integer tensor of shape (n,)
+        The group of each row; -1 for rows that may not be picked.
+    thetas : float64 array of shape (groups, s)
+    longest : float
+        The length of the longest row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> rows, group = torch.tensor([[1.0], [3.0], [3.0], [9.0]]), torch.tensor([0, 0, 0, -1])
+    >>> list(near_best([(slice(0, 4), rows)], group, np.array([[2.0]]), 9.0))
+    [(array([1, 2]), array([0, 0]))]
+    """
+    import torch
+
+    theta = tensor_beside(group, thetas)
+    scores = torch.empty(len(group), dtype=torch.float64, device=group.device)
+    best = torch.full((len(thetas),), -torch.inf, dtype=torch.float64, device=group.device)
+    for part, block in blocks:
+        place = group[part].clamp(min=0).long()
+        found = (block.double() * (theta[place] if len(thetas) > 1 else theta)).sum(dim=1)
+        scores[part] = found
+        known = found.masked_fill((group[part] < 0) | torch.isnan(found), -torch.inf)
+        best.scatter_reduce_(0, place, known, "amax")
+    # Twice: the best one's score may be too high, and the right one's too low.
+    least = best - 2.0 * tensor_beside(group, score_slack(thetas, longest))
+    for first in range(0, len(scores), _SPAN):
+        own = group[first : first + _SPAN].long()
+        # A row is left out only if it is known to be below: NaN leaves it in.
+        near = torch.nonzero((own >= 0) & ~(scores[first : first + _SPAN] < least[own.clamp(min=0)])).squeeze(
+            1
+        )
+        if len(near):
+            yield first + near.cpu().numpy(), own[near].cpu().numpy()
 
 
 @contextmanager

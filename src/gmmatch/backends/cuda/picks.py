@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch.backends.cuda.blocks import near_best, tensor_beside
 from gmmatch.backends.cuda.gram import gram_of_slab, score_block, slabs_that_fit
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.medians import ROWS_PER_TILE, column_block, tile_shape, uses_triton
@@ -296,36 +297,26 @@ class _TorchScanner:
     """Finds the best row for θ by plain torch operations, and decides between close ones as the CPU does."""
 
     def __init__(self, data: Any, rows: Any, free: Any, replacement: bool) -> None:
+        import torch
+
         self.data, self.rows, self.replacement = data, rows, replacement
-        self.unused = free.bool()
+        self.group = torch.where(free.bool(), 0, -1)
         step = max(1, _BLOCK_ELEMENTS // int(data.shape[1]))
         self.parts = [slice(first, first + step) for first in range(0, len(rows), step)]
         self.held = data[rows].double() if len(self.parts) == 1 else None
-        # Squares of tiny numbers vanish: a norm is known up to loops.TINY.
-        self.norms = self._of_blocks(lambda block: block.norm(dim=1)) + loops.TINY
+        self.longest = max(float(block.double().norm(dim=1).max()) for _, block in self._blocks())
 
-    def _of_blocks(self, work: Callable[[Any], Any]) -> Any:
-        import torch
-
-        if self.held is not None:
-            return work(self.held)
-        return torch.cat([work(self.data[self.rows[part]].double()) for part in self.parts])
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        for part in self.parts:
+            yield part, self.data[self.rows[part]] if self.held is None else self.held
 
     def best(self, active: Indices, thetas: Sequence[NDArray[np.float64]]) -> tuple[Indices, Any]:
         """Take the best row for the one θ there is."""
-        import torch
-
-        theta = torch.from_numpy(thetas[0]).to(self.data.device)
-        scores = self._of_blocks(lambda block: (block * theta).sum(dim=1))
-        rounding = loops.rounding_of_scores(len(thetas[0]), float(np.linalg.norm(thetas[0])))
-        slack = rounding[0] * self.norms + rounding[1]
-        lower = torch.where(self.unused, scores - slack, -torch.inf)
-        floor = torch.where(torch.isnan(lower), -torch.inf, lower).max()
-        # A row is left out only if it is known to be below: NaN leaves it in.
-        near = torch.nonzero(self.unused & ~(scores + slack < floor))[:, 0]
-        rivals = self.data[self.rows[near]].double().cpu().numpy()
+        found = near_best(self._blocks(), self.group, thetas[0][None], self.longest)
+        near = np.concatenate([rows for rows, _ in found])
+        rivals = self.data[self.rows[tensor_beside(self.data, near)]].double().cpu().numpy()
         every = np.arange(len(rivals))
         chosen = int(loops.choose(rivals, every, thetas[0], every, len(rivals)))
-        position = int(near[chosen])
-        self.unused[position] = self.replacement
-        return np.array([position]), rivals[chosen : chosen + 1]
+        if not self.replacement:
+            self.group[int(near[chosen])] = -1
+        return near[chosen : chosen + 1], rivals[chosen : chosen + 1]

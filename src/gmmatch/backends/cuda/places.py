@@ -1,13 +1,13 @@
-"""What rankings ask of all groups at once, where the rows are on a GPU."""
+"""What methods ask of all groups at once, where the rows are on a GPU."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
+from gmmatch.backends.cuda.blocks import tensor_beside
 from gmmatch.backends.cuda.groups import DeviceGroups
 from gmmatch.backends.cuda.medians import grouped_medians
-from gmmatch.backends.cuda.selecting import groups_on_device
 from gmmatch.backends.cuda.sums import (
     grouped_coordinate_medians,
     grouped_distances,
@@ -24,7 +24,11 @@ class DevicePlace(Place):
     @cached_property
     def groups(self) -> DeviceGroups:
         """The rows, in groups."""
-        return groups_on_device(self.tasks)
+        tasks, tensor = self.tasks, cast(Any, self.tasks.rows.source).tensor
+        rows = tasks.beside if tasks.rows.whole else None
+        if rows is None:
+            rows = tensor_beside(tensor, tasks.rows.subset(tasks.row_numbers).index)
+        return DeviceGroups(tensor, rows, tasks.offsets)
 
     @cached_property
     def weights(self) -> Any:
@@ -45,13 +49,16 @@ class DevicePlace(Place):
         if name == "geometric-median":
             found = grouped_medians(self.groups, self.weights)
             return found.points, found.distances
-        of_groups = grouped_means if name == "mean" else grouped_coordinate_medians
-        points = of_groups(self.groups, self.weights)
+        points = self.points(name)
         return points, grouped_distances(self.groups, points)
+
+    def points(self, name: str) -> Any:
+        """Return the mean or the coordinate-wise median of every group."""
+        return (grouped_means if name == "mean" else grouped_coordinate_medians)(self.groups, self.weights)
 
     def residuals(self, order: Indices, offsets: Indices, centers: Any = None) -> Vector:
         """Return ‖center − mean of picks‖ after each pick."""
-        points = grouped_means(self.groups, self.weights) if centers is None else self.beside(centers)
+        points = self.points("mean") if centers is None else self.beside(centers)
         already = self.beside(self.tasks.included) if self.tasks.included.any() else None
         return on_host(grouped_residuals(self.groups, points, self.beside(order), offsets, already))
 

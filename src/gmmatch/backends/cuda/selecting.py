@@ -19,12 +19,8 @@ from gmmatch.backends.cuda.picks import (
     grouped_picks,
     pick_launches,
 )
-from gmmatch.backends.cuda.sums import (
-    grouped_coordinate_medians,
-    grouped_distances,
-    grouped_means,
-    grouped_spreads,
-)
+from gmmatch.backends.cuda.places import DevicePlace
+from gmmatch.backends.cuda.sums import grouped_distances
 from gmmatch.backends.cuda.triton_check import compile_together
 from gmmatch.kernels.feature_maps import FeatureMap
 from gmmatch.kernels.kernels import RBF, Polynomial, resolve_kernel
@@ -71,35 +67,27 @@ def _fits_in_kernel(selector: MomentMatching, tasks: Tasks) -> bool:
 
 def run_on_device(selector: MomentMatching, tasks: Tasks) -> Results:
     """Pick in all groups at once; nothing leaves the device but the picks and a few numbers per row or group."""
-    groups = groups_on_device(tasks)
-    weights = groups.to_device(tasks.weights) if tasks.weighted else None
     if not _is_linear(selector):
-        return _run_in_kernel(selector, tasks, groups, weights)
-    return match_on_device(selector, tasks, groups, weights)
+        return _run_in_kernel(selector, tasks)
+    return match_on_device(selector, tasks)
 
 
-def match_on_device(
-    selector: MomentMatching,
-    tasks: Tasks,
-    groups: DeviceGroups,
-    weights: Any,
-    own: Sequence[GroupTask] = (),
-) -> Results:
+def match_on_device(selector: MomentMatching, tasks: Tasks, own: Sequence[GroupTask] = ()) -> Results:
     """Match the target of every group with rows as they are; ``own`` are the groups' tasks, if there are any yet."""
+    place = DevicePlace(tasks)
+    groups = place.groups
     _compile(groups, selector)
     if (selector.median_fraction < 1.0 or tasks.references is not None) and not own:
         own = list(tasks)  # once, because each has its random numbers
-    points, distances, details = _moments(selector, own, groups, weights)
+    points, distances, details = _moments(selector, own, place)
     aimed = None
     if own and any(task.reference is not None for task in own):
         aimed = _aimed(selector, own, points, details)
         points = tensor_beside(points, np.stack([moment.point for moment in aimed]))
         distances, details = None, [moment.details for moment in aimed]
-    available = groups.to_device(tasks.available)
     spreads = [Spread(0.0, 0, 0.0)] * len(groups)  # features of a kernel of differences: no row is far
     if not resolve_kernel(selector.kernel).is_translation_invariant:
-        distances = grouped_distances(groups, points) if distances is None else distances
-        spreads = grouped_spreads(groups, distances, available)
+        spreads = place.spreads(grouped_distances(groups, points) if distances is None else distances)
     at_once = selector.carry and selector.batches in (None, 1) and not selector.finishes
     if at_once and not tasks.included.any():
         if selector.unit_target:
@@ -107,7 +95,7 @@ def match_on_device(
             points = points / lengths.where(lengths > 0.0, 1.0)
         picks = grouped_picks(
             groups, points, tasks.quotas, start=selector.start, replacement=selector.replacement,
-            available=available, memory_limit=selector.memory_limit,
+            available=place.beside(tasks.available), memory_limit=selector.memory_limit,
         )  # fmt: skip
         return Results(
             picks.order, picks.offsets, picks.residuals, picks.offsets, details,
@@ -117,7 +105,7 @@ def match_on_device(
         Moment(point, about) for point, about in zip(points.cpu().numpy(), details, strict=True)
     ]
     found = selector.match_moments(
-        own or list(tasks), moments, list(spreads), lambda pools: DevicePicker(pools, selector)
+        own or list(tasks), moments, spreads, lambda pools: DevicePicker(pools, selector)
     )
     return Results.join(found)
 
@@ -139,10 +127,7 @@ def _compile(groups: DeviceGroups, selector: MomentMatching) -> None:
 
 def match_one_on_device(selector: MomentMatching, task: GroupTask) -> GroupResult:
     """Match the target of a group whose rows are features on a device."""
-    tasks = Tasks.of(task)
-    groups = groups_on_device(tasks)
-    heavy = groups.to_device(tasks.weights) if tasks.weighted else None
-    found = match_on_device(selector, tasks, groups, heavy, [task])
+    found = match_on_device(selector, Tasks.of(task), [task])
     weights = None if found.weights is None else found.weights[0]
     moment = None if found.moments is None else found.moments[0]
     picks = Picks(found.order, found.residuals)
@@ -153,27 +138,16 @@ def run_in_features_on_device(selector: MomentMatching, tasks: Tasks, features: 
     """Match the target of every group in the features that one map makes of all rows of the groups."""
     rows = tasks.rows.subset(tasks.row_numbers).mapped(features)
     there = replace(tasks, rows=rows, row_numbers=np.arange(len(rows)), beside=None)
-    groups = groups_on_device(there)
-    return match_on_device(selector, there, groups, groups.to_device(tasks.weights))
-
-
-def groups_on_device(tasks: Tasks) -> DeviceGroups:
-    """Return the groups of rows of a tensor, on its device."""
-    source: Any = tasks.rows.source
-    rows = tasks.beside if tasks.rows.whole else None
-    if rows is None:
-        rows = tensor_beside(source.tensor, tasks.rows.subset(tasks.row_numbers).index)
-    return DeviceGroups(source.tensor, rows, tasks.offsets)
+    return match_on_device(selector, there)
 
 
 def _moments(
-    selector: MomentMatching, tasks: Sequence[GroupTask], groups: DeviceGroups, weights: Any
+    selector: MomentMatching, tasks: Sequence[GroupTask], place: DevicePlace
 ) -> tuple[Any, Any, list[dict[str, Any]]]:
     """Return the target of every group, the distances of its rows to it where they are known, and what to record."""
-    device = {"device": str(groups.data.device)}
+    groups, weights, device = place.groups, place.weights, place.details()
     if selector.target != "geometric-median":
-        of_groups = grouped_means if selector.target == "mean" else grouped_coordinate_medians
-        return of_groups(groups, weights), None, [device] * len(groups)
+        return place.points(selector.target), None, [device] * len(groups)
     used, heavy = groups, weights
     if selector.median_fraction < 1.0:
         drawn = [sample_positions(task.weights, selector.median_fraction, task.random) for task in tasks]
@@ -238,18 +212,20 @@ class DevicePicker:
         return picks
 
 
-def _run_in_kernel(selector: MomentMatching, tasks: Tasks, groups: DeviceGroups, weights: Any) -> Results:
+def _run_in_kernel(selector: MomentMatching, tasks: Tasks) -> Results:
+    place = DevicePlace(tasks)
+    groups = place.groups
     kernels = fitted_kernels(resolve_kernel(selector.kernel), groups)
     median = selector.target == "geometric-median"
     result = grouped_kernel_picks(
-        groups, kernels, tasks.quotas, median=median, weights=weights,
-        available=groups.to_device(tasks.available), start=selector.start, replacement=selector.replacement,
+        groups, kernels, tasks.quotas, median=median, weights=place.weights,
+        available=place.beside(tasks.available), start=selector.start, replacement=selector.replacement,
         eps=selector.eps, max_iter=selector.max_iter, memory_limit=selector.memory_limit,
     )  # fmt: skip
     eps, found = kernel_eps(selector.eps), []
     for number, kernel in enumerate(kernels):
         part = slice(int(result.picks.offsets[number]), int(result.picks.offsets[number + 1]))
-        details: dict[str, Any] = {"device": str(groups.data.device)}
+        details = place.details()
         if median:
             gap = float(result.gaps[number])
             details |= median_details(gap, int(result.iterations[number]), gap <= eps)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.backends.cuda.groups import DeviceGroups
-from gmmatch.median.result import FAR, Spread
-from gmmatch.types import Indices, offsets_of, stable_order
+from gmmatch.types import Indices, offsets_of
 
 # Rows that are added up together, the same ones on every device: sums do not depend on it.
 _TILE = 256
@@ -173,24 +172,3 @@ def grouped_residuals(
             residuals[at.where(there, len(order))] = along.norm(dim=2) / made
         first += width
     return residuals[:-1]
-
-
-def grouped_spreads(groups: DeviceGroups, distances: Any, available: Any) -> list[Spread]:
-    """Return how far the rows of every group lie from its point."""
-    import torch
-
-    group, starts = groups.group_of_row, groups.offsets_on_device
-    by_distance = stable_order(distances)
-    ranked = distances[by_distance[stable_order(group[by_distance])]]
-    sizes = starts.diff()
-    typical = 0.5 * (ranked[starts[:-1] + (sizes - 1) // 2] + ranked[starts[:-1] + sizes // 2])
-    reachable = distances.where(available, 0.0)
-    farthest = torch.zeros_like(typical).scatter_reduce_(0, group, reachable, "amax")
-    within = torch.arange(len(distances), device=distances.device) - starts[group]
-    at = within.where(reachable == farthest[group], len(distances))
-    position = torch.full_like(sizes, len(distances)).scatter_reduce_(0, group, at, "amin")
-    far = torch.zeros_like(sizes).scatter_add_(0, group, (reachable > FAR * typical[group]).long())
-    columns = torch.stack([farthest, position.double(), typical, far.double()]).tolist()
-    return [
-        Spread(high, int(at), middle, int(count)) for high, at, middle, count in zip(*columns, strict=True)
-    ]
