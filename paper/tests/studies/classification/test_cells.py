@@ -17,7 +17,7 @@ from gmmatch.selectors import registry
 from gmmatch_paper.studies.classification import cell as cell_module
 from gmmatch_paper.studies.classification.amounts import parse_amount
 from gmmatch_paper.studies.classification.cache import Cache
-from gmmatch_paper.studies.classification.cell import MeasureCell, Places
+from gmmatch_paper.studies.classification.cell import Given, MeasureCell, Places
 from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, corrupt_data
 from gmmatch_paper.studies.classification.data import ImageData, load_images
 from gmmatch_paper.studies.classification.downstream import train_network
@@ -284,26 +284,13 @@ def test_a_frozen_encoder_sees_every_image_once_and_again_only_those_that_change
         for corruption in ("none", "label:40%", "image:20%"):
             measure(**{**own, "method": method, "corruption": corruption})
     assert encoded == [300, 100, 60]
-    data = load_images("digits", limit=300, test_limit=100)
-    spec = CorruptionSpec.parse("image:20%")
-    noisy = corrupt_data(data, spec, 0)
-    found = proxies.embed_data(
-        data,
-        noisy,
-        spec,
-        proxies.ProxySpec.parse("pixels:8x8"),
-        seed=0,
-        recipe="",
-        cache=Cache(tmp_path),
-        device="cpu",
-    )
-    np.testing.assert_array_equal(found.train, real(noisy.images, proxies._encoder("pixels:8x8", "cpu")))
-    relabelled = replace(data, human={"other": data.y_train}, fingerprint="of other labels")
+    given = Given.of(measure.places, proxies.ProxySpec.parse("pixels:8x8"), "image:20%", "", 0)
+    again = real(given.noisy.images, proxies._encoder("pixels:8x8", "cpu"))
+    np.testing.assert_array_equal(given.embedded().train, again)
+    data = given.images
+    relabeled = replace(data, human={"other": data.y_train}, fingerprint="of other labels")
     encoded.clear()
-    proxies.embed_data(
-        relabelled, noisy, spec, proxies.ProxySpec.parse("pixels:8x8"), seed=0, recipe="", cache=Cache(tmp_path),
-        device="cpu",
-    )  # fmt: skip
+    replace(given, images=relabeled).embedded()
     assert encoded == []  # the images are the same ones
 
 

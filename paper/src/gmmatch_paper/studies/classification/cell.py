@@ -149,16 +149,7 @@ class Given:
 
     def embedded(self) -> Embedded:
         """Return the images as vectors."""
-        return embed_data(
-            self.images,
-            self.noisy,
-            self.spec,
-            self.proxy,
-            seed=self.seed,
-            recipe=self.proxy_recipe,
-            cache=self.cache,
-            device=self.device,
-        )
+        return embed_data(self)
 
     def picked(self, cell: Mapping[str, Any], **more: str) -> Arrays:
         """Return the picks of a cell, made only if the cache does not have them; ``more`` tells them from others."""

@@ -6,16 +6,19 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch_paper.studies.classification.cache import Arrays, Cache
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, NoisyImages
+from gmmatch_paper.studies.classification.cache import Arrays
+from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.data import ImageData, digest_of
 from gmmatch_paper.studies.classification.downstream import recipe_named, train_network
+
+if TYPE_CHECKING:
+    from gmmatch_paper.studies.classification.cell import Given
 
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
@@ -96,25 +99,14 @@ def load_features(spec: str) -> Arrays:
     return found
 
 
-def embed_data(
-    data: ImageData,
-    noisy: NoisyImages,
-    corruption: CorruptionSpec,
-    proxy: ProxySpec,
-    *,
-    seed: int,
-    recipe: str,
-    cache: Cache,
-    device: str,
-) -> Embedded:
+def embed_data(given: Given) -> Embedded:
     """Return the training images of a cell, as they are under its corruption, and the test images as vectors."""
-    if proxy.kind == PIXELS:
-        return Embedded(_pixels(noisy.images), _pixels(data.x_test))
-    if proxy.kind == "features":
-        return _from_file(data, corruption, proxy)
-    if proxy.kind == IN_DOMAIN:
-        return _in_domain(data, noisy, corruption, proxy, seed, recipe, cache, device)
-    return _frozen(data, noisy, corruption, proxy, seed, cache, device)
+    kind = given.proxy.kind
+    if kind == PIXELS:
+        return Embedded(_pixels(given.noisy.images), _pixels(given.images.x_test))
+    if kind == "features":
+        return _from_file(given.images, given.spec, given.proxy)
+    return _in_domain(given) if kind == IN_DOMAIN else _frozen(given)
 
 
 def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -137,40 +129,28 @@ def _from_file(data: ImageData, corruption: CorruptionSpec, proxy: ProxySpec) ->
     return Embedded(train[: len(data.x_train)], test[: len(data.x_test)])
 
 
-def _in_domain(
-    data: ImageData,
-    noisy: NoisyImages,
-    corruption: CorruptionSpec,
-    proxy: ProxySpec,
-    seed: int,
-    recipe: str,
-    cache: Cache,
-    device: str,
-) -> Embedded:
+def _in_domain(given: Given) -> Embedded:
     key = {
         "version": VERSION,
-        "data": data.fingerprint,
-        "corruption": corruption.text,
-        "network": proxy.spec,
-        "recipe": repr(recipe_named(recipe)),
-        "seed": seed,
+        "data": given.images.fingerprint,
+        "corruption": given.spec.text,
+        "network": given.proxy.spec,
+        "recipe": repr(recipe_named(given.proxy_recipe)),
+        "seed": given.seed,
     }
-    recording = cache.path("proxies", key).with_suffix(".dynamics.npz")
-    found = cache.get(
-        "proxies", key, lambda: _train_proxy(data, noisy, proxy.spec, seed, recipe, device, recording)
-    )
+    recording = given.cache.path("proxies", key).with_suffix(".dynamics.npz")
+    found = given.cache.get("proxies", key, lambda: _train_proxy(given, recording))
     return Embedded(found["train"], found["test"], recording if recording.exists() else None)
 
 
-def _train_proxy(
-    data: ImageData, noisy: NoisyImages, network: str, seed: int, recipe: str, device: str, recording: Path
-) -> Arrays:
+def _train_proxy(given: Given, recording: Path) -> Arrays:
     """Train a network on the data as they are; return its features, and record how it learned."""
     from gmmatch.dynamics.recorder import Dynamics
     from gmmatch_paper.training.evaluation import predict
     from gmmatch_paper.training.images import put_images
 
-    plan = recipe_named(recipe)
+    data, noisy, device = given.images, given.noisy, given.device
+    plan = recipe_named(given.proxy_recipe)
     # EL2N tells most early in a training.
     recorder = Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
     steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
@@ -183,12 +163,12 @@ def _train_proxy(
             recorder.end_epoch()
 
     trained = train_network(
-        network,
+        given.proxy.spec,
         noisy.images,
         noisy.labels,
         n_classes=data.n_classes,
-        recipe=recipe,
-        seed=seed,
+        recipe=given.proxy_recipe,
+        seed=given.seed,
         device=device,
         on_batch=record,
     )
@@ -202,16 +182,9 @@ def _train_proxy(
     }
 
 
-def _frozen(
-    data: ImageData,
-    noisy: NoisyImages,
-    corruption: CorruptionSpec,
-    proxy: ProxySpec,
-    seed: int,
-    cache: Cache,
-    device: str,
-) -> Embedded:
-    encoder = _encoder(proxy.spec, device)
+def _frozen(given: Given) -> Embedded:
+    data, noisy, corruption, cache = given.images, given.noisy, given.spec, given.cache
+    encoder = _encoder(given.proxy.spec, given.device)
     key = {"version": VERSION, "images": data.images_fingerprint, "encoder": encoder.fingerprint}
     clean = cache.get(
         "embeddings",
@@ -227,7 +200,7 @@ def _frozen(
         {
             **key,
             "corruption": corruption.text,
-            "seed": seed,
+            "seed": given.seed,
             "rows": hashlib.sha256(noisy.images.data).hexdigest(),
         },
         lambda: {"changed": encode(noisy.images[rows], encoder)},
