@@ -8,8 +8,6 @@ workers. Picks must be those of a selection in memory, and no worker may be left
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import shutil
@@ -31,6 +29,7 @@ from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardErro
 from gmmatch.embeddings import StoreWriter
 from tests.backends.cluster.test_methods import FEATURES, METHODS, picks
 from tests.backends.cluster.test_ray import SETTINGS
+from tests.reliability.counts import parser_of, report
 
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
 NAMES = [*METHODS, "robust"]
@@ -251,15 +250,12 @@ def measure(deaths: int, names: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.reliability.cluster", description=__doc__)
+    parser = parser_of("cluster", __doc__)
     parser.add_argument("--deaths", type=int, default=100)
     parser.add_argument("--methods", nargs="*", help="by default all of them")
-    parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     found = measure(asked.deaths, asked.methods or NAMES)
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found))
+    report(found, asked.json)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Needs root, to mount small disks.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import shutil
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import GMMatchError
+from tests.reliability.counts import parser_of, report
 from tests.reliability.killed_commands import COMMANDS, Command, gmmatch, prepare, refused
 from tests.reliability.kills import KilledAt, Trial, contents, ended, part, started, warmed
 
@@ -203,7 +202,7 @@ def measure(
     folder: Path, removals: int, damages: int, names: list[str] | None, seed: int = 0
 ) -> dict[str, Any]:
     draw, found = random.Random(seed), {}
-    for number, command in enumerate(warmed(folder, names)):
+    for number, command in enumerate(warmed(folder, COMMANDS, names)):
         trial = Disk(command, folder / str(number))
         try:
             found[command.name] = {
@@ -232,19 +231,15 @@ def measure(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.reliability.disks", description=__doc__)
+    parser = parser_of("disks", __doc__)
     parser.add_argument("--removals", type=int, default=10, help="for each command")
     parser.add_argument("--damages", type=int, default=300, help="files of a store that are damaged")
     parser.add_argument("--commands", nargs="*", help=", ".join(command.name for command in COMMANDS))
-    parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    output = asked.json and asked.json.absolute()
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         found = measure(Path(name), asked.removals, asked.damages, asked.commands)
-    if output:
-        output.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found))
+    report(found, asked.json)
 
 
 if __name__ == "__main__":

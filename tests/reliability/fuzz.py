@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.reliability.counts import parser_of, report
+
 HANGS_AFTER = 180.0  # seconds; on a busy machine the first call may have much to compile
 _ROOT = Path(__file__).parents[2]
 _COMMAND = [sys.executable, "-m", "tests.reliability.fuzz", "--work"]
@@ -114,11 +116,10 @@ def summary(results: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
 
 def main() -> None:
     """Run as a command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of("fuzz", __doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first call")
     parser.add_argument("--only", type=int, help="make this call alone, and show its traceback")
-    parser.add_argument("--json", type=Path, help="write the counts here")
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -136,9 +137,7 @@ def main() -> None:
         if one["outcome"] == "failed":
             print(f"call {one['end']}: {one['why'][:300]}", file=sys.stderr, flush=True)
     counts = summary(results, time.monotonic() - begun)
-    if options.json:
-        options.json.write_text(json.dumps(counts, indent=1) + "\n")
-    print(json.dumps({name: counts[name] for name in ("calls", "seconds", "outcomes")}))
+    report(counts, options.json)
     sys.exit(counts["outcomes"].get("failed", 0) > 0)
 
 

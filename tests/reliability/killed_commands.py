@@ -45,6 +45,7 @@ class Command:
     beside: tuple[str, ...] = ()
 
     def run(self) -> None:
+        """Do what is to be killed."""
         if self.arguments[0] == "embed":
             from gmmatch.embeddings import run
 
@@ -172,6 +173,56 @@ COMMANDS = (
         ("picks.parquet",),
         (_select(8, "picks.parquet", "--updatable"),),
     ),
+)
+
+
+@dataclass(frozen=True)
+class Writing(Command):
+    """A store that a user of the library writes batch by batch, with rows left out and labels missing."""
+
+    checkpoint_seconds: float = 0.0
+
+    def run(self) -> None:
+        """Write it, or go on with what is there."""
+        from gmmatch.embeddings import StoreWriter
+
+        with StoreWriter(
+            "x.emb", encoder="random", encoder_fingerprint="1", source={"format": "none"}, source_fingerprint="abc",
+            rows_per_shard=8, checkpoint_seconds=self.checkpoint_seconds,
+        ) as writer:  # fmt: skip
+            for start in range(writer.resume_at(5), 34, 5):
+                rows = [row for row in range(start, min(34, start + 5)) if row in KEPT]
+                writer.append(
+                    vectors(rows), [f"id\n{row}" for row in rows], [row % 3 or None for row in rows],
+                    source_rows=rows,
+                )  # fmt: skip
+            writer.finish()
+
+
+KEPT = [row for row in range(34) if row % 13 != 5]
+
+
+def vectors(rows: list[int]) -> np.ndarray:
+    """The embeddings of source rows; a function of the row alone, as an encoder's are."""
+    return np.stack([np.random.default_rng(row).standard_normal(6) for row in rows])
+
+
+def begun() -> object:
+    """Read a store that may be half written: its rows are the first ones."""
+    from gmmatch.embeddings import open_store
+
+    store = open_store("x.emb", verify=True, allow_incomplete=True)
+    expected = KEPT[: len(store)]
+    assert store.source_rows.tolist() == expected
+    assert store.ids.tolist() == [f"id\n{row}" for row in expected]
+    if expected:
+        assert np.array_equal(np.asarray(store.as_array()), vectors(expected).astype(np.float16))
+    return open_store("x.emb")
+
+
+STORES = (
+    Writing("StoreWriter, whole shards", (), ("x.emb",), reads=begun, checkpoint_seconds=float("inf")),
+    Writing("StoreWriter, every batch", (), ("x.emb",), reads=begun),
 )
 
 

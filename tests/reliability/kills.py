@@ -12,8 +12,6 @@ file gone, as if it had been killed while it wrote.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import re
@@ -23,12 +21,15 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from gmmatch.files import is_leftover
-from tests.reliability.killed_commands import COMMANDS, Command, prepare, refused
+from tests.reliability.counts import parser_of, report
+from tests.reliability.killed_commands import COMMANDS, STORES, Command, prepare, refused
+
+KILLED = (*COMMANDS, *STORES)
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 EVENTS = (
@@ -223,9 +224,9 @@ class Trial:
         return kills
 
 
-def warmed(folder: Path, names: list[str] | None) -> list[Command]:
+def warmed(folder: Path, commands: Sequence[Command], names: list[str] | None) -> list[Command]:
     """Run the commands with these names once here, so that forked processes find all that they need loaded."""
-    commands = [command for command in COMMANDS if names is None or command.name in names]
+    commands = [command for command in commands if names is None or command.name in names]
     for number, command in enumerate(commands):
         place = folder / f"warm-{number}"
         place.mkdir(parents=True)
@@ -237,7 +238,7 @@ def warmed(folder: Path, names: list[str] | None) -> list[Command]:
 def measure(folder: Path, kills: int, stride: int, seed: int, names: list[str] | None) -> dict[str, Any]:
     """Kill every command at its steps, and all of them together so often at random moments."""
     draw, found, made = random.Random(seed), {}, []
-    commands = warmed(folder, names)
+    commands = warmed(folder, KILLED, names)
     for number, command in enumerate(commands):
         trial = Trial(command, folder / str(number))
         for step in range(0, trial.steps, stride):
@@ -263,19 +264,16 @@ def measure(folder: Path, kills: int, stride: int, seed: int, names: list[str] |
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.reliability.kills", description=__doc__)
+    parser = parser_of("kills", __doc__)
     parser.add_argument("--kills", type=int, default=500, help="at random moments")
     parser.add_argument("--stride", type=int, default=1, help="kill at every so-manyth step")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--commands", nargs="*", help=", ".join(command.name for command in COMMANDS))
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--commands", nargs="*", help=", ".join(command.name for command in KILLED))
     asked = parser.parse_args()
     shared = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
         found = measure(Path(name), asked.kills, asked.stride, asked.seed, asked.commands)
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found))
+    report(found, asked.json)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ the limit, which is set once everything is loaded, fail.
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import shutil
 import sys
@@ -26,6 +24,7 @@ from gmmatch.data import open_source
 from gmmatch.embeddings import open_store
 from gmmatch.embeddings.run import embed
 from gmmatch.encoders import load_encoder
+from tests.reliability.counts import parser_of, report
 
 METHODS = ("gm-matching", "robust", "moderate", "herding", "kernel-herding", "self-supervised", "random")
 WARM_UP = 2  # rounds of all methods before the limit is set and the first note is taken
@@ -113,18 +112,15 @@ def gained(notes: list[dict[str, Any]], name: str) -> float:
 
 def main() -> None:
     """Run as a command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of("load", __doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--memory", type=int, default=300, help="megabytes beyond what is loaded")
     parser.add_argument("--every", type=float, default=30.0, help="seconds between two notes")
-    parser.add_argument("--json", type=Path, help="write the notes here")
     options = parser.parse_args()
     found = run_load(60.0 * options.minutes, options.memory, options.every)
     gains = {name: gained(found["notes"], name) for name in ("megabytes", "files", "threads")}
     result = {"minutes": options.minutes, "gained": gains, **found}
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps({name: result[name] for name in ("minutes", "rounds", "gained")}))
+    report(result, options.json)
     flat = (
         gains["megabytes"] <= MOST_MEGABYTES
         and gains["files"] <= MOST_FILES

@@ -6,8 +6,6 @@ run, some side by side, and every exit status is counted.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gmmatch.embeddings import StoreWriter
+from tests.reliability.counts import parser_of, report
 
 # What a process does with the store before it ends, at once.
 READS = {
@@ -67,17 +66,14 @@ def count_exits(runs: int, side_by_side: int) -> dict[str, dict[str, int]]:
 
 def main() -> None:
     """Run as a command."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of("neighbours_exits", __doc__)
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument(
         "--side-by-side", type=int, default=4, help="processes at a time; more than cores is a load"
     )
-    parser.add_argument("--json", type=Path, help="write the counts here")
     options = parser.parse_args()
     counts = count_exits(options.runs, options.side_by_side)
-    print(json.dumps(counts, indent=2))
-    if options.json:
-        options.json.write_text(json.dumps({"runs": options.runs, "exit_statuses": counts}, indent=2) + "\n")
+    report({"runs": options.runs, "exit_statuses": counts}, options.json)
     sys.exit(any(set(count) != {"0"} for count in counts.values()))
 
 

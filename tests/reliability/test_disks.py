@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.reliability.counts import committed, run
 from tests.reliability.disks import damaged
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_damaged_file_of_a_store_is_named(tmp_path, monkeypatch):
@@ -27,8 +23,7 @@ def test_a_damaged_file_of_a_store_is_named(tmp_path, monkeypatch):
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounting a small disk needs root"
 )
 def test_every_command_on_bad_disks():
-    command = [sys.executable, "-m", "tests.reliability.disks", "--removals", "3", "--damages", "60"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = run("disks", "--removals", 3, "--damages", 60)
     if "mount: " in done.stderr:
         pytest.skip("file systems cannot be mounted here")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
@@ -37,6 +32,6 @@ def test_every_command_on_bad_disks():
 
 
 def test_the_committed_counts_are_of_every_command():
-    found = json.loads((Path(__file__).parent / "results" / "disks.json").read_text())
+    found = committed("disks")
     assert found["damaged"] >= 300 and found["full"] >= 50 and found["removed"] >= 50
     assert found["read_only"] == found["forbidden"] == found["slow"] == len(found["commands"]) == 10

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 import gmmatch as gm
 from tests.reliability import fuzz
+from tests.reliability.counts import counted
 from tests.reliability.fuzz_calls import SHARES, make_call
 from tests.reliability.fuzz_values import PARAMETERS, WRONG
 
@@ -40,12 +38,9 @@ def test_many_calls_in_processes_of_their_own():
 @pytest.mark.slow
 def test_compiled_loops_stay_within_their_arrays(tmp_path):
     """The same calls with every index checked; code compiled so has a cache of its own."""
-    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "tests.reliability.fuzz", "--calls", "400"]
-    done = subprocess.run(
-        command, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    found = counted("fuzz", "--calls", 400, environment=environment)
+    assert found["outcomes"].get("failed", 0) == 0
 
 
 def test_a_worker_that_dies_is_noticed(monkeypatch):

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.reliability.counts import committed, counted
+from tests.reliability.killed_commands import STORES
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-ROOT = Path(__file__).parents[2]
-
-
-def killed(*arguments: object) -> dict[str, int]:
-    command = [sys.executable, "-m", "tests.reliability.kills", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_some_kills():
-    found = killed("--kills", 2, "--stride", 5, "--commands", "corrupt, vectors")
-    assert found["killed_at_random"] == 2 and found["killed_at_a_step"] >= 3
+    found = counted("kills", "--kills", 4, "--stride", 5, "--commands", "corrupt, vectors", STORES[1].name)
+    assert found["killed_at_random"] == 4 and found["killed_at_a_step"] >= 15
 
 
 @pytest.mark.slow
 def test_every_command_at_steps_and_at_random():
-    found = killed("--kills", 60, "--stride", 3)
+    found = counted("kills", "--kills", 60, "--stride", 3)
     assert found["killed_at_random"] == 60 and found["killed_at_a_step"] >= 100
 
 
+@pytest.mark.slow
+def test_a_store_at_every_step_and_at_random():
+    whole, each = counted("kills", "--kills", 40, "--commands", *(one.name for one in STORES))[
+        "commands"
+    ].values()
+    assert each["killed_at_a_step"] == each["steps"] > whole["steps"] > 20
+
+
 def test_the_committed_counts_are_of_a_full_run():
-    found = json.loads((Path(__file__).parent / "results" / "kills.json").read_text())
+    found = committed("kills")
     assert found["killed_at_random"] >= 500
     assert all(one["killed_at_a_step"] == one["steps"] for one in found["commands"].values())
