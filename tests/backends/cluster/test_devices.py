@@ -12,12 +12,12 @@ import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine
 from gmmatch.backends.cluster.compute import Compute, ScanState, compute_for, pass_over
 from gmmatch.backends.cluster.pieces import Piece
-from gmmatch.backends.cluster.placement import Died, LocalPlacement
 from gmmatch.backends.cluster.worker import ShardWorker
 from gmmatch.errors import InvalidInputError
 from gmmatch.median import loops
 from gmmatch.median.passes import distances_of
 from gmmatch.types import on_host
+from tests.backends.cluster.test_faults import MortalEngine, MortalPlacement
 
 torch = pytest.importorskip("torch")
 from gmmatch.backends.cluster.on_device import OnDevice, usable_gpus  # noqa: E402
@@ -32,28 +32,17 @@ def few_rows(clouds, tmp_path):
     return tmp_path / "few.npy"
 
 
-class TorchPlacement(LocalPlacement):
-    """Workers that compute with torch; the one of ``mortal`` forgets everything at its third scan."""
-
-    device, room, mortal = "cpu", None, -1
+class TorchPlacement(MortalPlacement):
+    """Workers that compute with torch."""
 
     def made(self, spec):
         return ShardWorker(spec, lambda: OnDevice(self.device, room=self.room))
 
-    def wait(self, number, pending):
-        found = super().wait(number, pending)
-        scans = self.traffic.get("scan")
-        if number == self.mortal and scans is not None and scans.calls > 6:
-            self.mortal = -1
-            raise Died("as the test wanted it")
-        return found
 
-
-def torch_engine(workers, **settings):
-    engine = LocalEngine(workers)
-    kind = type("Placement", (TorchPlacement,), settings)
-    engine.place = kind
-    return engine
+def torch_engine(workers, device, room=None, chance=lambda placement, number: 0.0):
+    return MortalEngine(
+        workers, chance, kind=type("Placed", (TorchPlacement,), {"device": device, "room": room})
+    )
 
 
 LABELS = np.arange(600) % 2
@@ -102,7 +91,12 @@ def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_worker_that_forgets_its_picks_is_told_again(few_rows, device):
     asked = {"k": 70, "batches": 2, "random_state": 0, "method": "gm-matching"}
-    found = gm.select(few_rows, engine=torch_engine(2, device=device, mortal=1), **asked)
+
+    def at_the_third_scan(placement, number):
+        scans = placement.traffic.get("scan")
+        return float(number == 1 and not placement.deaths and scans is not None and scans.calls > 6)
+
+    found = gm.select(few_rows, engine=torch_engine(2, device, chance=at_the_third_scan), **asked)
     assert found.provenance["engine"]["replaced_workers"] == 1
     assert found.order.tolist() == gm.select(few_rows, engine=LocalEngine(1), **asked).order.tolist()
 

@@ -26,7 +26,7 @@ class MortalPlacement(LocalPlacement):
 
     def wait(self, number, pending):
         moment = self.random.random()
-        if moment >= self.chance(self.traffic, number):
+        if moment >= self.chance(self, number):
             return super().wait(number, pending)
         if moment % 0.01 < 0.005:
             pending.result()  # the work was done, but its result is lost
@@ -36,12 +36,12 @@ class MortalPlacement(LocalPlacement):
 
 
 class MortalEngine(LocalEngine):
-    def __init__(self, workers, chance, seed=0):
+    def __init__(self, workers, chance, seed=0, kind=MortalPlacement):
         super().__init__(workers)
-        self.chance, self.seed = chance, seed
+        self.chance, self.seed, self.kind = chance, seed, kind
 
     def place(self, specs):
-        self.placement = MortalPlacement(specs, self.chance, self.seed)
+        self.placement = self.kind(specs, self.chance, self.seed)
         return self.placement
 
 
@@ -52,7 +52,7 @@ def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
     labels = np.arange(len(clouds)) % 2
     arguments = {"y": labels, "k": 200, "batches": 3, "random_state": 0, "method": "gm-matching"}
     expected = gm.select(rows_file, engine=LocalEngine(1), **arguments)
-    engine = MortalEngine(3, lambda traffic, number: 0.1, seed)
+    engine = MortalEngine(3, lambda placement, number: 0.1, seed)
     found = gm.select(rows_file, engine=engine, **arguments)
     assert engine.placement.deaths and found.provenance["engine"]["replaced_workers"] >= 5
     assert found.order.tolist() == expected.order.tolist()
@@ -60,7 +60,7 @@ def test_workers_that_die_at_random_change_nothing(rows_file, clouds, seed):
 
 
 def test_a_worker_that_keeps_dying_ends_the_job(rows_file):
-    engine = MortalEngine(2, lambda traffic, number: float(number == 1 and "evaluate" in traffic))
+    engine = MortalEngine(2, lambda placement, number: float(number == 1 and "evaluate" in placement.traffic))
     with pytest.raises(WorkerLostError, match="Worker 1 died 6 times in the same step"):
         gm.select(rows_file, engine=engine, k=20, method="gm-matching")
 
