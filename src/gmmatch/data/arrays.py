@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns, plain_ids, plain_labels
-from gmmatch.data.files import canonical, evenly_spaced, files_fingerprint, fingerprint_of
+from gmmatch.data.files import canonical, damaged, evenly_spaced, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import InvalidInputError, first_line
+from gmmatch.errors import InvalidInputError
 from gmmatch.rows.npy_files import mapped, read_header
 from gmmatch.rows.rows import from_bfloat16
 from gmmatch.selection.labels import Label
@@ -55,6 +55,9 @@ class VectorSource(BaseSource):
     """
 
     kind = "embedding"
+    n_rows: int
+    ids: Sequence[Id]
+    labels: list[Label] | None
 
     def __init__(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], location: str, *, labels: Any, ids: Any
@@ -63,36 +66,14 @@ class VectorSource(BaseSource):
         _check_shape(shape, location)
         if dtype.kind not in "fiub":
             raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
-        self._n_rows, self.n_features = shape
-        self._labels = None if labels is None else plain_labels(_values(labels), "labels", self._row_name)
-        self._ids: Sequence[Id] = range(self._n_rows)
-        if ids is not None:
-            self._ids = plain_ids(_values(ids), "ids", self._row_name)
-        for name, values in (("labels", self._labels), ("ids", self._ids)):
-            if values is not None and len(values) != self._n_rows:
+        self.n_rows, self.n_features = shape
+        self.labels = None if labels is None else plain_labels(_values(labels), "labels", self._row_name)
+        self.ids = range(self.n_rows) if ids is None else plain_ids(_values(ids), "ids", self._row_name)
+        for name, values in (("labels", self.labels), ("ids", self.ids)):
+            if values is not None and len(values) != self.n_rows:
                 raise InvalidInputError(
-                    f"{name} has {len(values):,} entries, but {location} has {self._n_rows:,} rows."
+                    f"{name} has {len(values):,} entries, but {location} has {self.n_rows:,} rows."
                 )
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return self._n_rows
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether labels were given."""
-        return self._labels is not None
-
-    @property
-    def ids(self) -> Sequence[Id]:
-        """The ids that were given, or the row numbers."""
-        return self._ids
-
-    @property
-    def labels(self) -> Sequence[Label] | None:
-        """The labels that were given."""
-        return self._labels
 
     def _row_name(self, row: int) -> str:
         return f"row {row} of {self.location}"
@@ -105,8 +86,8 @@ class VectorSource(BaseSource):
         first = start
         for block in self._blocks(start, size_hint):
             stop = first + len(block)
-            labels = None if self._labels is None else self._labels[first:stop]
-            yield Batch(block, list(self._ids[first:stop]), labels, first)
+            labels = None if self.labels is None else self.labels[first:stop]
+            yield Batch(block, list(self.ids[first:stop]), labels, first)
             first = stop
 
 
@@ -143,8 +124,8 @@ class ArraySource(VectorSource):
         parts: list[str | int | bytes | None] = ["array", int(n), int(s), str(self.array.dtype)]
         parts.append(int(self._bfloat16))
         parts.extend(self._block(row, row + 1).tobytes() for row in evenly_spaced(n, _SAMPLED_ROWS))
-        parts.append(canonical(self._labels))
-        parts.append(repr(self._ids) if isinstance(self._ids, range) else canonical(self._ids))
+        parts.append(canonical(self.labels))
+        parts.append(repr(self.ids) if isinstance(self.ids, range) else canonical(self.ids))
         return fingerprint_of(parts)
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
@@ -163,9 +144,7 @@ def open_npy(path: Path) -> ArraySource:
     try:
         array = mapped(path)
     except (ValueError, OSError, EOFError) as error:
-        raise InvalidInputError(
-            f"{path} is not a .npy file of numbers, or is truncated: {first_line(error)}."
-        ) from None
+        raise damaged(path, ".npy file of numbers", error) from None
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
 
 
@@ -206,7 +185,7 @@ class NpzSource(VectorSource):
                     with archive.open(f"{name}.npy") as file:
                         headers[name] = read_header(file)
         except _DAMAGE as error:
-            raise _damaged(path, ".npz archive", error) from None
+            raise damaged(path, ".npz archive", error) from None
         shapes = {name: header[0] for name, header in headers.items()}
         self.columns = _choose(shapes, request, str(path))
         self.member = self.columns.data
@@ -229,7 +208,7 @@ class NpzSource(VectorSource):
             with np.load(self.path, allow_pickle=False) as members:
                 return np.asarray(members[name])
         except _DAMAGE as error:
-            raise _damaged(self.path, ".npz archive", error) from None
+            raise damaged(self.path, ".npz archive", error) from None
 
     def fingerprint(self) -> str:
         """Hash the file's size and ends, and the choice of members."""
@@ -246,7 +225,7 @@ class NpzSource(VectorSource):
                     flat = np.frombuffer(file.read(count * row_bytes), dtype=self._dtype)
                     yield flat.reshape(count, self.n_features)
         except _DAMAGE as error:
-            raise _damaged(self.path, ".npz archive", error) from None
+            raise damaged(self.path, ".npz archive", error) from None
 
 
 def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
@@ -268,7 +247,7 @@ def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
     except InvalidInputError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
-        raise _damaged(path, "safetensors file", error) from None
+        raise damaged(path, "safetensors file", error) from None
     return ArraySource(
         arrays[columns.data],
         labels=None if columns.label is None else arrays[columns.label],
@@ -304,7 +283,3 @@ def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where
         beside = len(shape) == 1 and shape[0] == n_rows
         types[name] = "embedding" if len(shape) == 2 else "number" if beside else "other"
     return choose_columns(types, request, where)
-
-
-def _damaged(path: Path, kind: str, error: BaseException) -> InvalidInputError:
-    return InvalidInputError(f"{path} is not a {kind}, or is truncated or damaged: {first_line(error)}.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import as_path
 
 _DIGITS = re.compile(r"([0-9]+)")
@@ -21,6 +21,11 @@ _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval")
 END_BYTES = 1 << 16
 """How much of each end of a file counts."""
+
+
+def damaged(path: object, kind: str, error: object) -> InvalidInputError:
+    """Make the error for a file that is not what its suffix says, or not whole."""
+    return InvalidInputError(f"{path} is not a {kind}, or is truncated or damaged: {first_line(error)}.")
 
 
 def natural_key(path: str) -> tuple[object, ...]:

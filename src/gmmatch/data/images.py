@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.files import evenly_spaced, file_ends, fingerprint_of, list_files, pick_split
-from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.data.source import BaseSource, Batch
 from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
@@ -281,6 +281,8 @@ class ImageFolder(BaseSource):
 
     kind = "image"
     format = "image folder"
+    n_rows: int
+    ids: list[str]
 
     def __init__(self, folder: str | os.PathLike[str], *, split: str | None = None) -> None:
         self.folder = Path(folder)
@@ -298,16 +300,17 @@ class ImageFolder(BaseSource):
             raise InvalidInputError(
                 f"{self.location} holds no images, only other files ({', '.join(counts)})."
             )
-        self._names, found = pick_split(names, split, self.location, by_name=False)
+        self.ids, found = pick_split(names, split, self.location, by_name=False)
+        self.n_rows = len(self.ids)
         self._skip = len(found) + 1 if found else 0
-        self._has_labels = any("/" in name[self._skip :] for name in self._names)
+        self._labeled = any("/" in name[self._skip :] for name in self.ids)
         self.how = self._explain(found, others)
 
     def _explain(self, split: str | None, others: Counter[str]) -> str:
         parts = ["a folder with image files"]
         if split:
             parts.append(f"the split {split!r}")
-        if self._has_labels:
+        if self._labeled:
             labels = self.labels or []
             bare = sum(label is None for label in labels)
             parts.append(f"the sub-folders are the classes ({len(set(labels)) - bool(bare)})")
@@ -318,24 +321,9 @@ class ImageFolder(BaseSource):
         return ", ".join(parts)
 
     @property
-    def n_rows(self) -> int:
-        """How many images there are."""
-        return len(self._names)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether there are sub-folders."""
-        return self._has_labels
-
-    @property
-    def ids(self) -> Sequence[Id]:
-        """The paths relative to the folder."""
-        return self._names
-
-    @property
     def labels(self) -> Sequence[Label] | None:
         """The names of the sub-folders; None if there are none."""
-        return [self._label(name) for name in self._names] if self._has_labels else None
+        return [self._label(name) for name in self.ids] if self._labeled else None
 
     def _label(self, name: str) -> Label:
         top, slash, _ = name[self._skip :].partition("/")
@@ -344,18 +332,18 @@ class ImageFolder(BaseSource):
     def fingerprint(self) -> str:
         """Hash all paths and sizes, and the ends of up to 256 files spread over the folder."""
         parts: list[str | int | bytes | None] = ["image folder"]
-        for name in self._names:
+        for name in self.ids:
             path = os.path.join(self.folder, name)  # noqa: PTH118 (strings are faster, and there are many)
             parts.extend((name, os.path.getsize(path) if os.path.exists(path) else -1))  # noqa: PTH110, PTH202
-        for position in evenly_spaced(len(self._names), _SAMPLED_FILES):
-            path = os.path.join(self.folder, self._names[position])  # noqa: PTH118
+        for position in evenly_spaced(len(self.ids), _SAMPLED_FILES):
+            path = os.path.join(self.folder, self.ids[position])  # noqa: PTH118
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
         return fingerprint_of(parts)
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        for first in range(start, len(self._names), size_hint):
-            names = self._names[first : first + size_hint]
-            labels = [self._label(name) for name in names] if self._has_labels else None
+        for first in range(start, len(self.ids), size_hint):
+            names = self.ids[first : first + size_hint]
+            labels = [self._label(name) for name in names] if self._labeled else None
             yield Batch([self.folder / name for name in names], list(names), labels, first)
 
 

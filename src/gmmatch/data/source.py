@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -104,7 +104,7 @@ class Source(Protocol):
 
 
 class BaseSource(ABC):
-    """What the sources of this package share; a subclass provides ``_pieces`` and the properties."""
+    """What the sources of this package share; a subclass provides ``_pieces`` and these attributes."""
 
     kind: Kind
     format: str
@@ -112,25 +112,19 @@ class BaseSource(ABC):
     how: str = ""
     opened_with: Mapping[str, str] = MappingProxyType({})
 
-    @property
-    @abstractmethod
-    def n_rows(self) -> int | None:
-        """How many rows there are; None for a stream."""
+    if TYPE_CHECKING:  # attributes of a subclass, or found when they are asked for
+
+        @property
+        def n_rows(self) -> int | None: ...  # noqa: D102
+        @property
+        def ids(self) -> Sequence[Id]: ...  # noqa: D102
+        @property
+        def labels(self) -> Sequence[Label] | None: ...  # noqa: D102
 
     @property
-    @abstractmethod
     def has_labels(self) -> bool:
         """Whether the batches carry labels."""
-
-    @property
-    @abstractmethod
-    def ids(self) -> Sequence[Id]:
-        """The names of all rows."""
-
-    @property
-    @abstractmethod
-    def labels(self) -> Sequence[Label] | None:
-        """The labels of all rows, or None."""
+        return self.labels is not None
 
     @abstractmethod
     def fingerprint(self) -> str:

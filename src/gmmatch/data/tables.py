@@ -21,10 +21,10 @@ from gmmatch.data.columns import (
     plain_labels,
     plain_texts,
 )
-from gmmatch.data.files import files_fingerprint
+from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import InvalidInputError, InvalidTypeError, first_line
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.selection.labels import Label
 
 # Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
@@ -215,9 +215,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except InvalidTypeError:
         raise
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(
-            f"{path} is not a Parquet file, or is truncated or damaged: {first_line(error)}."
-        ) from None
+        raise damaged(path, "Parquet file", error) from None
 
 
 def _matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:

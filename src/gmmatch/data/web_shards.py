@@ -16,10 +16,10 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
-from gmmatch.data.files import files_fingerprint
+from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import InvalidInputError, first_line
+from gmmatch.errors import InvalidInputError
 from gmmatch.selection.labels import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.
@@ -98,33 +98,29 @@ class WebShards(BaseSource):
                 yield sample
 
     @cached_property
-    def _index(self) -> tuple[list[Id], list[Label]]:
-        ids: list[Id] = []
-        labels: list[Label] = []
-        for sample in self._samples(read=(self.columns.label,)):
-            ids.append(sample.key)
-            labels.append(self._label(sample))
-        return ids, labels
+    def _index(self) -> list[tuple[Id, Label]]:
+        """The keys and labels; found in one pass over the members' headers."""
+        return [(sample.key, self._label(sample)) for sample in self._samples(read=(self.columns.label,))]
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
-        """How many samples there are; found in one pass over the members' headers."""
-        return len(self._index[0])
+        """How many samples there are."""
+        return len(self._index)
 
     @property
     def has_labels(self) -> bool:
         """Whether there are label members."""
         return self.columns.label is not None
 
-    @property
+    @cached_property
     def ids(self) -> Sequence[Id]:
         """The keys."""
-        return self._index[0]
+        return [key for key, _ in self._index]
 
-    @property
+    @cached_property
     def labels(self) -> Sequence[Label] | None:
         """The contents of the label members."""
-        return self._index[1] if self.has_labels else None
+        return [label for _, label in self._index] if self.has_labels else None
 
     def _label(self, sample: _Sample) -> Label:
         data = sample.members.get(self.columns.label or "")
@@ -170,7 +166,7 @@ def _members(path: Path) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
                     continue
                 yield match[1].removeprefix("./"), match[2].lower(), partial(_content, path, tar, member)
     except _DAMAGE as error:
-        raise _damaged(path, error) from None
+        raise damaged(path, "tar file", error) from None
 
 
 def _content(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
@@ -178,7 +174,7 @@ def _content(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes
         file = tar.extractfile(member)
         return b"" if file is None else file.read()
     except _DAMAGE as error:
-        raise _damaged(path, error) from None
+        raise damaged(path, "tar file", error) from None
 
 
 def _check_whole(path: Path) -> None:
@@ -192,11 +188,7 @@ def _check_whole(path: Path) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1024))
         if size < 1024 or file.read().strip(b"\0"):
-            raise _damaged(path, "its end is missing")
-
-
-def _damaged(path: Path, error: object) -> InvalidInputError:
-    return InvalidInputError(f"{path} is not a tar file, or is truncated or damaged: {first_line(error)}.")
+            raise damaged(path, "tar file", "its end is missing")
 
 
 def _member_type(suffix: str) -> ColumnType:

@@ -6,7 +6,7 @@ Both are then joined, in the order of the source, to what a new store of the sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,33 +37,18 @@ class Rest(BaseSource):
     [(0, ['b', 'd'])]
     """
 
+    n_rows: int
+    ids: list[Id]
+    labels: list[Label] | None
+
     def __init__(self, source: Source, rows: Indices) -> None:
-        self.source, self.rows = source, rows
+        self.source, self.rows, self.n_rows = source, rows, len(rows)
         self.kind, facts = source.kind, source.describe()
         self.format, self.location, self.how = facts["format"], facts["location"], facts["how"]
         self.opened_with = facts.get("opened_with", {})
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows these are."""
-        return len(self.rows)
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the batches carry labels."""
-        return self.source.has_labels
-
-    @property
-    def ids(self) -> Sequence[Id]:
-        """The names of these rows."""
-        every = self.source.ids
-        return [every[row] for row in self.rows.tolist()]
-
-    @property
-    def labels(self) -> Sequence[Label] | None:
-        """The labels of these rows, or None."""
-        every = self.source.labels
-        return None if every is None else [every[row] for row in self.rows.tolist()]
+        names, labels = source.ids, source.labels
+        self.ids = [names[row] for row in rows.tolist()]
+        self.labels = None if labels is None else [labels[row] for row in rows.tolist()]
 
     def fingerprint(self) -> str:
         """Hash the source's own fingerprint and the choice of rows."""
