@@ -114,7 +114,8 @@ def embed(
     """Turn images, texts or vectors into a store of embeddings.
 
     A run that was interrupted, however that happened, resumes when the same command is given again. New files are
-    added to the store, by their paths or ids, without encoding the others again; --force encodes all again.
+    added to the store, by their paths or ids, without encoding the others again. An image file that has changed is
+    encoded again; a text or a row that has changed under the same id is not noticed: --force encodes all again.
 
     \b
     Examples:

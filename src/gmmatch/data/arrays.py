@@ -130,9 +130,9 @@ class ArraySource(VectorSource):
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         block = self.array[start:stop]
-        if is_tensor(block):
-            return tensor_to_numpy(block)
-        return from_bfloat16(block) if self._bfloat16 else np.asarray(block)
+        if self._bfloat16 and not is_tensor(block):
+            return from_bfloat16(block)
+        return np.asarray(tensor_to_numpy(block))
 
     def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
         for first in range(start, self.n_rows, size_hint):
@@ -148,11 +148,12 @@ def open_npy(path: Path) -> ArraySource:
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
 
 
-def tensor_to_numpy(tensor: Any) -> NDArray[Any]:
-    """Bring a torch tensor to the CPU as an array; bfloat16 becomes float32."""
+def tensor_to_numpy(tensor: Any) -> Any:
+    """Bring a torch tensor to the CPU as an array, bfloat16 as float32; anything else stays as it is."""
+    if not is_tensor(tensor):
+        return tensor
     tensor = tensor.detach().cpu()
-    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-    return array
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def _values(values: Any) -> list[Any]:

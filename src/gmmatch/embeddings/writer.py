@@ -334,7 +334,7 @@ class StoreWriter:
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
-    block = np.asarray(tensor_to_numpy(rows) if hasattr(rows, "detach") else rows)
+    block = np.asarray(tensor_to_numpy(rows))
     if block.ndim != 2 or block.shape[1] == 0 or block.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"rows has shape {block.shape} and dtype {block.dtype}: give a matrix of numbers, rows by features."

@@ -16,11 +16,11 @@ import numpy as np
 from gmmatch.data.arrays import tensor_to_numpy
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
+from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 
 
-class CallableEncoder:
+class CallableEncoder(Described):
     """Encode with any function from a list of items to an array with one row per item.
 
     Items are RGB PIL images, strings or the rows of an array, as ``kind`` says. The function is called
@@ -72,7 +72,7 @@ class CallableEncoder:
     def encode(self, batch: Items) -> Vectors:
         """Call the function and check what it returned."""
         result = self.function(batch)
-        vectors = np.asarray(tensor_to_numpy(result) if hasattr(result, "detach") else result)
+        vectors = np.asarray(tensor_to_numpy(result))
         if vectors.ndim != 2 or len(vectors) != len(batch) or vectors.dtype.kind not in "fiub":
             raise InvalidInputError(
                 f"encoder={self.name!r} returned an array of shape {vectors.shape} and type {vectors.dtype} for "
@@ -80,10 +80,6 @@ class CallableEncoder:
             )
         self.n_features = vectors.shape[1]
         return vectors if vectors.dtype in (np.float16, np.float32) else vectors.astype(np.float32)
-
-    def describe(self) -> dict[str, Any]:
-        """Say what the encoder is."""
-        return describe_encoder(self)
 
 
 def import_callable(spec: str) -> Callable[[Any], Any]:

@@ -6,26 +6,16 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
-from gmmatch.encoders.models import (
-    check_trusted,
-    choose_device,
-    choose_dtype,
-    devices_present,
-    explained,
-    find_model,
-    import_torch,
-    named_weights,
-)
+from gmmatch.encoders.base import Items, Vectors, sha256_of
+from gmmatch.encoders.models import Model, ModelEncoder, named_weights
 from gmmatch.errors import InvalidTypeError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
 
-class SentenceEncoder:
+class SentenceEncoder(ModelEncoder):
     """A text model of ``sentence-transformers``, called as that package calls it.
 
     Parameters
@@ -55,6 +45,7 @@ class SentenceEncoder:
     """
 
     kind: Kind = "text"
+    settings = (*ModelEncoder.settings, "prompt")
 
     def __init__(
         self,
@@ -65,21 +56,11 @@ class SentenceEncoder:
         prompt: str = "",
         trust_pickle: bool = False,
     ) -> None:
-        torch = import_torch("text")
         spec = str(model)
+        also_try = () if "/" in spec else (f"sentence-transformers/{spec}",)
+        super().__init__(spec, _WHAT, device, dtype, trust_pickle, also_try)
         self.prompt = prompt
-        self.device = choose_device(device, devices_present(torch))
-        self.dtype = choose_dtype(dtype, self.device)
         self.batch_size = 64 if self.device == "cpu" else 256
-        with explained(spec, "a text model of sentence-transformers", "sentence_transformers", "text"):
-            package: Any = import_module("sentence_transformers")
-            found = find_model(spec, () if "/" in spec else (f"sentence-transformers/{spec}",))
-            check_trusted(found, trust_pickle=trust_pickle)
-            self.model = package.SentenceTransformer(
-                found.path, device="cpu", local_files_only=found.local, trust_remote_code=False
-            )
-        self.name, self.folder = found.name, found.folder
-        self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
         self.fingerprint = sha256_of(
             {
                 "encoder": "sentence-transformers",
@@ -95,6 +76,12 @@ class SentenceEncoder:
         self.model = self.model.to(self.device)
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
+    def _load(self, found: Model) -> None:
+        package: Any = import_module("sentence_transformers")
+        self.model = package.SentenceTransformer(
+            found.path, device="cpu", local_files_only=found.local, trust_remote_code=False
+        )
+
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""
         for item in items:
@@ -106,19 +93,12 @@ class SentenceEncoder:
 
     def encode(self, batch: Sequence[str]) -> Vectors:
         """Run the model; float16 numbers if it computes in float16, else float32."""
-        vectors = self.model.encode(
-            list(batch),
-            batch_size=len(batch),
-            prompt=self.prompt or None,
-            show_progress_bar=False,
-            convert_to_tensor=True,
-        )
-        if self.dtype != "float16":
-            vectors = vectors.float()
-        return np.asarray(vectors.cpu().numpy())
-
-    def describe(self) -> dict[str, Any]:
-        """Say what the encoder is and how it was set up."""
-        return describe_encoder(
-            self, folder=self.folder, dtype=self.dtype, device=self.device, prompt=self.prompt
+        return self._numbers(
+            self.model.encode(
+                list(batch),
+                batch_size=len(batch),
+                prompt=self.prompt or None,
+                show_progress_bar=False,
+                convert_to_tensor=True,
+            )
         )

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.images import load_image, pillow
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
+from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
 from gmmatch.errors import InvalidInputError
 
 _PATTERN = re.compile(r"pixels(?::(\d+)x(\d+))?(:gray)?")
 
 
-class IdentityEncoder:
+class IdentityEncoder(Described):
     """Pass vectors on as they are: float16 and float32 unchanged, anything else as float32.
 
     Examples
@@ -44,13 +44,9 @@ class IdentityEncoder:
         floats: Vectors = rows if rows.dtype in (np.float16, np.float32) else rows.astype(np.float32)
         return floats
 
-    def describe(self) -> dict[str, Any]:
-        """Say what the encoder is."""
-        return describe_encoder(self)
-
 
 @dataclass(frozen=True)
-class PixelEncoder:
+class PixelEncoder(Described):
     """Resize every picture to one size, scale to 0..1 and flatten: row by row, colors together.
 
     Parameters
@@ -72,7 +68,9 @@ class PixelEncoder:
     width: int = 32
     gray: bool = False
 
-    batch_size = 256
+    kind: ClassVar[Kind] = "image"
+    batch_size: ClassVar[int] = 256
+    settings = ("height", "width", "gray")
 
     @classmethod
     def from_spec(cls, spec: str) -> PixelEncoder:
@@ -98,11 +96,6 @@ class PixelEncoder:
         return f"pixels:{self.height}x{self.width}" + (":gray" if self.gray else "")
 
     @property
-    def kind(self) -> Kind:
-        """Images."""
-        return "image"
-
-    @property
     def fingerprint(self) -> str:
         """A SHA-256 of the settings."""
         return sha256_of({"encoder": self.name, "resample": "bilinear"})
@@ -125,7 +118,3 @@ class PixelEncoder:
     def encode(self, batch: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Scale to 0..1."""
         return np.stack(batch).astype(np.float32) / np.float32(255.0)
-
-    def describe(self) -> dict[str, Any]:
-        """Say what the encoder is."""
-        return describe_encoder(self, height=self.height, width=self.width, gray=self.gray)

@@ -12,27 +12,18 @@ from numpy.typing import NDArray
 
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, describe_encoder, sha256_of
+from gmmatch.encoders.base import Items, Vectors, sha256_of
 from gmmatch.encoders.image_processor import ImageProcessor, PrepareLevels
-from gmmatch.encoders.models import (
-    Model,
-    check_trusted,
-    choose_device,
-    choose_dtype,
-    devices_present,
-    explained,
-    find_model,
-    import_torch,
-    named_weights,
-)
+from gmmatch.encoders.models import Model, ModelEncoder, named_weights
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
 Pooling: TypeAlias = Literal["auto", "cls", "mean"]
+_WHAT = ("a vision model of transformers", "transformers", "vision")
 _CLS_TOKENS = ("cls_token", "class_embedding")
 
 
-class TransformersEncoder:
+class TransformersEncoder(ModelEncoder):
     """A vision model of ``transformers``.
 
     CLIP and similar models give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
@@ -70,6 +61,7 @@ class TransformersEncoder:
     """
 
     kind: Kind = "image"
+    settings = ("pooling", *ModelEncoder.settings)
 
     def __init__(
         self,
@@ -81,26 +73,16 @@ class TransformersEncoder:
         image_size: int | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        torch = import_torch("vision")
-        spec = str(model)
-        self.device = choose_device(device, devices_present(torch))
-        self.dtype = choose_dtype(dtype, self.device)
+        spec, self._image_size = str(model), image_size
+        super().__init__(spec, _WHAT, device, dtype, trust_pickle)
+        torch, missing = self._torch, self._missing
         self.batch_size = 32 if self.device == "cpu" else 128
-        self._torch = torch
-        with explained(spec, "a vision model of transformers", "transformers", "vision"):
-            found = find_model(spec)
-            check_trusted(found, trust_pickle=trust_pickle)
-            processor = _load_processor(found, image_size)
-            self.model, missing = _load_model(found)
         gaps = sorted(key for key in missing if "pooler" not in key)
         if gaps:
             raise InvalidInputError(
                 f"encoder={spec!r}: its checkpoint has no weights for {gaps[0]} ({len(gaps)} missing): it is not a "
                 f"whole {type(self.model).__name__}."
             )
-        self.name, self.folder = found.name, found.folder
-        self.processor = ImageProcessor(processor)
-        self.model = self.model.to(getattr(torch, self.dtype)).eval().requires_grad_(False)
         weights = sha256_of("weights", named_weights(self.model, without="pooler" if missing else None))
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
         self.model = self.model.to(self.device, memory_format=torch.channels_last)
@@ -120,6 +102,10 @@ class TransformersEncoder:
                 "processor": self.processor.settings(),
             }
         )
+
+    def _load(self, found: Model) -> None:
+        self.processor = ImageProcessor(_load_processor(found, self._image_size))
+        self.model, self._missing = _load_model(found)
 
     def prepare(self, items: Items) -> list[NDArray[Any]]:
         """Decode and preprocess; a GPU gets bytes of shape (height, width, 3), and looks them up itself."""
@@ -167,14 +153,7 @@ class TransformersEncoder:
 
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up."""
-        return describe_encoder(
-            self,
-            model=type(self.model).__name__,
-            pooling=self.pooling,
-            folder=self.folder,
-            dtype=self.dtype,
-            device=self.device,
-        )
+        return {**super().describe(), "model": type(self.model).__name__}
 
     def _forward(self, batch: NDArray[Any]) -> Vectors:
         torch = self._torch
@@ -188,10 +167,7 @@ class TransformersEncoder:
         exact = torch.backends.cudnn.flags(**flags) if pixels.is_cuda else nullcontext()
         with torch.inference_mode(), exact:
             vectors, self._taken = self.pooler(pixels)
-        if vectors.dtype != torch.float16:
-            vectors = vectors.float()
-        array: Vectors = vectors.cpu().numpy()
-        return array
+        return self._numbers(vectors)
 
     def _try_out(self) -> tuple[str, int]:
         from PIL import Image

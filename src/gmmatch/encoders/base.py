@@ -87,14 +87,14 @@ def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ())
     return digest.hexdigest()
 
 
-def describe_encoder(encoder: Encoder, **settings: Any) -> dict[str, Any]:
-    """Return what every encoder says about itself, and the settings of this one."""
-    return {
-        "name": encoder.name,
-        "kind": encoder.kind,
-        "fingerprint": encoder.fingerprint,
-        **settings,
-    }
+class Described:
+    """An encoder that says what it is, and how it was set up, by its attributes."""
+
+    settings: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """Say what the encoder is and how it was set up."""
+        return {name: getattr(self, name) for name in ("name", "kind", "fingerprint", *self.settings)}
 
 
 def missing_package(what: str, package: str, extra: str) -> MissingDependencyError:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.encoders.base import missing_package
+from gmmatch.encoders.base import Described, Vectors, missing_package
 from gmmatch.errors import (
     DataFileNotFoundError,
     GMMatchError,
@@ -185,6 +185,39 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+
+
+class ModelEncoder(Described):
+    """What encoders by a model share: how it is found, where and in which precision it runs.
+
+    A subclass says in ``_load`` how a model that was found is loaded.
+    """
+
+    model: Any
+    settings: tuple[str, ...] = ("folder", "dtype", "device")
+
+    def __init__(
+        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
+        also_try: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self._torch = import_torch(what[2])
+        self.device = choose_device(device, devices_present(self._torch))
+        self.dtype = choose_dtype(dtype, self.device)
+        with explained(spec, *what):
+            found = find_model(spec, also_try)
+            check_trusted(found, trust_pickle=trust_pickle)
+            self._load(found)
+        self.name, self.folder = found.name, found.folder
+        self.model = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
+
+    def _load(self, found: Model) -> None:
+        """Make ``self.model``, and what else comes with it."""
+        raise NotImplementedError
+
+    def _numbers(self, vectors: Any) -> Vectors:
+        """Return the model's output: float16 numbers if it computes in float16, else float32."""
+        array: Vectors = (vectors if self.dtype == "float16" else vectors.float()).cpu().numpy()
+        return array
 
 
 def import_torch(extra: str) -> Any:
