@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns, plain_ids, plain_labels
+from gmmatch.data.columns import (
+    ColumnRequest,
+    Columns,
+    ColumnType,
+    choose_columns,
+    plain_ids,
+    plain_labels,
+    plain_values,
+)
 from gmmatch.data.files import canonical, damaged, evenly_spaced, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError
@@ -67,8 +75,8 @@ class VectorSource(BaseSource):
         if dtype.kind not in "fiub":
             raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
         self.n_rows, self.n_features = shape
-        self.labels = None if labels is None else plain_labels(_values(labels), "labels", self._row_name)
-        self.ids = range(self.n_rows) if ids is None else plain_ids(_values(ids), "ids", self._row_name)
+        self.labels = None if labels is None else plain_labels(plain_values(labels), "labels", self._row_name)
+        self.ids = range(self.n_rows) if ids is None else plain_ids(plain_values(ids), "ids", self._row_name)
         for name, values in (("labels", self.labels), ("ids", self.ids)):
             if values is not None and len(values) != self.n_rows:
                 raise InvalidInputError(
@@ -154,10 +162,6 @@ def tensor_to_numpy(tensor: Any) -> Any:
         return tensor
     tensor = tensor.detach().cpu()
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-
-
-def _values(values: Any) -> list[Any]:
-    return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
 def _check_shape(shape: tuple[int, ...], where: str) -> None:

@@ -233,6 +233,12 @@ def _require(
         )
 
 
+def plain_values(values: Any) -> list[Any]:
+    """Return the entries of a list, an array, a tensor or an Arrow column as Python values."""
+    convert = getattr(values, "to_pylist", getattr(values, "tolist", None))
+    return list(values if convert is None else convert())
+
+
 def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
     """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
     labels = []

@@ -292,7 +292,7 @@ class ImageFolder(BaseSource):
         if not self.folder.is_dir():
             raise InvalidInputError(f"{self.location} is a file: give a folder of images.")
         others: Counter[str] = Counter()
-        names = list_files(self.folder, lambda name: _is_image(name, others))
+        names = list_files(self.folder, lambda name: is_image(name, others))
         if not names:
             if not others:
                 raise InvalidInputError(f"{self.location} is empty: give a folder with images in it.")
@@ -347,9 +347,9 @@ class ImageFolder(BaseSource):
             yield Batch([self.folder / name for name in names], list(names), labels, first)
 
 
-def _is_image(name: str, others: Counter[str]) -> bool:
+def is_image(name: str, others: Counter[str] | None = None) -> bool:
+    """Tell whether a file is an image by its suffix; the suffixes of others are counted."""
     suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122
-    if suffix in IMAGE_SUFFIXES:
-        return True
-    others[suffix] += 1
-    return False
+    if suffix not in IMAGE_SUFFIXES and others is not None:
+        others[suffix] += 1
+    return suffix in IMAGE_SUFFIXES

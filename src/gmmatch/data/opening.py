@@ -13,7 +13,7 @@ import numpy as np
 
 from gmmatch.data.columns import ColumnRequest
 from gmmatch.data.files import expand, is_store, iter_files, list_files, natural_key, pick_split
-from gmmatch.data.images import IMAGE_SUFFIXES, ImageFolder
+from gmmatch.data.images import ImageFolder, is_image
 from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import as_path, fetched, is_remote
@@ -202,7 +202,7 @@ def _open_files(
     formats = {format_of(path) for path in files}
     if None in formats:
         path = next(path for path in files if format_of(path) is None)
-        if path.suffix.lower() in IMAGE_SUFFIXES:
+        if is_image(path.name):
             raise InvalidInputError(f"{path} is a single image: give the folder that it lies in.")
         raise InvalidInputError(f"{path}: the suffix {path.suffix!r} is not known; expected {_KNOWN}.")
     if len(formats) > 1:
@@ -254,8 +254,8 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
 
         return load_saved(folder, request, split=split)
     found = Counter(
-        "images" if _is_image(name) else cast(str, format_of(name))
-        for name in iter_files(folder, lambda name: format_of(name) in _FORMAT_NAMES or _is_image(name))
+        "images" if is_image(name) else cast(str, format_of(name))
+        for name in iter_files(folder, lambda name: format_of(name) in _FORMAT_NAMES or is_image(name))
     )
     # A table of text beside images, Parquet or tar files is a note about them, not the data.
     main: list[str] = [name for name in ("parquet", "tar", "images") if name in found]
@@ -278,7 +278,3 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
 
 def _counted(n: int, what: str) -> str:
     return f"{n:,} {what} file" + ("s" if n != 1 else "")
-
-
-def _is_image(name: str) -> bool:
-    return Path(name).suffix.lower() in IMAGE_SUFFIXES

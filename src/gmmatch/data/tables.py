@@ -20,6 +20,7 @@ from gmmatch.data.columns import (
     plain_ids,
     plain_labels,
     plain_texts,
+    plain_values,
 )
 from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import ImageBytes
@@ -99,15 +100,15 @@ class TableSource(BaseSource):
         elif chosen.kind == "embedding":
             rows = self._vectors(_combined(data), first)
         elif chosen.kind == "image":
-            rows = [_image(value, name(i), folder) for i, value in enumerate(_plain(data))]
+            rows = [_image(value, name(i), folder) for i, value in enumerate(plain_values(data))]
         else:
-            rows = plain_texts(_plain(data), chosen.data, name)
+            rows = plain_texts(plain_values(data), chosen.data, name)
         ids: list[Id] = list(range(first, first + n_rows))
         if chosen.id is not None:
-            ids = plain_ids(_plain(column(chosen.id)), chosen.id, name)
+            ids = plain_ids(plain_values(column(chosen.id)), chosen.id, name)
         labels = None
         if chosen.label is not None:
-            labels = plain_labels(_plain(column(chosen.label)), chosen.label, name)
+            labels = plain_labels(plain_values(column(chosen.label)), chosen.label, name)
         return Batch(rows, ids, labels, first)
 
     def _vectors(self, column: Any, first: int) -> NDArray[Any]:
@@ -223,7 +224,9 @@ def _matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[A
     parts = []
     for column, values in columns.items():
         known = hasattr(values, "to_numpy") and not values.null_count
-        plain = values.to_numpy(zero_copy_only=False) if known else np.array(_plain(values), dtype=object)
+        plain = (
+            values.to_numpy(zero_copy_only=False) if known else np.array(plain_values(values), dtype=object)
+        )
         if plain.dtype.kind not in "fiub":
             bad = next((i for i, value in enumerate(plain) if not is_number(value)), None)
             if bad is not None:
@@ -250,10 +253,6 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _plain(values: Any) -> list[Any]:
-    return list(values.to_pylist() if hasattr(values, "to_pylist") else values)
 
 
 def _combined(column: Any) -> Any:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.embeddings.manifest import ShardEntry, damaged_file
-from gmmatch.errors import InvalidTypeError
 from gmmatch.files import parquet_table
-from gmmatch.selection.labels import Label, plain_label
+from gmmatch.selection.labels import Label
 from gmmatch.types import Indices
 
 _AS_JSON = b"json"
@@ -92,20 +91,6 @@ def decode_table(data: bytes) -> RowTable:
             values = [None if value is None else json.loads(value) for value in values]
         columns[name] = values
     return RowTable(columns["source_row"], columns["id"], columns.get("label"))
-
-
-def checked_ids(ids: Any) -> list[Any]:
-    """Ids as plain integers and strings."""
-    values = list(ids.tolist() if hasattr(ids, "tolist") else ids)
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
-            raise InvalidTypeError(f"ids holds {value!r}: an id is an integer or a text.")
-    return values
-
-
-def checked_labels(labels: Any) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none."""
-    return [plain_label(label) for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
 
 
 def as_array(values: Sequence[Any]) -> NDArray[Any]:

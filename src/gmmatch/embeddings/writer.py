@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.arrays import tensor_to_numpy
+from gmmatch.data.columns import plain_ids, plain_labels, plain_values
 from gmmatch.embeddings.beginning import StoreWriteError, begin, explained, prepare_folder, writer_lock
 from gmmatch.embeddings.manifest import DTYPES, Manifest, ShardEntry, check_sha256, shard_name
-from gmmatch.embeddings.row_tables import RowTable, checked_ids, checked_labels, encode_table, read_table
+from gmmatch.embeddings.row_tables import RowTable, encode_table, read_table
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.files import as_path, fetched, write_file
 from gmmatch.rows.checks import check_whole_number
@@ -171,7 +172,8 @@ class StoreWriter:
         self._check_usable()
         block = _as_matrix(rows)
         positions = _checked_positions(source_rows, len(block), self.next_row)
-        names, tags = checked_ids(ids), None if labels is None else checked_labels(labels)
+        names = plain_ids(plain_values(ids), "ids", "row {}".format)
+        tags = None if labels is None else plain_labels(plain_values(labels), "labels", "row {}".format)
         for what, values in (("ids", names), ("labels", tags)):
             if values is not None and len(values) != len(block):
                 raise InvalidInputError(f"{what} has {len(values):,} entries for {len(block):,} rows.")
