@@ -9,6 +9,7 @@ everything else that the built-in methods have.
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
@@ -26,7 +27,7 @@ print(f"mean ink of the picks {ink[boldest.indices].mean():.0f}, of all rows {in
 
 
 # %%
-# **A method**: rows whose tenth-nearest neighbour within the class is near, where data are dense.
+# **A method**: rows whose tenth-nearest neighbor within the class is near, where data are dense.
 @dataclass(kw_only=True, eq=False, repr=False)
 class Densest(Ranking):
     """Keep the rows with the nearest neighbors."""
@@ -35,11 +36,14 @@ class Densest(Ranking):
     method = "densest"
     keep = "lowest"
 
-    def scores(self, task):
-        """Return a number for each row of a group, and the point that residuals are measured from."""
-        rows = task.rows.copied()
-        distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
-        return distances[:, -1], rows.mean(axis=0)
+    def scores_at(self, place):
+        """Return a number for each row, group after group; residuals are measured from the groups' means."""
+        scores = []
+        for task in place.tasks:
+            rows = task.rows.copied()
+            distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
+            scores.append(distances[:, -1])
+        return None, np.concatenate(scores)
 
 
 picks = Densest(k="2%", per_class="balanced").select(X, y)
