@@ -118,6 +118,16 @@ def test_classes_without_a_pick_are_not_forgotten(method):
             assert point == pytest.approx(X[:800][labels == label].mean(axis=0), abs=1e-5)
 
 
+def test_warnings_name_rows_by_their_number_among_all_rows():
+    found = gm.Herding(k=20, updatable=True, random_state=0).select(X[:400], Y[:400])
+    far = X[400:450].copy()
+    far[7] = 1e6
+    with pytest.warns(gm.errors.UnlabeledRowsWarning, match=r"in rows 400, 402;"):
+        found.update(X[400:450], [None, "a", None, *Y[403:450]])
+    with pytest.warns(gm.errors.FarRowWarning, match=f"Row 407 of class '{Y[407]}'"):
+        found.update(far, Y[400:450])
+
+
 def test_shares_of_classes_after_an_update():
     def shares(per_class, new, k=None):
         found = gm.Herding(k=k, per_class=per_class, updatable=True).select(X[:400], Y[:400])

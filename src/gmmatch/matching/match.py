@@ -139,25 +139,11 @@ def match(
         Which rows may be picked.
     already : int64 array, optional
         Positions that count as picked before the first pick is made.
-    start : "target" or "zero"
-        θ₀. With 0 the picks do not depend on where the origin is.
-    replacement : bool
-        Whether a row may be picked again.
-    strategy : "auto", "direct" or "coded"
-        How scores are computed; the picks are the same.
-    batches : int or None
-        B random batches of the rows, of which one is worked on at a time. None is one batch for rows in
-        memory, and as many as the memory limit asks for where rows come from files.
-    carry : bool
-        Whether θ is handed on from batch to batch. If not, batches start at θ₀/B, are independent and run in
-        parallel, but for a last few picks that correct their common error; batches of fewer than 32 picks
-        are merged.
-    random_state : int, Generator or None
-        Seed of the partition into batches.
-    memory_limit : int, optional
-        Bytes of working memory beside the input.
     threads : int
         Threads; the picks do not depend on it.
+    start, replacement, strategy, batches, carry, random_state, memory_limit
+        As in :class:`~gmmatch.MomentMatching`. Independent batches start at θ₀/B, and those of fewer than 32 picks
+        are merged.
 
     Examples
     --------

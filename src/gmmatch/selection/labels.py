@@ -111,6 +111,7 @@ def group_rows(
     per_class: PerClass = "proportional",
     unlabeled: Unlabeled = "drop",
     beside: Callable[[Any], Any] | None = None,
+    numbered: Callable[[Indices], Indices] | None = None,
 ) -> Groups:
     """Split ``n`` rows by their labels: in a list, an array, a Series, a Categorical or a tensor.
 
@@ -122,7 +123,8 @@ def group_rows(
     an unlabeled row. One exception: if the integers in ``y`` are exactly -1 and 1, they are the two
     classes of the binary convention.
 
-    ``beside`` moves an array to the device that holds the rows, if one does: sorting is quick there.
+    ``beside`` moves an array to the device that holds the rows, if one does: sorting is quick there. ``numbered``
+    tells the numbers by which a warning names rows, if they are not their positions.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def group_rows(
     _refuse_measurements(classes, labeled)
     if labeled == n or unlabeled == "drop":
         if labeled < n:
-            _report_unlabeled(rows[labeled:], n)
+            _report_unlabeled(rows[labeled:], n, numbered)
         rows, in_order, offsets = rows[:labeled], in_order[:labeled], offsets[:-1]
     else:
         classes.append(None)
@@ -180,17 +182,17 @@ def _refuse_measurements(classes: list[Label], labelled: int) -> None:
         )
 
 
-def _report_unlabeled(rows: Indices, n: int) -> None:
+def _report_unlabeled(rows: Indices, n: int, numbered: Callable[[Indices], Indices] | None) -> None:
     if len(rows) == n:
         raise InvalidInputError(
             "y has no label for any row (all are None, NaN or -1): pass y=None or unlabeled='group' "
             "to select from all rows together."
         )
-    first = ", ".join(map(str, rows[:_LISTED_AT_MOST].tolist()))
+    first = rows[:_LISTED_AT_MOST] if numbered is None else numbered(rows[:_LISTED_AT_MOST])
     warn_caller(
         UnlabeledRowsWarning(
             f"{len(rows):,} of {n:,} rows have no label (None, NaN or -1) and are left out, the first of them "
-            f"in rows {first}; unlabeled='group' keeps them as a group of their own."
+            f"in rows {', '.join(map(str, first.tolist()))}; unlabeled='group' keeps them as a group of their own."
         )
     )
 

@@ -188,7 +188,8 @@ class Selector(EstimatorConventions):
         steps = parse_steps(self.preprocess) + self._own_steps()
         per_class = class_budgets(self.per_class, y)
         groups = group_rows(
-            y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled, beside=getattr(rows.source, "beside", None)
+            y, n=len(rows), per_class=per_class, unlabeled=self.unlabeled, numbered=self.numbered,
+            beside=getattr(rows.source, "beside", None),
         )  # fmt: skip
         absent: Mask | None = getattr(rows.source, "absent", None)
         if absent is not None:
@@ -230,6 +231,10 @@ class Selector(EstimatorConventions):
 
     def _past(self, request: Request, tasks: Tasks, results: Results, order: Indices) -> Past | None:
         """Return what an update of the selection will need, if one is to be possible."""
+
+    def numbered(self, rows: Indices) -> Indices:
+        """Return the numbers by which warnings name rows."""
+        return rows
 
     def _own_steps(self) -> list[tuple[str, int]]:
         """Preprocessing that the method itself asks for."""

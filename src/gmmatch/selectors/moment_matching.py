@@ -262,7 +262,8 @@ class MomentMatching(Selector):
                 of_group = f"The geometric median{_of(tasks[number])}"
                 found.append(median_warning(self, about, of_group))
             if 0.0 < FAR * spread.typical < spread.farthest:
-                found.append(_far_row_warning(tasks[number], spread))
+                row = int(self.numbered(tasks[number].row_numbers[spread.position]))
+                found.append(_far_row_warning(row, tasks[number], spread))
         return [warning for warning in found if warning is not None]
 
     def _run(self, tasks: Tasks) -> Results:
@@ -294,6 +295,10 @@ class MomentMatching(Selector):
         if self.earlier is not None:
             return self.earlier.shares(groups, per_class)
         return super()._shares(groups, per_class, outside, absent)
+
+    def numbered(self, rows: Indices) -> Indices:
+        """Return the numbers by which warnings name rows; in an update, those among all rows so far."""
+        return rows if self.earlier is None else self.earlier.numbered(rows)
 
     def _past(self, request: Request, tasks: Tasks, results: Results, order: Indices) -> Past | None:
         return past_of(self, request, tasks, results, order) if self.updatable else None
@@ -355,12 +360,12 @@ class MomentMatching(Selector):
         check_kernel_options(self)
 
 
-def _far_row_warning(task: GroupTask, spread: Spread) -> Warning:
+def _far_row_warning(row: int, task: GroupTask, spread: Spread) -> Warning:
     also = f", and {spread.far - 1:,} more over {FAR:.0f} times" if spread.far > 1 else ""
     ratio = spread.farthest / spread.typical
     times = f"{ratio:,.0f}" if ratio < 1e9 else f"{ratio:.0e}"
     return FarRowWarning(
-        f"Row {task.row_numbers[spread.position]}{_of(task)} lies {times} times "
+        f"Row {row}{_of(task)} lies {times} times "
         f"as far from the target as the median row{also}. Linear matching may pick such a row and lose the "
         "target: pass normalize=True, exclude it (exclude=[...]), or use a bounded kernel (kernel='rbf')."
     )

@@ -40,6 +40,11 @@ class Earlier:
     selection: Selection
     past: Past
 
+    def numbered(self, rows: Indices) -> Indices:
+        """Return the numbers of rows among all rows so far: the new ones come after the old."""
+        k, order = self.selection.k, self.selection.order
+        return np.where(rows < k, order[np.minimum(rows, k - 1)], self.selection.n_rows + rows - k)
+
     @cached_property
     def _places(self) -> dict[Label, int]:
         return {label: number for number, label in enumerate(self.selection.groups.labels)}

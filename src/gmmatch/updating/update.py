@@ -52,7 +52,7 @@ def update_selection(selection: Selection, X: Any, y: Any = None, ids: Any = Non
         sample_weight=np.repeat([0.0, 1.0], [k, len(new)]),
         ids=_names(selection, ids, len(new)),
     )
-    numbers = np.concatenate([selection.order, selection.n_rows + np.arange(len(new))])
+    numbers = selector.earlier.numbered(np.arange(k + len(new)))
     return _renumbered(selection, found, numbers, _note(new, y, found, k))
 
 
