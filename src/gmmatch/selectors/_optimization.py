@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching.swaps import SwapGroup, swap_towards_zero
-from gmmatch.rows.checks import check_number, check_whole_number
+from gmmatch.rows.checks import check_number, check_rows, check_whole_number
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.selectors.base import GroupTask, Request, Results, Selector, Tasks
-from gmmatch.selectors.model_scores import Labels, check_some_weight
+from gmmatch.selectors.model_scores import Labeled
 from gmmatch.selectors.places import place_of
 from gmmatch.selectors.provenance import array_fingerprint
 from gmmatch.types import Indices, offsets_of
@@ -97,22 +97,12 @@ class Optimization(Selector):
         from gmmatch.scores.influence import influence_vectors
         from gmmatch.scores.softmax_regression import SoftmaxRegression
 
-        labels = Labels.of(request)
-        if labels is None:
-            raise InvalidInputError(
-                "This Optimization estimator requires y to be passed, but the target y is None: method "
-                "'optimization' looks at how rows influence a classifier. Pass y, or vectors= of your own."
-            )
-        details: dict[str, Any] = {"labels": labels.fingerprint, "classes": labels.n_classes}
-        if labels.n_classes < 2:
-            return None, {**details, "proxy": "none: with a single class there is nothing to learn"}
-        known = np.flatnonzero(labels.codes >= 0)
-        check_some_weight(request.weights[known])
-        rows = request.preprocessed
-        rows = rows if len(known) == len(rows) else rows.subset(known)
+        why = "how rows influence a classifier. Pass y, or vectors= of your own."
+        labeled = Labeled.of(request, self, why)
+        if labeled.n_classes < 2:
+            return None, labeled.record
         problem = SoftmaxRegression.of(
-            rows, labels.codes[known], request.weights[known], labels.n_classes, self.strength,
-            resolve_jobs(self.n_jobs),
+            labeled.rows, labeled.codes, labeled.weights, labeled.n_classes, self.strength, resolve_jobs(self.n_jobs)
         )  # fmt: skip
         limit, least = (
             (_MEMORY, _LEAST_DIMENSIONS) if self.memory_limit is None else (self.memory_limit, _FEWEST)
@@ -120,15 +110,15 @@ class Optimization(Selector):
         influence = influence_vectors(
             problem,
             problem.fit(),
-            dimensions=int(np.clip(limit // (4 * len(rows)), least, _MOST_DIMENSIONS)),
+            dimensions=int(np.clip(limit // (4 * len(labeled.rows)), least, _MOST_DIMENSIONS)),
             random=np.random.default_rng(request.seed),
         )
         vectors = influence.vectors
-        if len(known) < len(request.rows):
+        if len(vectors) < len(request.rows):
             vectors = np.full((len(request.rows), vectors.shape[1]), np.nan, dtype=np.float32)
-            vectors[known] = influence.vectors
+            vectors[labeled.numbers] = influence.vectors
         made = {"proxy": "softmax regression", "hessian": influence.hessian, "projected": influence.projected}
-        return vectors, {**details, **made, "dimensions": vectors.shape[1]}
+        return vectors, {**labeled.record, **made, "dimensions": vectors.shape[1]}
 
     def _run(self, tasks: Tasks) -> Results:
         facts: _Facts = tasks.facts
@@ -188,15 +178,11 @@ class Optimization(Selector):
 
 
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:
-    if hasattr(vectors, "detach"):
-        vectors = vectors.detach().cpu()
-    try:
-        given: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"vectors must be numbers, one row per row of X: {error}.") from error
-    if given.ndim != 2 or len(given) != n or not given.shape[1]:
-        raise InvalidInputError(f"vectors has shape {given.shape}: expected ({n}, m), one row per row of X.")
+    rows = check_rows(vectors, name="vectors")
+    if len(rows) != n:
+        raise InvalidInputError(f"vectors has {len(rows):,} rows: expected {n:,}, one per row of X.")
+    with np.errstate(over="ignore"):
+        given: NDArray[np.float32] = rows.gather(np.arange(n), np.float32)
     if not np.isfinite(given).all():
-        bad = int(np.argmin(np.isfinite(given).all(axis=1)))
-        raise InvalidInputError(f"vectors has NaN or infinity in row {bad}: expected finite numbers.")
+        raise InvalidInputError("vectors has numbers that float32 cannot hold: scale it down.")
     return given

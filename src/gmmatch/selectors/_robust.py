@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from gmmatch.selection.labels import Group
 from gmmatch.selectors._kernel_herding import KernelHerding
 from gmmatch.selectors.arguments import group_name
 from gmmatch.selectors.base import GroupResult, GroupTask, Request, Results, Selector, Tasks
-from gmmatch.selectors.kernel_groups import match_features
+from gmmatch.selectors.kernel_groups import features_record, features_result, match_features
 from gmmatch.selectors.screened import screen_readable
 from gmmatch.targets.reference import Reference
 from gmmatch.types import Indices, Vector
@@ -77,8 +77,7 @@ class Robust(KernelHerding):
         features: FourierFeatures | None = task.facts
         if features is None:
             return super().pick_group(task)
-        found = match_features(self, task, features)
-        return replace(found, details={**self._about(features), **found.details})
+        return features_result(match_features(self, task, features), features, "fourier")
 
     def _run(self, tasks: Tasks) -> Results:
         features: FourierFeatures | None = tasks.facts
@@ -94,7 +93,7 @@ class Robust(KernelHerding):
             found = run_in_features_on_device(self, tasks, features)
         else:
             return Selector._run(self, tasks)
-        about = self._about(features)
+        about = features_record(features, "fourier")
         return replace(found, details=[{**about, **one} for one in found.details])
 
     def _at_once(self, tasks: Tasks) -> bool:
@@ -103,13 +102,6 @@ class Robust(KernelHerding):
         extra = self.finishes or tasks.references is not None or tasks.included.any()
         plain = plain and not (self.replacement or self.unit_target or extra)
         return plain and on_device(tasks.rows)
-
-    def _about(self, features: FourierFeatures) -> dict[str, Any]:
-        return {
-            **resolve_kernel(features.kernel).params,
-            "approximation": "fourier",
-            "n_components": features.n_components,
-        }
 
     def _features(self, request: Request, groups: list[Group]) -> FourierFeatures | None:
         """Return the features that stand in for the kernel, if there are many rows."""

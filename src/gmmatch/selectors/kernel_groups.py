@@ -181,17 +181,22 @@ def in_features(task: GroupTask, features: RowMap) -> GroupTask:
     return task if task.reference is None else replace(task, reference=task.reference.mapped(features))
 
 
-def features_result(result: GroupResult, features: FeatureMap, how: str, reason: str | None) -> GroupResult:
-    """Return picks by a kernel's features with what to record; warn where there is a reason that nobody asked for."""
+def features_record(features: FeatureMap, how: str) -> dict[str, Any]:
+    """Return what to record of the features that stand in for a kernel."""
     kernel, count = features.kernel_, features.n_features_out_
-    details = {
-        "kernel": kernel.name, **kernel.params, "approximation": how, "n_components": count, **result.details,
-    }  # fmt: skip
+    return {"kernel": kernel.name, **kernel.params, "approximation": how, "n_components": count}
+
+
+def features_result(
+    result: GroupResult, features: FeatureMap, how: str, reason: str | None = None
+) -> GroupResult:
+    """Return picks by a kernel's features with what to record; warn where there is a reason that nobody asked for."""
+    details = {**features_record(features, how), **result.details}
     if reason is None:
         return replace(result, details=details)
     warning = ApproximationWarning(
-        f"{count} {how} features stand in for the {kernel.name} kernel, because {reason}; to choose the features "
-        'yourself pass approximation="nystroem" and n_components.'
+        f"{features.n_features_out_} {how} features stand in for the {features.kernel_.name} kernel, because "
+        f'{reason}; to choose the features yourself pass approximation="nystroem" and n_components.'
     )
     return replace(result, details=details, warnings=(warning, *result.warnings))
 

@@ -12,8 +12,9 @@ import numpy as np
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError, install_command
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import resolve_jobs
-from gmmatch.selection.labels import group_rows
-from gmmatch.selectors.base import Request
+from gmmatch.rows.rows import Rows
+from gmmatch.selection.labels import Groups, group_rows
+from gmmatch.selectors.base import Request, Selector
 from gmmatch.selectors.places import Place
 from gmmatch.selectors.provenance import array_fingerprint, label_fingerprint
 from gmmatch.selectors.ranking import Ranking
@@ -28,28 +29,38 @@ if TYPE_CHECKING:
 _TORCH, _TRAINING = 240_000_000, 96_000_000
 
 
-@dataclass(frozen=True)
-class Labels:
-    """The class number of each row, -1 where it has no label."""
+@dataclass(frozen=True, eq=False)
+class Labeled:
+    """The rows of a request that have a label, which a model can learn from: their numbers, classes and weights."""
 
+    numbers: Indices
+    rows: Rows
     codes: Indices
+    weights: Vector
     n_classes: int
-    fingerprint: str
+    record: dict[str, Any]
 
     @classmethod
-    def of(cls, request: Request) -> Labels | None:
-        """Return the labels of a request, also where it picks from all classes together."""
+    def of(cls, request: Request, selector: Selector, why: str) -> Labeled:
+        """Return them, also where a request picks from all classes together; ``why`` tells what labels are for."""
         if request.y is None:
-            return None
-        n = len(request.rows)
-        groups = request.groups
+            raise InvalidInputError(
+                f"This {type(selector).__name__} estimator requires y to be passed, but the target y is None: "
+                f"method {selector.method!r} looks at {why}"
+            )
+        rows, groups = request.preprocessed, request.groups
         if all(group.label is None for group in groups):
-            groups = group_rows(request.y, n=n, unlabeled="group")
-        classes = [group for group in groups if group.label is not None]
-        codes = np.full(n, -1, dtype=np.int64)
-        for number, group in enumerate(classes):
-            codes[group.rows] = number
-        return cls(codes, len(classes), label_fingerprint(classes))
+            groups = group_rows(request.y, n=len(rows), unlabeled="group")
+        classes = Groups.of([group for group in groups if group.label is not None])
+        codes = classes.codes(len(rows))
+        known = np.flatnonzero(codes >= 0)
+        record: dict[str, Any] = {"labels": label_fingerprint(classes), "classes": len(classes)}
+        if len(classes) < 2:
+            record["proxy"] = "none: with a single class there is nothing to learn"
+        else:
+            check_some_weight(request.weights[known])
+        rows = rows if len(known) == len(rows) else rows.subset(known)
+        return cls(known, rows, codes[known], request.weights[known], len(classes), record)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,25 +128,17 @@ class ModelRanking(ScoreRanking):
         """Score the rows by the recording that was given, or else by a small proxy trained on them."""
         if self.dynamics is not None:
             return self.of_recording(read_dynamics(self.dynamics, len(request.rows))), {"scores": "dynamics"}
-        labels = Labels.of(request)
-        if labels is None:
-            raise InvalidInputError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
-                f"method {self.method!r} looks at how a model learns the labels. Pass y, or scores= or "
-                "dynamics= of a training of your own."
-            )
+        why = "how a model learns the labels. Pass y, or scores= or dynamics= of a training of your own."
+        labeled = Labeled.of(request, self, why)
         scores = np.full(len(request.rows), np.nan)
-        known = np.flatnonzero(labels.codes >= 0)
-        details = {"labels": labels.fingerprint, "classes": labels.n_classes}
-        if labels.n_classes < 2:
-            scores[known] = 0.0
-            return scores, {**details, "proxy": "none: with a single class there is nothing to learn"}
-        check_some_weight(request.weights[known])
-        scores[known] = self._train(request, labels, known)
+        if labeled.n_classes < 2:
+            scores[labeled.numbers] = 0.0
+            return scores, labeled.record
+        scores[labeled.numbers] = self._train(labeled, request.seed)
         proxy = f"one hidden layer of {self.hidden}" if self.hidden else "softmax regression"
-        return scores, {**details, "proxy": proxy, "epochs": self.epochs, "runs": self.runs}
+        return scores, {**labeled.record, "proxy": proxy, "epochs": self.epochs, "runs": self.runs}
 
-    def _train(self, request: Request, labels: Labels, known: Indices) -> Vector:
+    def _train(self, labeled: Labeled, seed: int) -> Vector:
         try:
             from gmmatch.dynamics import small_model
         except ModuleNotFoundError as error:
@@ -146,12 +149,10 @@ class ModelRanking(ScoreRanking):
                 f"{install_command('torch')}, or pass scores= or dynamics= of a training of your own."
             ) from error
         threads = resolve_jobs(self.n_jobs)
-        rows = request.preprocessed
-        rows = rows if len(known) == len(rows) else rows.subset(known)
         task = small_model.SmallTask.of(
-            rows, labels.codes[known], request.weights[known], labels.n_classes, threads
+            labeled.rows, labeled.codes, labeled.weights, labeled.n_classes, threads
         )
-        seeds = np.random.SeedSequence(request.seed).generate_state(self.runs)
+        seeds = np.random.SeedSequence(seed).generate_state(self.runs)
 
         def run(number: int) -> Any:
             return self.of_training(task, int(seeds[number]))
