@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from gmmatch.errors import InvalidInputError
-from gmmatch.selectors.base import Results, Selector, Tasks
+from gmmatch.rows.parallel import map_in_order
+from gmmatch.selectors.base import GroupTask, Results, Selector, Tasks
 from gmmatch.selectors.places import Keep, Place, place_of
+from gmmatch.types import Vector
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -16,9 +20,15 @@ class Ranking(Selector):
 
     keep: ClassVar[Keep] = "highest"
 
+    def scores_of(self, task: GroupTask) -> Vector:
+        """Return one number per row of a group. This is what a ranking implements."""
+        raise TypeError(f"{type(self).__name__} does not define scores_of.")
+
     def scores_at(self, place: Place) -> tuple[Any, Any]:
         """Return the point of every group that residuals are measured from, None for means; and a score per row."""
-        raise TypeError(f"{type(self).__name__} does not define scores_at.")
+        tasks = place.tasks
+        found = map_in_order(lambda number: self.scores_of(tasks[number]), len(tasks), tasks.side_by_side)
+        return None, np.concatenate(found)
 
     def _run(self, tasks: Tasks) -> Results:
         place = place_of(tasks)
