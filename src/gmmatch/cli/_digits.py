@@ -72,11 +72,6 @@ class NoisyDigits:
         """Which training rows have a label that is not theirs."""
         return np.not_equal(self.labels, self.truth)
 
-    @property
-    def classes(self) -> list[int]:
-        """The ten digits."""
-        return [int(digit) for digit in np.unique(self.truth)]
-
 
 @dataclass(frozen=True)
 class Figures:

@@ -53,7 +53,8 @@ def duplicates(
     embeddings = given.open(labels="none")
     others = None if against is None else given.open_other(against)
     found = search(embeddings.rows, threshold, against=None if others is None else others.rows)
-    result.finish(group_table(found, embeddings, others), _facts(found), partial(_print, found))
+    table = None if result.output is None else group_table(found, embeddings, others)
+    result.finish(table, _facts(found), partial(_print, found))
 
 
 def group_table(found: Duplicates, embeddings: Embeddings, others: Embeddings | None) -> pa.Table:
