@@ -210,7 +210,6 @@ def draw(path: Path, seed: int = 0) -> None:
     """Write the picture; the ending of ``path`` decides the format."""
     try:
         from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError as error:
         raise MissingDependencyError(
             f"The picture needs matplotlib, which is not installed: {install_command('report')}."
@@ -219,8 +218,7 @@ def draw(path: Path, seed: int = 0) -> None:
     digits = noisy_digits(seed)
     members = np.flatnonzero(digits.labels == DIGIT)
     places = _places(digits.images, members)
-    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06)
-    figure = Figure(figsize=(12.0, 8.6), facecolor="white", layout=layout)
+    figure = Figure(figsize=(12.0, 8.6), facecolor="white")
     figure.suptitle(
         f"What each method keeps of {len(members)} images labeled “{DIGIT}”, {digits.wrong[members].sum()} of them "
         "mislabeled",
@@ -228,7 +226,8 @@ def draw(path: Path, seed: int = 0) -> None:
         fontweight="bold",
         color=INK,
     )
-    panels = figure.subplots(4, 4, height_ratios=(2.2, 1.0) * 2)
+    edges = {"left": 0.008, "right": 0.992, "top": 0.905, "bottom": 0.09, "wspace": 0.07, "hspace": 0.28}
+    panels = figure.subplots(4, 4, height_ratios=(2.3, 1.0) * 2, gridspec_kw=edges)
     for contender, above, below in zip(PICTURED, panels[::2].flat, panels[1::2].flat, strict=True):
         picks = pick(digits, contender, seed)
         mine = picks[digits.labels[picks] == DIGIT]
@@ -241,7 +240,7 @@ def draw(path: Path, seed: int = 0) -> None:
         below.set_anchor("NW")
         below.axis("off")
     marks = above.get_legend_handles_labels()
-    figure.legend(*marks, loc="outside lower center", ncols=3, frameon=False, fontsize=14, labelcolor=INK)
+    figure.legend(*marks, loc="lower center", ncols=3, frameon=False, fontsize=14, labelcolor=INK)
     with replacing(path) as [temporary]:
         figure.savefig(temporary, format=path.suffix[1:].lower(), dpi=150)
 
