@@ -5,7 +5,6 @@ At an address (``s3://``, ``gs://``, whatever fsspec knows) a file is put in one
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import os
@@ -210,6 +209,7 @@ def csv_bytes(lines: Iterable[Iterable[Any]], delimiter: str = ",") -> bytes:
     >>> csv_bytes([["name", "good"], ["=1+1", False], ["cat.png", None]])
     b"name,good\\n'=1+1,false\\ncat.png,\\n"
     """
+    import csv
 
     def written(cell: Any) -> Any:
         if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):

@@ -12,7 +12,6 @@ import typer
 
 from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument, output_option
 from gmmatch.cli.io.files import check_folder, check_output, keep_inputs
-from gmmatch.cli.io.inputs import has_changed
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote
@@ -278,6 +277,8 @@ def _mismatch(missing: Sequence[Any], n_ids: int, source: BaseSource) -> Invalid
 
 def _check_unchanged(selection: Selection, source: BaseSource, n_rows: int) -> None:
     """Raise if rows that are known by their number alone come from another source."""
+    from gmmatch.cli.io.inputs import has_changed
+
     origin = selection.provenance.get("embeddings", {})
     before = origin.get("source", {})
     if before.get("n_rows") not in (None, n_rows):
