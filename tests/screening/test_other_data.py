@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_moons
 
 import gmmatch as gm
 
@@ -65,6 +65,16 @@ def test_label_noise_is_found_in_columns_of_any_unit(name, least):
     given = symmetric(true, 0.2)
     units = 10.0 ** np.random.default_rng(0).uniform(-3, 3, X.shape[1]) if name != "digits" else 1.0
     assert f1(~gm.screen(X * units, given).kept, given != true) > least
+
+
+@pytest.mark.parametrize("data", [make_circles, make_moons])
+@pytest.mark.parametrize("order", ["mixed", "one class after the other"])
+def test_label_noise_is_found_where_no_line_parts_the_classes(data, order):
+    X, true = data(2000, noise=0.1, random_state=0, **({"factor": 0.5} if data is make_circles else {}))
+    if order != "mixed":
+        X, true = X[np.argsort(true)], np.sort(true)
+    given = symmetric(true, 0.2)
+    assert f1(~gm.screen(X, given).kept, given != true) > 0.9
 
 
 def test_two_classes_of_which_two_fifths_are_mislabeled():

@@ -27,6 +27,19 @@ def test_rows_that_leave_every_class_in_one_direction(share, noise):
     assert dropped_as(screening, "belongs to no class")[bad].mean() > 0.9
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_corrupted_rows_in_one_piece(seed):
+    """Data sets are joined from sources: no part of the search may see one source alone."""
+    random = np.random.default_rng(seed)
+    y = random.integers(4, size=2000)
+    X = random.standard_normal((2000, 64)) + 6.0 * np.eye(64)[y]
+    X[:120, 20] += 5.5
+    for order in (np.arange(2000), random.permutation(2000)):
+        dropped = ~gm.screen(X[order], y[order], "rows").kept
+        assert dropped[order < 120].mean() > 0.9
+        assert dropped[order >= 120].mean() < 0.01
+
+
 @pytest.mark.parametrize("scale", [1 / 3, 3.0])
 def test_rows_of_another_scale(scale):
     rows, labels = classes(3000, width=40, count=3)

@@ -47,6 +47,7 @@ class Blocks:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.axes: NDArray[Any] | None = None
+        self.waves: NDArray[Any] | None = None
         self.shape = (len(rows), rows.n_features)
         self._tensors = TensorRows(rows) if on_device(rows) else None
         some = rows.gather(spread(len(rows), 1000))
@@ -60,27 +61,36 @@ class Blocks:
         found.shape = (self.shape[0], axes.shape[1])
         return found
 
+    def waved(self, waves: NDArray[Any]) -> Blocks:
+        """Return cosine and sine of the rows times each wave: Fourier features."""
+        found = copy(self)
+        found.waves = waves
+        found.shape = (self.shape[0], 2 * waves.shape[1])
+        return found
+
+    def sample(self, positions: Indices) -> Blocks:
+        """Return some rows, seen in the same way, on the host."""
+        found = copy(self)
+        found.rows, found._tensors = Rows(self.rows.gather(positions)), None
+        found.shape = (len(positions), self.shape[1])
+        return found
+
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
-        axes = None if self.axes is None else self.put(self.axes)
         if self._tensors is None:
             for number in range(self.rows.n_chunks):
-                block = self._seen(self.rows.block(number))
-                yield slice(*self.rows.bounds(number)), block if axes is None else block @ axes
+                yield slice(*self.rows.bounds(number)), self.of(self.rows.block(number))
             return
         with whole_precision():
             for span in self._tensors.spans():
-                block = self._seen(self._tensors.gather(span))
-                yield span, block if axes is None else block @ axes
+                yield span, self.of(self._tensors.gather(span))
 
     def take(self, positions: Indices) -> Array:
         """Return some rows, as a block is."""
         if self._tensors is None:
             some = self.rows.subset(positions)
-            found = np.concatenate([self._seen(some.block(number)) for number in range(some.n_chunks)])
-            return found if self.axes is None else found @ self.put(self.axes)
+            return np.concatenate([self.of(some.block(number)) for number in range(some.n_chunks)])
         with whole_precision():
-            found = self._seen(self._tensors.gather(positions))
-            return found if self.axes is None else found @ self.put(self.axes)
+            return self.of(self._tensors.gather(positions))
 
     def _seen(self, stored: Array) -> Array:
         center = beside(stored, self._center)
@@ -129,7 +139,11 @@ class Blocks:
     def of(self, stored: Array) -> Array:
         """Return stored rows as a block has them."""
         seen = self._seen(stored)
-        return seen if self.axes is None else seen @ self.put(self.axes)
+        seen = seen if self.axes is None else seen @ self.put(self.axes)
+        if self.waves is None:
+            return seen
+        xp, phases = namespace(seen), seen @ self.put(self.waves)
+        return xp.concatenate([xp.cos(phases), xp.sin(phases)], 1)
 
     def measured(self) -> Blocks | None:
         """Return the columns that are measured, or None if there are none.
@@ -144,6 +158,8 @@ class Blocks:
 
     def class_sums(self, codes: Indices, n_classes: int) -> Array:
         """Return the sum of the rows of each class; rows with a code below 0 belong to none."""
+        if self.waves is not None:
+            return self.total(partial(class_sums, n_classes=n_classes), codes)
         whole, axes = copy(self), self.axes
         whole.axes = None
         total = whole.total(partial(class_sums, n_classes=n_classes), codes)
@@ -165,7 +181,7 @@ class Blocks:
             return Spectrum(self, double(widths).clip(0.0), double(axes))
         from sklearn.utils.extmath import randomized_svd
 
-        some = host(points[: 4 * _WIDTH])
+        some = host(points)[spread(len(points), 4 * _WIDTH)]
         _, sizes, turned = randomized_svd(some, min(_WIDTH, *some.shape), n_iter=2, random_state=0)
         # Widths ascend, as those of eigh do.
         widths, along = sizes[::-1].astype(np.float64) ** 2 / len(some), self.along(turned[::-1].T)

@@ -32,7 +32,7 @@ Halves = list[tuple[Array, Array]]
 # images have a quarter or more, clean raw pixels an eighth.
 _CLEAR, _CLEAR_SHARE = 0.9, 0.2
 # Noise must explain held-out labels better than none by so many standard errors.
-_ERRORS = 2.0
+ERRORS = 2.0
 # What clusters must tell of noise, in nats per dimension of the scores, where labels tell of it, and where not:
 # clean images have up to 0.01, clean text 0.03, CIFAR-100 with a fifth of the labels wrong 0.02, digits 0.07 or more.
 # A single row tells no more than the last number.
@@ -55,7 +55,6 @@ class Channel:
     offsets: Array
     matrix: Array
     guess: float = 0.0
-    value: float = 0.0
     mapping: tuple[Array, Array] | None = None
 
     def mapped(self, scores: Array) -> Array:
@@ -175,7 +174,7 @@ def form_by_labels(scores: Array, labels: Array, turn: Array, halves: Halves) ->
         else:
             gain = found - plain
             errors = float(gain.mean()) / (float(gain.std()) + _TINY) * len(gain) ** 0.5
-            if clear < _CLEAR_SHARE or errors < _ERRORS:
+            if clear < _CLEAR_SHARE or errors < ERRORS:
                 continue
         if float(found.mean()) > best:
             best, chosen = float(found.mean()), form
@@ -233,7 +232,7 @@ def fit_channel(
         offsets = offsets + (change.mean(0) / (spread + 1e-3)).clip(-0.5, 0.5)
         if form != "none":
             matrix = _shaped(_counted(posterior, labels), form)
-    return Channel(form, beta / unit, offsets, matrix, guessing, value, mapping)
+    return Channel(form, beta / unit, offsets, matrix, guessing, mapping)
 
 
 def _started(form: Form, scores: Array, labels: Array, turn: Array) -> Channel:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, host, spread
+from gmmatch.screening.blocks import SAMPLE, Array, Blocks, Spectrum, beside, fixed_random, host, spread
 from gmmatch.types import Indices, Mask, Vector, namespace
 
 Points = NDArray[np.float32]
@@ -31,7 +31,7 @@ _FOLDS = 10
 # The density in the valley, as a part of the smaller group's peak, with two standard errors: few rows have valleys by
 # chance. Clean CIFAR-10 has 0.44 at the least, fog 0.3.
 _VALLEY = 0.4
-# Without labels, a kind of rows can be told from a fault only by the emptiness around it.
+# Without labels, or if classes are of several kinds, a kind is told from a fault only by the emptiness around it.
 _VALLEY_ALONE = 0.1
 # What the group may tell about the class, as a share of all there is to tell: a fault that half of the classes
 # have twice as often as the others tells 2.4%.
@@ -61,6 +61,8 @@ def no_class_odds(
     left: Indices,
     likely: Indices | None = None,
     spectrum: Spectrum | None = None,
+    *,
+    curved: bool = False,
 ) -> NoClass:
     """Return the log odds of each row to belong to no class; -inf where nothing speaks for it.
 
@@ -76,6 +78,8 @@ def no_class_odds(
         The class from whose center each row is seen, if not the given one: mislabeled rows would be a group.
     spectrum : Spectrum, optional
         The scatter of the rows, where it is known.
+    curved : bool
+        Whether classes are of several kinds.
 
     Examples
     --------
@@ -93,14 +97,14 @@ def no_class_odds(
     near = codes if likely is None else likely
     blocks, _, axes = spectrum or blocks.spectrum(left)
     blocks = blocks.along(axes[:, -min(_WIDTH, len(sample) // _ROWS_PER_COLUMN) :])
-    odds = nothing.copy()
+    odds, deep = nothing.copy(), _VALLEY_ALONE if curved or n_classes == 1 else _VALLEY
     while True:
         rest = sample[odds[sample] <= 0.0]
         if len(rest) < 0.5 * len(sample):
             return NoClass(nothing, undecided=True)
         centers = host(blocks.class_means(np.where((odds > 0.0) | (codes < 0), -1, near), n_classes))
         group = _find_group(
-            host(blocks.take(rest)), codes[rest], near[rest], n_classes, centers.astype(np.float32)
+            host(blocks.take(rest)), codes[rest], near[rest], n_classes, centers.astype(np.float32), deep
         )
         if group is None:
             return NoClass(odds)
@@ -114,14 +118,14 @@ def no_class_odds(
 
 
 def _find_group(
-    points: Points, given: Indices, near: Indices, n_classes: int, means: Points
+    points: Points, given: Indices, near: Indices, n_classes: int, means: Points, deep: float
 ) -> _Group | str | None:
     """Return the clearest group in the sample; "kinds" if rows without labels are of several kinds; or None."""
     whitened = _whitening(points, near, means)
     z = np.asarray(whitened(points, near), dtype=np.float32)
-    folds = np.array_split(np.arange(len(z)), _FOLDS)
+    # At random: corrupted rows may stand in one piece.
+    folds = np.array_split(fixed_random("groups").permutation(len(z)), _FOLDS)
     candidates = _candidates(z, folds)
-    deep = _VALLEY if n_classes > 1 else _VALLEY_ALONE
     for depth, group in candidates:
         if depth >= deep or _told(group, given, n_classes) >= _TOLD:
             continue

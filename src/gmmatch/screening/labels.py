@@ -1,7 +1,8 @@
 """Label noise: how far each given label can be trusted.
 
 The evidence is a Gaussian discriminant with one shared, shrunk scatter: of the linear models it is the one that noise
-harms least. A row's scores come from class means of the three folds that it is not in. A noise channel
+harms least. Where classes are rings, or of several kinds, it is one of waves (random Fourier features). A row's
+scores come from class means of the three folds that it is not in. A noise channel
 (:mod:`gmmatch.screening.channel`) turns scores and labels into posteriors.
 
 Two passes over the rows: class sums, and the posteriors.
@@ -9,9 +10,12 @@ Two passes over the rows: class sums, and the posteriors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch.screening.blocks import (
     FEWEST,
@@ -25,7 +29,7 @@ from gmmatch.screening.blocks import (
     single,
     spread,
 )
-from gmmatch.screening.channel import Channel, begun, best_channel, fit_channel
+from gmmatch.screening.channel import ERRORS, Channel, begun, best_channel, fit_channel
 from gmmatch.types import Indices, Vector, namespace
 
 # Class means come from three quarters of the rows.
@@ -35,8 +39,10 @@ _FOLDS = 4
 _SHRINKAGES, _TAILS = (0.01, 0.1, 0.5), (0.0, 1.0, 2.0)
 # Random directions that tell the radius to 9%.
 _SKETCH = 64
-# Rows that tell a shrinkage; twice as many tell a channel of a thousand classes.
-_FEW = 2_000
+# Rows that tell a shrinkage, or a channel of a thousand classes.
+_FEW = 4_000
+# Their phases are random: so many tell the kernel exp(−d²/2), of distances in units of the usual one, to 4%.
+_WAVES = 256
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class LabelNoise:
         The expected share of mislabeled rows.
     form : str
         Of the channel.
+    curved : bool
+        Whether waves part the classes better than lines do.
     """
 
     trust: Vector
@@ -60,6 +68,7 @@ class LabelNoise:
     likely_probability: Vector
     rate: float = 0.0
     form: str = "none"
+    curved: bool = False
 
 
 def label_noise(
@@ -94,22 +103,23 @@ def label_noise(
     sizes = np.bincount(codes[codes >= 0], minlength=n_classes)
     # Only classes that are judged have a column.
     columns = np.flatnonzero(sizes >= FEWEST)
-    found = LabelNoise(np.ones(n), codes.copy(), np.ones(n))
     if len(columns) < 2:
-        return found
+        return LabelNoise(np.ones(n), codes.copy(), np.ones(n))
     judged = np.flatnonzero((codes >= 0) & (sizes[codes] >= FEWEST))
     given = np.full(n, -1, dtype=np.int64)
     given[judged] = np.searchsorted(columns, codes[judged])
     evidence = _Evidence(spectrum or blocks.spectrum(judged), given, len(columns))
+    waves, gain = evidence.waves(given)
+    if gain > ERRORS:
+        evidence = _Evidence(evidence.blocks.waved(waves).spectrum(judged), given, len(columns))
+    found = LabelNoise(np.ones(n), codes.copy(), np.ones(n), curved=gain > 0.0)
     channel = evidence.fitted_channel(tolerance)
     if channel.form == "none":
         return found
     trust, likely, certainty = evidence.posteriors(channel)[judged].T
     found.trust[judged], found.likely_probability[judged] = trust, certainty
     found.likely[judged] = columns[likely.astype(np.int64)]
-    return LabelNoise(
-        found.trust, found.likely, found.likely_probability, float(1.0 - trust.mean()), channel.form
-    )
+    return replace(found, rate=float(1.0 - trust.mean()), form=channel.form)
 
 
 class _Evidence:
@@ -126,19 +136,41 @@ class _Evidence:
         self.sums = sums.reshape(_FOLDS, n_classes, -1)
         self.counts = beside(sums, counts).reshape(_FOLDS, n_classes)
         judged = np.flatnonzero(given >= 0)
-        sample = judged[spread(len(judged), max(2 * _FEW, min(2 * SAMPLE, 2000 * _FEW // n_classes)))]
-        self.points, self.labels = blocks.take(sample), beside(sums, given[sample])
-        self.sample_fold = beside(sums, fold[sample])
+        self.sample = judged[spread(len(judged), max(_FEW, min(2 * SAMPLE, 1000 * _FEW // n_classes)))]
+        self.points, self.labels = blocks.take(self.sample), beside(sums, given[self.sample])
+        self.sample_fold = beside(sums, fold[self.sample])
+        self.few = fixed_random("few").permutation(len(self.sample))[:_FEW]
         self.shrinkage, self.tail = 0.0, _Tail(self.axes, self.points.mean(0))
+
+    @cached_property
+    def told(self) -> Vector:
+        """How well a few labels are explained with the shrinkage that does it best, which is kept."""
+        tried = {shrinkage: self._value(self._scores(self.few, shrinkage)) for shrinkage in _SHRINKAGES}
+        self.shrinkage = max(tried, key=lambda shrinkage: float(tried[shrinkage].sum()))
+        return host(tried[self.shrinkage])
+
+    def waves(self, given: Indices) -> tuple[NDArray[Any], float]:
+        """Return waves, and by how many standard errors they explain a few labels better, if fitted to those alone.
+
+        Classes may be rings, or have several kinds each: no line parts those, but waves do.
+        """
+        random, some = fixed_random("waves"), self.sample[self.few]
+        points, order = host(self.points)[self.few], np.arange(len(some))
+        usual = float(np.median(np.linalg.norm(points - points[random.permutation(order)], axis=1))) or 1.0
+        waves = random.standard_normal((points.shape[1], _WAVES)) / usual
+        waved = self.blocks.sample(some).waved(waves)
+        other = _Evidence(waved.spectrum(order), given[some], self.n_classes)
+        gain = other.told[np.argsort(other.few)] - self.told
+        return waves, float(gain.mean() / (gain.std() + 1e-12)) * len(gain) ** 0.5
 
     def fitted_channel(self, tolerance: float) -> Channel:
         """Return the channel, after a shrinkage and a tail by which a few labels are predicted best."""
-        few = beside(self.sums, fixed_random("quick").permutation(len(self.points))[:_FEW])
-        tried = {shrinkage: self._scores(few, shrinkage) for shrinkage in _SHRINKAGES}
-        self.shrinkage = max(tried, key=lambda shrinkage: self._value(few, tried[shrinkage]))
-        scores, points = tried[self.shrinkage], self.points[few]
-        self.tail = max(self._tails(points), key=lambda tail: self._value(few, tail.scaled(scores, points)))
-        every = beside(self.sums, np.arange(len(self.points)))
+        assert len(self.told)
+        scores, points = self._scores(self.few, self.shrinkage), self.points[beside(self.sums, self.few)]
+        self.tail = max(
+            self._tails(points), key=lambda tail: float(self._value(tail.scaled(scores, points)).sum())
+        )
+        every = np.arange(len(self.points))
         scores = self.tail.scaled(self._scores(every, self.shrinkage), self.points)
         return best_channel(scores, self.labels, tolerance, len(self.widths))
 
@@ -174,20 +206,22 @@ class _Evidence:
         floor = 1e-6 * total / count + 1e-20
         return (1.0 - shrinkage) * self.widths + (shrinkage * sphere)[..., None] + floor
 
-    def _scores(self, some: Array, shrinkage: float) -> Array:
+    def _scores(self, some: Indices, shrinkage: float) -> Array:
         """Return scores of some rows of the sample, by models of the other folds."""
         slopes, offsets = self._models(shrinkage)
-        points, fold = self.points[some], self.sample_fold[some]
+        where = beside(self.sums, some)
+        points, fold = self.points[where], self.sample_fold[where]
         scores = self.blocks.put(np.empty((len(points), self.n_classes), dtype=np.float32))
         for number in range(_FOLDS):
             mine = fold == number
             scores[mine] = points[mine] @ slopes[number] + offsets[number]
         return scores
 
-    def _value(self, some: Array, scores: Array) -> float:
-        """Return how well scores explain the labels of some rows, in a few steps."""
-        labels = self.labels[some]
-        return fit_channel(scores, labels, begun("one", scores), quick=True).value
+    def _value(self, scores: Array) -> Array:
+        """Return how well scores explain a few labels, in a few steps."""
+        labels = self.labels[beside(self.sums, self.few)]
+        channel = fit_channel(scores, labels, begun("one", scores), quick=True)
+        return namespace(scores).log(channel.joint(scores, labels)[1].sum(1))
 
     def _tails(self, points: Array) -> list[_Tail]:
         """Return tails to choose from, with the radius that is usual among some rows."""

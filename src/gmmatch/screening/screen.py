@@ -135,7 +135,8 @@ class _State:
             left = np.flatnonzero((self.reason == 0) & (self.codes >= 0))
             likely = None if noise is None else np.where(noise.likely >= 0, noise.likely, self.codes)
             spectrum = self.spectrum if measured is self.blocks else None
-            found = no_class_odds(measured, self.codes, self.n_classes, left, likely, spectrum)
+            curved = noise is not None and noise.curved
+            found = no_class_odds(measured, self.codes, self.n_classes, left, likely, spectrum, curved=curved)
             if found.undecided and self.n_classes == 1 and isolated.mean() >= LEAST:
                 # So many are a kind of their own, where rows without labels are of several kinds.
                 self.reason[isolated], self.probability[isolated] = 0, 0.0
