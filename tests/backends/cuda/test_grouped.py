@@ -14,7 +14,6 @@ from gmmatch.backends.cuda.groups import DeviceGroups  # noqa: E402
 from gmmatch.backends.cuda.kernel_space import grouped_kernel_picks  # noqa: E402
 from gmmatch.backends.cuda.medians import grouped_medians  # noqa: E402
 from gmmatch.backends.cuda.picks import grouped_picks  # noqa: E402
-from gmmatch.errors import InvalidInputError  # noqa: E402
 from gmmatch.matching.reference import reference_picks  # noqa: E402
 from gmmatch.median.in_kernel import kernel_geometric_median  # noqa: E402
 
@@ -167,13 +166,6 @@ def test_picks_in_a_kernels_space(kernel, median, dtype, replacement):
         exact = np.sqrt(max(0.0, (coefficients - chosen) @ gram @ (coefficients - chosen)))
         residual = result.picks.residuals[result.picks.offsets[g + 1] - 1]
         assert residual == pytest.approx(exact, abs=3e-3 * np.sqrt(np.diagonal(gram).max()))
-
-
-def test_more_picks_than_rows_are_refused():
-    rows, groups = make_groups([5, 3], 2)
-    targets = torch.zeros((2, 2), dtype=torch.float64)
-    with pytest.raises(InvalidInputError, match="Group 1 has 3 rows, fewer than its 4 picks"):
-        grouped_picks(DeviceGroups.of(rows, groups), targets, np.array([2, 4]))
 
 
 @pytest.mark.parametrize(

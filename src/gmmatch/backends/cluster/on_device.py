@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gmmatch.backends.cluster.compute import Compute, ScanState, scan_batches
 from gmmatch.backends.cluster.pieces import Piece, taken
 from gmmatch.backends.cuda.blocks import near_best, weiszfeld_block
-from gmmatch.errors import MissingDependencyError, install_command
+from gmmatch.errors import install_command
 from gmmatch.median import loops
 from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Vector, on_host
@@ -59,12 +59,8 @@ class OnDevice(Compute):
     """
 
     def __init__(self, device: str, n_rows: int = 0, room: int | None = None) -> None:
-        try:
-            import torch
-        except ImportError:
-            raise MissingDependencyError(
-                f"device={device!r} needs torch: {install_command('torch')}"
-            ) from None
+        import torch
+
         self._torch = torch
         self.device = torch.device(device)
         self.name = str(self.device)

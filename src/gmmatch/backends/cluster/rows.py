@@ -131,10 +131,6 @@ class Cluster:
             self.view = view
             self.placement.call("look", view)
 
-    def owned(self, values: NDArray[Any], rows: Indices) -> list[NDArray[Any]]:
-        """Return what each worker owns of one value for each of some rows, which ascend."""
-        return np.split(values, np.searchsorted(rows, self.owners[1:-1]))
-
     def combined(
         self,
         method: str,
@@ -283,8 +279,10 @@ class ClusterRows(Rows):
         """Return what each worker is told beside the question: the class, and what is known of its rows."""
         cluster = self._cluster
         number = cluster.number_of(self.index)
-        own = [None] * len(cluster.placement) if beside is None else cluster.owned(beside, self.index)
-        return [(number, values) for values in own]
+        if beside is None:
+            return [(number, None)] * len(cluster.placement)
+        cuts = np.searchsorted(self.index, cluster.owners[1:-1])  # rows ascend
+        return [(number, values) for values in np.split(beside, cuts)]
 
     def geometric_median(self, eps: float, max_iter: int, delta: float) -> MedianResult:
         """Return the geometric median."""

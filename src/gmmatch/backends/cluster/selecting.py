@@ -47,8 +47,7 @@ def run_on_engine(selector: MomentMatching, tasks: list[GroupTask]) -> list[Grou
     sizes = [len(task.rows) for task in tasks]
     if sum(sizes) <= EXACT_MEAN_ROWS and approximation_of(selector, max(sizes))[0] is None:
         return [pick_in_kernel(selector, task) for task in tasks]
-    source = tasks[0].rows.source
-    assert isinstance(source, ClusterSource)
+    source = _source_of(tasks)
     # Maps of all classes go to every worker.
     most = _MAP_ELEMENTS // len(tasks)
     kernels = [resolve_kernel(selector.kernel).fit(task.rows) for task in tasks]
@@ -84,9 +83,14 @@ def run_in_features(
     selector: MomentMatching, tasks: list[GroupTask], features: FeatureMap
 ) -> list[GroupResult]:
     """Match the target of every group in the features that one map makes of all rows."""
-    source = tasks[0].rows.source
+    seen = _seen(tasks, _source_of(tasks).seen(features))
+    return _match(selector, [in_features(task, features) for task in seen])
+
+
+def _source_of(tasks: list[GroupTask]) -> ClusterSource:
+    source: Any = tasks[0].rows.source
     assert isinstance(source, ClusterSource)
-    return _match(selector, [in_features(task, features) for task in _seen(tasks, source.seen(features))])
+    return source
 
 
 def _seen(tasks: list[GroupTask], source: ClusterSource) -> list[GroupTask]:
@@ -94,8 +98,7 @@ def _seen(tasks: list[GroupTask], source: ClusterSource) -> list[GroupTask]:
 
 
 def _match(selector: MomentMatching, tasks: list[GroupTask]) -> list[GroupResult]:
-    source = tasks[0].rows.source
-    assert isinstance(source, ClusterSource)
+    source = _source_of(tasks)
     source.look()
     cluster = source.cluster
     batches = [1] * len(tasks)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.backends.cuda.gram import gram_of_slab, score_block, slabs_that_fit
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
-from gmmatch.backends.cuda.picks import DEFAULT_MEMORY, GroupedPicks
+from gmmatch.backends.cuda.picks import DEFAULT_MEMORY, GroupedPicks, PickJob
 from gmmatch.kernels.distances import median_sample
 from gmmatch.kernels.kernels import RBF, Kernel
 from gmmatch.types import Indices
@@ -142,21 +142,19 @@ def grouped_kernel_picks(
     from gmmatch.backends.cuda import medians_triton, picks_triton  # which need Triton
 
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    device, n, count = groups.data.device, len(groups.rows), len(groups)
-    quotas = np.asarray(quotas, dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(quotas)]).astype(np.int64)
+    n, count = len(groups.rows), len(groups)
+    job = PickJob.of(groups, None, None, quotas, available, replacement)
+    wanted, offsets = groups.to_device(job.quotas), groups.to_device(job.offsets)
 
     def new(*shape: int, dtype: Any = torch.float64) -> Any:
-        return torch.zeros(shape, dtype=dtype, device=device)
+        return torch.zeros(shape, dtype=dtype, device=groups.data.device)
 
-    order, residuals = new(int(offsets[-1]), dtype=torch.int64), new(int(offsets[-1]))
-    free = new(n, dtype=torch.int8) + 1 if available is None else available.to(torch.int8)
     w = new(n) + 1.0 if weights is None else weights
     coefficients, products, scratch = new(n), new(n), new(n)
     target_norms, gaps = new(count), new(count)
     passes, rescored = new(count, dtype=torch.int64), new(count, dtype=torch.int64)
     nothing = new(1)
-    for slab in slabs_that_fit(np.flatnonzero(quotas > 0), groups.sizes, limit):
+    for slab in slabs_that_fit(np.flatnonzero(job.quotas > 0), groups.sizes, limit):
         gram, gram_offsets = gram_of_slab(groups, slab, None, kernels)
         block = score_block(int(groups.sizes[slab].max()))
         programs, first = (int(slab[-1] - slab[0]) + 1,), int(slab[0])
@@ -168,10 +166,9 @@ def grouped_kernel_picks(
         starts = products if start == "target" else torch.zeros_like(products)
         picks_triton.pick_groups[programs](
             groups.data, groups.rows, groups.offsets_on_device, gram, gram_offsets, starts, products, nothing,
-            free, nothing, nothing, target_norms, groups.to_device(quotas), groups.to_device(offsets), order,
-            residuals, rescored, first, 2.0**-18, groups.n_features, groups.data.stride(0),
+            job.free, nothing, nothing, target_norms, wanted, offsets, job.order, job.residuals, rescored,
+            first, 2.0**-18, groups.n_features, groups.data.stride(0),
             REPLACEMENT=replacement, BLOCK=block, COLUMNS=16, EXACT=False, num_warps=8,
         )  # fmt: skip
         del gram
-    picks = GroupedPicks(order.cpu().numpy(), offsets, residuals.cpu().numpy(), int(rescored.sum()))
-    return KernelPicks(picks, gaps.cpu().numpy(), passes.cpu().numpy())
+    return KernelPicks(job.picks(rescored.sum()), gaps.cpu().numpy(), passes.cpu().numpy())

@@ -13,10 +13,9 @@ from gmmatch.backends.cuda.blocks import near_best, tensor_beside
 from gmmatch.backends.cuda.gram import gram_of_slab, score_block, slabs_that_fit
 from gmmatch.backends.cuda.groups import DeviceGroups, on_their_device
 from gmmatch.backends.cuda.medians import ROWS_PER_TILE, column_block, tile_shape, uses_triton
-from gmmatch.errors import InvalidInputError
 from gmmatch.matching import loops
 from gmmatch.matching.walk import Walk, greedy
-from gmmatch.types import Indices, on_host
+from gmmatch.types import Indices, offsets_of, on_host
 
 # A program holds the scores of its whole group in registers.
 MOST_ROWS_PER_PROGRAM = 8192
@@ -83,41 +82,28 @@ def grouped_picks(
     triton : bool, optional
         Whether to use the fused kernels; by default where they can run.
     """
-    import torch
-
-    quotas = np.asarray(quotas, dtype=np.int64)
-    if not replacement and np.any(quotas > groups.sizes):
-        bad = int(np.flatnonzero(quotas > groups.sizes)[0])
-        raise InvalidInputError(
-            f"Group {bad} has {groups.sizes[bad]} rows, fewer than its {quotas[bad]} picks."
-        )
-    offsets = np.concatenate([[0], np.cumsum(quotas)]).astype(np.int64)
-    device = groups.data.device
-    order = torch.zeros(int(offsets[-1]), dtype=torch.int64, device=device)
-    residuals = torch.zeros(int(offsets[-1]), dtype=torch.float64, device=device)
-    free = torch.ones(len(groups.rows), dtype=torch.int8, device=device)
-    if available is not None:
-        free = available.to(torch.int8)
     starts = start
     if isinstance(start, str):
-        starts = targets if start == "target" else torch.zeros_like(targets)
-    job = _Job(groups, targets, starts, quotas, offsets, free, order, residuals, replacement)
+        starts = targets if start == "target" else targets.new_zeros(targets.shape)
+    job = PickJob.of(groups, targets, starts, quotas, available, replacement)
     fused = uses_triton(groups.data, triton)
     # Scores, products and norms of all rows, and the vectors of all groups, count towards the limit.
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     limit -= 48 * len(groups.rows) + 48 * targets.numel()
-    rescored, rest = 0, quotas > 0
+    rescored, rest = 0, job.quotas > 0
     if fused:
         by_gram = (groups.sizes <= MOST_ROWS_PER_PROGRAM) & (4 * groups.sizes**2 <= limit) & rest
         rescored, picked = _by_gram(job, by_gram, limit)
         rest &= ~picked
     for group in np.flatnonzero(rest):
         job.pick_directly(int(group), fused)
-    return GroupedPicks(on_host(order), offsets, on_host(residuals), int(rescored))
+    return job.picks(rescored)
 
 
 @dataclass
-class _Job:
+class PickJob:
+    """What picks are made from, and where they are written."""
+
     groups: DeviceGroups
     targets: Any
     starts: Any
@@ -128,7 +114,28 @@ class _Job:
     residuals: Any
     replacement: bool
 
+    @classmethod
+    def of(
+        cls, groups: DeviceGroups, targets: Any, starts: Any, quotas: Any, available: Any, replacement: bool
+    ) -> PickJob:
+        """Return a job with room for its picks; all rows may be picked where ``available`` is None."""
+        import torch
+
+        offsets, device = offsets_of(quotas), groups.data.device
+        order = torch.zeros(int(offsets[-1]), dtype=torch.int64, device=device)
+        free = torch.ones(len(groups.rows), dtype=torch.int8, device=device)
+        if available is not None:
+            free = available.to(torch.int8)
+        return cls(
+            groups, targets, starts, np.diff(offsets), offsets, free, order, order.double(), replacement
+        )
+
+    def picks(self, rescored: Any) -> GroupedPicks:
+        """Return what was picked."""
+        return GroupedPicks(on_host(self.order), self.offsets, on_host(self.residuals), int(rescored))
+
     def pick_directly(self, group: int, fused: bool) -> None:
+        """Make the picks of one group by scanning its rows once for each."""
         rows = slice(int(self.groups.offsets[group]), int(self.groups.offsets[group + 1]))
         out = slice(int(self.offsets[group]), int(self.offsets[group + 1]))
         if fused:
@@ -147,7 +154,7 @@ class _Job:
         self.residuals[out] = torch.from_numpy(found.residuals).to(self.order.device)
 
 
-def _by_gram(job: _Job, chosen: NDArray[np.bool_], limit: int) -> tuple[Any, NDArray[np.bool_]]:
+def _by_gram(job: PickJob, chosen: NDArray[np.bool_], limit: int) -> tuple[Any, NDArray[np.bool_]]:
     """Pick in chosen groups, a slab at a time, as many as fit the limit; return which groups were picked from."""
     import torch
 
@@ -175,22 +182,19 @@ def pick_launches(groups: DeviceGroups, targets: Any, block: int) -> list[Callab
     import torch
 
     one = DeviceGroups(groups.data, groups.rows[:1], np.array([0, 1]))
-    order = torch.zeros(1, dtype=torch.int64, device=groups.data.device)
-    free = torch.ones(1, dtype=torch.int8, device=order.device)
-    job = _Job(one, targets[:1], targets[:1], np.array([1]), one.offsets, free, order, order.double(), False)
-    picks, alone = _GramPicks(job), np.array([0])
-    gram = torch.zeros(1, device=order.device)
+    picks = _GramPicks(PickJob.of(one, targets[:1], targets[:1], [1], None, False))
+    alone, gram = np.array([0]), torch.zeros(1, device=groups.data.device)
     return [
         picks.score,
         lambda: (gram_of_slab(one, alone, picks.centers), None)[1],
-        lambda: picks.pick(alone, gram, torch.zeros_like(order), block),
+        lambda: picks.pick(alone, gram, gram.long(), block),
     ]
 
 
 class _GramPicks:
     """Picks of groups by their Gram matrices; each method is one launch."""
 
-    def __init__(self, job: _Job) -> None:
+    def __init__(self, job: PickJob) -> None:
         import torch
 
         groups, self.job = job.groups, job
