@@ -165,13 +165,14 @@ def expected_count(call: Call, found: gm.Selection) -> int:
     excluded = np.zeros(found.n_rows, dtype=bool)
     excluded[np.atleast_1d(call.options.get("exclude", [])).astype(int)] = True
     k = call.options.get("k", 0.1)
-    size = int(grouped(call, found.n_rows).counts(~excluded).sum())
-    if call.options.get("duplicates") == "one" and not isinstance(k, (int, np.integer)):
-        size = len(found.order) if isinstance(k, str) and k.isdecimal() else size
-        return len(found.order)
     if isinstance(k, str):
         k = float(k[:-1]) / 100 if k.endswith("%") else int(k)
-    return int(k) if isinstance(k, (int, np.integer)) else max(1, floor(k * size + 0.5 + 1e-9))
+    if isinstance(k, (int, np.integer)):
+        return int(k)
+    if call.options.get("duplicates") == "one":  # a share of the rows that these leave
+        return len(found.order)
+    size = int(grouped(call, found.n_rows).counts(~excluded).sum())
+    return max(1, floor(k * size + 0.5 + 1e-9))
 
 
 def grouped(call: Call, n: int) -> Any:
