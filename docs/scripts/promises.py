@@ -22,8 +22,8 @@ def _fuzz(found: dict[str, Any]) -> str:
 
 
 def _exits(found: dict[str, Any]) -> str:
-    clean = sum(count.get("0", 0) for count in found["after"]["exit_statuses"].values())
-    return f"{clean:,} of {found['after']['runs']:,} processes"
+    clean = sum(count.get("0", 0) for count in found["exit_statuses"].values())
+    return f"{clean:,} of {found['runs']:,} processes"
 
 
 def _load(found: dict[str, Any]) -> str:
