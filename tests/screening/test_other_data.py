@@ -77,6 +77,17 @@ def test_label_noise_is_found_where_no_line_parts_the_classes(data, order):
     assert f1(~gm.screen(X, given).kept, given != true) > 0.9
 
 
+@pytest.mark.parametrize("n", [120, 1200])
+@pytest.mark.parametrize("apart", [10.0, 60.0])
+def test_mistakes_that_all_go_one_way_between_classes_far_apart(n, apart):
+    """Six photos of one kind in the folder of another."""
+    random = np.random.default_rng(1)
+    true = np.arange(n) % 3
+    X = random.standard_normal((n, 16)) + apart / np.sqrt(2.0) * np.eye(16)[true]
+    given = np.where((true == 0) & (np.arange(n) < 0.15 * n), 1, true)
+    assert f1(~gm.screen(X, given).kept, given != true) > 0.9
+
+
 def test_two_classes_of_which_two_fifths_are_mislabeled():
     X, true = load_breast_cancer(return_X_y=True)
     given = symmetric(true, 0.4)

@@ -189,10 +189,11 @@ class _Evidence:
         turned = means @ self.axes
         whitened = turned / self._shrunk(shrinkage, between)[:, None]
         inner = (1.0 - shrinkage) * shares[..., None] * (turned @ whitened.swapaxes(1, 2))
-        # Where classes lie far apart, means of other folds can explain more than the scatter of all rows has.
+        # Where classes lie far apart, means of other folds can explain more than the scatter of all rows has, and what is
+        # left is known to about a standard error.
         roots = shares[..., None] ** 0.5
         explained = xp.linalg.eigvalsh(inner * roots.swapaxes(1, 2) / (roots + 1e-12))[:, -1]
-        inner = inner / (explained / (1.0 - 1.0 / total[:, 0])).clip(1.0)[:, None, None]
+        inner = inner / (explained / (1.0 - total[:, 0] ** -0.5)).clip(1.0)[:, None, None]
         eye = beside(sums, np.eye(self.n_classes))
         slopes = xp.linalg.solve((eye - inner).swapaxes(1, 2), whitened) @ self.axes.T
         offsets = -0.5 * (means * slopes).sum(2) - (slopes * grand[:, None]).sum(2)
