@@ -189,7 +189,7 @@ class _Evidence:
         turned = means @ self.axes
         whitened = turned / self._shrunk(shrinkage, between)[:, None]
         inner = (1.0 - shrinkage) * shares[..., None] * (turned @ whitened.swapaxes(1, 2))
-        # Where classes lie far apart, means of other folds can explain more than the scatter of all rows has, and what is
+        # Where classes lie far apart, means of other folds can explain more than the scatter of all rows has. What is
         # left is known to about a standard error.
         roots = shares[..., None] ** 0.5
         explained = xp.linalg.eigvalsh(inner * roots.swapaxes(1, 2) / (roots + 1e-12))[:, -1]
