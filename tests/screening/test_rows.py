@@ -183,7 +183,7 @@ def test_each_part_can_be_asked_for_alone():
 
 
 def test_options_are_checked():
-    with pytest.raises(InvalidInputError, match="screen='core'"):
+    with pytest.raises(InvalidInputError, match="method='core'"):
         gm.screen(np.ones((3, 2)), method="core")
     with pytest.raises(InvalidInputError, match="tolerance=0"):
         gm.screen(np.ones((3, 2)), tolerance=0)

@@ -81,14 +81,14 @@ def screen(
     """
     rows = check_rows(X)
     groups = group_rows(y, n=len(rows), unlabeled="group" if y is not None else "drop")
-    check_screen_options(method, tolerance)
+    check_screen_options(method, tolerance, "method")
     return screen_groups(rows, groups, method, tolerance, resolve_jobs(n_jobs))[0]
 
 
-def check_screen_options(method: str, tolerance: float) -> None:
+def check_screen_options(method: str, tolerance: float, name: str = "screen") -> None:
     """Raise for options that no data could make right."""
     if method not in _METHODS:
-        raise InvalidInputError(f'screen={method!r}: expected "auto", "labels", "rows" or "none".')
+        raise InvalidInputError(f'{name}={method!r}: expected "auto", "labels", "rows" or "none".')
     if not isinstance(tolerance, (int, float, np.floating)) or not 0.0 < tolerance < 1.0:
         raise InvalidInputError(f"tolerance={tolerance!r}: expected a share above 0 and below 1.")
 
