@@ -9,7 +9,6 @@ everything else that the built-in methods have.
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
@@ -36,14 +35,11 @@ class Densest(Ranking):
     method = "densest"
     keep = "lowest"
 
-    def scores_at(self, place):
-        """Return a number for each row, group after group; residuals are measured from the groups' means."""
-        scores = []
-        for task in place.tasks:
-            rows = task.rows.copied()
-            distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
-            scores.append(distances[:, -1])
-        return None, np.concatenate(scores)
+    def scores_of(self, task):
+        """Return a number for each row of a class."""
+        rows = task.rows.copied()
+        distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
+        return distances[:, -1]
 
 
 picks = Densest(k="2%", per_class="balanced").select(X, y)

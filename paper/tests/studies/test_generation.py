@@ -142,11 +142,11 @@ def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     assert any("over 1 seed;" in one.caption for one in once)
 
 
-def test_the_verdict_counts_the_statements_of_a_figure() -> None:
+def test_the_verdict_counts_the_statements() -> None:
     results = made_up(as_the_paper_says())
-    assert generation_verdict(results, "fig:gen-clean") == "**yes** (5 of 5 statements)"
+    assert generation_verdict(results) == "**yes** (7 of 7)"
     worse = made_up({**as_the_paper_says(), ("none", "40%", "moderate"): 30.0})
-    assert generation_verdict(worse, "fig:gen-clean") == "**partly** (4 of 5 statements)"
+    assert generation_verdict(worse) == "**partly** (6 of 7)"
 
 
 def test_figures_are_drawn_and_small(tmp_path: Path) -> None:

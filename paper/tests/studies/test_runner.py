@@ -45,7 +45,14 @@ def small_study(measure: Recorder, *, scale: float = 10.0, quick: tuple[int, ...
     claim = Claim(
         "fig:none", "Values grow.", lambda results: Verdict(results["values"].mean("value") > 0, "yes")
     )
-    return Study("small", "Small", ("fig:none",), "Does it run?", "", (part,), (claim,), (), ())
+    about = {
+        "name": "small",
+        "title": "Small",
+        "paper": ("fig:none",),
+        "question": "Does it run?",
+        "method": "",
+    }
+    return Study(**about, parts=(part,), claims=(claim,))  # type: ignore[arg-type]
 
 
 def test_every_cell_is_measured_once_and_written_with_its_parameters(tmp_path: Path) -> None:
