@@ -7,6 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_circles, make_moons
 
 import gmmatch as gm
+from gmmatch.backends.cluster import LocalEngine
+from gmmatch.backends.cuda.blocks import TensorSource
 
 TABLES = {"iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer, "digits": load_digits}
 
@@ -75,6 +77,18 @@ def test_label_noise_is_found_where_no_line_parts_the_classes(data, order):
         X, true = X[np.argsort(true)], np.sort(true)
     given = symmetric(true, 0.2)
     assert f1(~gm.screen(X, given).kept, given != true) > 0.9
+
+
+def test_waves_are_the_same_on_tensors_and_workers(tmp_path):
+    torch = pytest.importorskip("torch")
+    X, true = make_circles(1500, noise=0.08, factor=0.5, random_state=0)
+    X, given = X.astype(np.float32), symmetric(true, 0.2)
+    np.save(tmp_path / "rows.npy", X)
+    here = gm.select(X, given, k=100)
+    there = gm.select(tmp_path / "rows.npy", given, k=100, engine=LocalEngine(2))
+    assert there.order.tolist() == here.order.tolist()
+    assert here.screening.counts["likely mislabeled"] > 200
+    assert gm.screen(TensorSource(torch.from_numpy(X)), given).kept.tolist() == here.screening.kept.tolist()
 
 
 @pytest.mark.parametrize("n", [120, 1200])
