@@ -77,7 +77,8 @@ def test_equal_rows_are_told_apart_by_their_numbers(clouds, tmp_path, name, dtyp
 def test_workers_that_die_at_random_change_nothing(clouds, rows_file, name):
     labels = np.arange(len(clouds)) % 3
     expected = picks(rows_file, name, y=labels, preprocess=["scale"], engine=LocalEngine(1))
-    engine = MortalEngine(3, lambda placement, number: 0.1)
+    # With another seed, one may die six times in a row, and the engine gives up as it should.
+    engine = MortalEngine(3, lambda placement, number: 0.1, seed=1)
     found = picks(rows_file, name, y=labels, preprocess=["scale"], engine=engine)
     assert engine.placement.deaths
     assert found.order.tolist() == expected.order.tolist()
