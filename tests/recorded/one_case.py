@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.ray_processes import ray_folder
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,6 @@ def missing(case: Case) -> str | None:
     return None
 
 
-# Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
-_RAY_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_memory_monitor_refresh_ms": "0",
-    "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-
-
 @contextlib.contextmanager
 def ray_cluster() -> Iterator[None]:
     """Hold a cluster of two CPUs on this machine, which the Ray engine then uses."""
@@ -79,20 +69,12 @@ def ray_cluster() -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    folder = tempfile.mkdtemp(prefix="gm")  # short: the names of sockets have a limit
-    before = {name: os.environ.get(name) for name in _RAY_SETTINGS}
-    os.environ.update(_RAY_SETTINGS)
-    try:
-        ray.init(
-            address="local", num_cpus=2, num_gpus=0, object_store_memory=80_000_000, include_dashboard=False,
-            log_to_driver=False, logging_level="ERROR", _temp_dir=folder,
-        )  # fmt: skip
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with ray_folder() as folder:
+        try:
+            ray.init(
+                address="local", num_cpus=2, num_gpus=0, object_store_memory=80_000_000,
+                include_dashboard=False, log_to_driver=False, logging_level="ERROR", _temp_dir=folder,
+            )  # fmt: skip
+            yield
+        finally:
+            ray.shutdown()

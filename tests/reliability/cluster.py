@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -28,7 +27,7 @@ import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, WorkerLostError
 from gmmatch.embeddings import StoreWriter
 from tests.backends.cluster.test_methods import FEATURES, METHODS, picks
-from tests.backends.cluster.test_ray import SETTINGS
+from tests.ray_processes import ray_folder
 from tests.reliability.counts import parser_of, report
 
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -205,13 +204,11 @@ def remove_during(cluster: Any, file: Path, nodes: list[Any], spare: bool) -> tu
     return found, time.monotonic() - moments[0]
 
 
-def measure(deaths: int, names: list[str]) -> dict[str, Any]:
+def measure(folder: Path, deaths: int, names: list[str]) -> dict[str, Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    os.environ.update(SETTINGS)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it all nodes
-    folder = Path(tempfile.mkdtemp(prefix="gm"))  # short: the names of sockets have a limit
     head = {
         "num_cpus": 0,
         "object_store_memory": 80_000_000,
@@ -246,7 +243,6 @@ def measure(deaths: int, names: list[str]) -> dict[str, Any]:
     finally:
         ray.shutdown()
         cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:
@@ -254,7 +250,8 @@ def main() -> None:
     parser.add_argument("--deaths", type=int, default=100)
     parser.add_argument("--methods", nargs="*", help="by default all of them")
     asked = parser.parse_args()
-    found = measure(asked.deaths, asked.methods or NAMES)
+    with ray_folder() as folder:
+        found = measure(Path(folder), asked.deaths, asked.methods or NAMES)
     report(found, asked.json)
 
 

@@ -81,7 +81,8 @@ def test_label_noise_is_found_where_no_line_parts_the_classes(data, order):
 
 def test_waves_are_the_same_on_tensors_and_workers(tmp_path):
     torch = pytest.importorskip("torch")
-    X, true = make_circles(1500, noise=0.08, factor=0.5, random_state=0)
+    # Far enough apart that no row stands at the edge, where rounding decides.
+    X, true = make_circles(1500, noise=0.05, factor=0.4, random_state=0)
     X, given = X.astype(np.float32), symmetric(true, 0.2)
     np.save(tmp_path / "rows.npy", X)
     here = gm.select(X, given, k=100)

@@ -7,6 +7,7 @@ functions of ``transformers`` ask many times, and wait long when there is no net
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -187,7 +188,7 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-class ModelEncoder(Described):
+class ModelEncoder(Described, ABC):
     """What encoders by a model share: how it is found, where and in which precision it runs.
 
     A subclass says in ``_load`` how a model that was found is loaded.
@@ -210,9 +211,9 @@ class ModelEncoder(Described):
         self.name, self.folder = found.name, found.folder
         self.model = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
 
+    @abstractmethod
     def _load(self, found: Model) -> None:
         """Make ``self.model``, and what else comes with it."""
-        raise NotImplementedError
 
     def _numbers(self, vectors: Any) -> Vectors:
         """Return the model's output: float16 numbers if it computes in float16, else float32."""

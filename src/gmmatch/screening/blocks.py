@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gmmatch.backends.cuda.blocks import TensorRows, on_device, tensor_beside, whole_precision
+from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.rows.rows import Rows, read_only
 from gmmatch.types import Indices, namespace
 
@@ -47,7 +48,7 @@ class Blocks:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.axes: NDArray[Any] | None = None
-        self.waves: NDArray[Any] | None = None
+        self.waves: FourierFeatures | None = None
         self.shape = (len(rows), rows.n_features)
         self._tensors = TensorRows(rows) if on_device(rows) else None
         some = rows.gather(spread(len(rows), 1000))
@@ -61,11 +62,10 @@ class Blocks:
         found.shape = (self.shape[0], axes.shape[1])
         return found
 
-    def waved(self, waves: NDArray[Any]) -> Blocks:
-        """Return cosine and sine of the rows times each wave: Fourier features."""
+    def waved(self, waves: FourierFeatures) -> Blocks:
+        """Return features of the rows."""
         found = copy(self)
-        found.waves = waves
-        found.shape = (self.shape[0], 2 * waves.shape[1])
+        found.waves, found.shape = waves, (self.shape[0], waves.n_features_out_)
         return found
 
     def sample(self, positions: Indices) -> Blocks:
@@ -76,13 +76,14 @@ class Blocks:
         return found
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
+        axes = None if self.axes is None else self.put(self.axes)
         if self._tensors is None:
             for number in range(self.rows.n_chunks):
-                yield slice(*self.rows.bounds(number)), self.of(self.rows.block(number))
+                yield slice(*self.rows.bounds(number)), self.of(self.rows.block(number), axes)
             return
         with whole_precision():
             for span in self._tensors.spans():
-                yield span, self.of(self._tensors.gather(span))
+                yield span, self.of(self._tensors.gather(span), axes)
 
     def take(self, positions: Indices) -> Array:
         """Return some rows, as a block is."""
@@ -136,14 +137,12 @@ class Blocks:
         del found.rows
         return found
 
-    def of(self, stored: Array) -> Array:
-        """Return stored rows as a block has them."""
+    def of(self, stored: Array, axes: Array | None = None) -> Array:
+        """Return stored rows as a block has them; the axes, if they were put there for all blocks."""
         seen = self._seen(stored)
-        seen = seen if self.axes is None else seen @ self.put(self.axes)
-        if self.waves is None:
-            return seen
-        xp, phases = namespace(seen), seen @ self.put(self.waves)
-        return xp.concatenate([xp.cos(phases), xp.sin(phases)], 1)
+        if self.axes is not None:
+            seen = seen @ (self.put(self.axes) if axes is None else axes)
+        return seen if self.waves is None else self.waves(seen)
 
     def measured(self) -> Blocks | None:
         """Return the columns that are measured, or None if there are none.

@@ -11,12 +11,11 @@ Two passes over the rows: class sums, and the posteriors.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmmatch.kernels.feature_maps import FourierFeatures
+from gmmatch.kernels.kernels import RBF
 from gmmatch.screening.blocks import (
     FEWEST,
     SAMPLE,
@@ -123,7 +122,10 @@ def label_noise(
 
 
 class _Evidence:
-    """The discriminants of all folds, from sums over rows, and the scores of a sample."""
+    """The discriminants of all folds, from sums over rows, and the scores of a sample.
+
+    ``told`` says how well each of a few labels is explained with the shrinkage that does it best.
+    """
 
     def __init__(self, spectrum: Spectrum, given: Indices, n_classes: int) -> None:
         # The scatter of all rows knows no labels, so that one serves all models.
@@ -140,16 +142,12 @@ class _Evidence:
         self.points, self.labels = blocks.take(self.sample), beside(sums, given[self.sample])
         self.sample_fold = beside(sums, fold[self.sample])
         self.few = fixed_random("few").permutation(len(self.sample))[:_FEW]
-        self.shrinkage, self.tail = 0.0, _Tail(self.axes, self.points.mean(0))
-
-    @cached_property
-    def told(self) -> Vector:
-        """How well a few labels are explained with the shrinkage that does it best, which is kept."""
         tried = {shrinkage: self._value(self._scores(self.few, shrinkage)) for shrinkage in _SHRINKAGES}
         self.shrinkage = max(tried, key=lambda shrinkage: float(tried[shrinkage].sum()))
-        return host(tried[self.shrinkage])
+        self.told = host(tried[self.shrinkage])
+        self.tail = _Tail(self.axes, self.points.mean(0))
 
-    def waves(self, given: Indices) -> tuple[NDArray[Any], float]:
+    def waves(self, given: Indices) -> tuple[FourierFeatures, float]:
         """Return waves, and by how many standard errors they explain a few labels better, if fitted to those alone.
 
         Classes may be rings, or have several kinds each: no line parts those, but waves do.
@@ -157,15 +155,14 @@ class _Evidence:
         random, some = fixed_random("waves"), self.sample[self.few]
         points, order = host(self.points)[self.few], np.arange(len(some))
         usual = float(np.median(np.linalg.norm(points - points[random.permutation(order)], axis=1))) or 1.0
-        waves = random.standard_normal((points.shape[1], _WAVES)) / usual
+        waves = FourierFeatures(RBF(usual), 2 * _WAVES, random).fit(points)
         waved = self.blocks.sample(some).waved(waves)
         other = _Evidence(waved.spectrum(order), given[some], self.n_classes)
         gain = other.told[np.argsort(other.few)] - self.told
         return waves, float(gain.mean() / (gain.std() + 1e-12)) * len(gain) ** 0.5
 
     def fitted_channel(self, tolerance: float) -> Channel:
-        """Return the channel, after a shrinkage and a tail by which a few labels are predicted best."""
-        assert len(self.told)
+        """Return the channel, after a tail by which a few labels are predicted best."""
         scores, points = self._scores(self.few, self.shrinkage), self.points[beside(self.sums, self.few)]
         self.tail = max(
             self._tails(points), key=lambda tail: float(self._value(tail.scaled(scores, points)).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -40,9 +41,9 @@ class Flat(Sequence[One]):
 
     labels: list[Label]
 
+    @abstractmethod
     def one(self, at: int) -> One:
         """Return the object of one group."""
-        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
-import tempfile
 import threading
 import time
 
@@ -17,6 +15,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, open_shards
 from gmmatch.errors import InvalidInputError
+from tests.ray_processes import ray_folder
 
 from .test_methods import METHODS, picks
 
@@ -24,41 +23,25 @@ ray = pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow
 KILLED = [name for name in METHODS if name not in ("hard", "moment-matching", "kernel-herding, Fourier")]
 
-# Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_memory_monitor_refresh_ms": "0",
-    "RAY_DISABLE_IMPORT_WARNING": "1",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-
 
 @pytest.fixture(scope="module")
 def nodes():
     """Four nodes of one CPU each; all of their processes are ended afterwards."""
     from ray.cluster_utils import Cluster
 
-    folder = tempfile.mkdtemp(prefix="gm")  # short: the names of sockets have a limit
-    before = {name: os.environ.get(name) for name in SETTINGS}
-    os.environ.update(SETTINGS)
     small = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    cluster = Cluster(
-        initialize_head=True, head_node_args={**small, "include_dashboard": False, "temp_dir": folder}
-    )
-    try:
-        for _ in range(3):
-            cluster.add_node(**small)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-        yield cluster
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with ray_folder() as folder:
+        cluster = Cluster(
+            initialize_head=True, head_node_args={**small, "include_dashboard": False, "temp_dir": folder}
+        )
+        try:
+            for _ in range(3):
+                cluster.add_node(**small)
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            yield cluster
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
 
 
 @pytest.fixture
