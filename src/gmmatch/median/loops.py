@@ -79,6 +79,17 @@ def sum_chunk(
         sums[s] = after
 
 
+@njit(nogil=True, cache=True, boundscheck=False)
+def _at_cache_line(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a copy that begins at a cache line: vectors that straddle two take a third longer."""
+    room = np.empty(values.shape[0] + 7)
+    first = -(room.ctypes.data // 8) % 8
+    copy = room[first : first + values.shape[0]]
+    for j in range(values.shape[0]):
+        copy[j] = values[j]
+    return copy
+
+
 @njit(nogil=True, cache=True, fastmath=_VECTORISED, boundscheck=False)
 def weiszfeld_chunk(
     block: NDArray[Any],
@@ -86,29 +97,23 @@ def weiszfeld_chunk(
     weights: NDArray[np.float64],
     point: NDArray[np.float64],
     delta: float,
-    near_origin: bool,
     distances: NDArray[np.float64],
     pull: NDArray[np.float64],
     sums: NDArray[np.float64],
 ) -> None:
-    """Add a chunk's share of Σ w(x−z)/(d+δ) to ``pull`` and of the scalar sums to ``sums``.
-
-    With ``near_origin`` it is computed as Σ wx/d − z Σ w/d, which spares a subtraction per number; far
-    from the origin, that difference would lose its digits.
-    """
+    """Add a chunk's share of Σ w(x−z)/(d+δ) to ``pull`` and write its scalar sums to ``sums``."""
     n = index.shape[0]
-    s = point.shape[0]
+    z, total = _at_cache_line(point), _at_cache_line(pull)
     inverse, objective, coincident = 0.0, 0.0, 0.0
     nearest, nearest_row, nearest_weight = np.inf, -1, 0.0
-    # Four rows share one trip through `pull`, which halves the traffic to the cache.
+    # Four rows share one trip through `total`, which halves the traffic to the cache.
     coefficient = np.empty(4)
     for first in range(0, n, 4):
-        count = min(4, n - first)
-        for i in range(first, first + count):
-            d = distance(block[index[i]], point)
+        coefficient[:] = 0.0
+        for i in range(first, min(first + 4, n)):
+            d = distance(block[index[i]], z)
             distances[i] = d
             w = weights[i]
-            coefficient[i - first] = 0.0
             objective += w * d
             if d <= TINY:
                 coincident += w
@@ -119,36 +124,19 @@ def weiszfeld_chunk(
                     nearest, nearest_row, nearest_weight = d, i, w
                 elif d == nearest and same_row(block[index[i]], block[index[nearest_row]]):
                     nearest_weight += w
-        if count == 4:
-            row0, row1 = block[index[first]], block[index[first + 1]]
-            row2, row3 = block[index[first + 2]], block[index[first + 3]]
-            c0, c1, c2, c3 = coefficient[0], coefficient[1], coefficient[2], coefficient[3]
-            if near_origin:
-                for j in range(s):
-                    pull[j] += (
-                        c0 * np.float64(row0[j])
-                        + c1 * np.float64(row1[j])
-                        + c2 * np.float64(row2[j])
-                        + c3 * np.float64(row3[j])
-                    )
-            else:
-                for j in range(s):
-                    z = point[j]
-                    pull[j] += (
-                        c0 * (np.float64(row0[j]) - z)
-                        + c1 * (np.float64(row1[j]) - z)
-                        + c2 * (np.float64(row2[j]) - z)
-                        + c3 * (np.float64(row3[j]) - z)
-                    )
-        else:
-            for i in range(first, first + count):
-                row = block[index[i]]
-                c = coefficient[i - first]
-                for j in range(s):
-                    pull[j] += c * (np.float64(row[j]) - (0.0 if near_origin else point[j]))
-    if near_origin:
-        for j in range(s):
-            pull[j] -= inverse * point[j]
+        # Past the end, the last row stands in with a coefficient of 0.
+        row0, row1 = block[index[first]], block[index[min(first + 1, n - 1)]]
+        row2, row3 = block[index[min(first + 2, n - 1)]], block[index[min(first + 3, n - 1)]]
+        c0, c1, c2, c3 = coefficient[0], coefficient[1], coefficient[2], coefficient[3]
+        for j in range(z.shape[0]):
+            total[j] += (
+                c0 * (np.float64(row0[j]) - z[j])
+                + c1 * (np.float64(row1[j]) - z[j])
+                + c2 * (np.float64(row2[j]) - z[j])
+                + c3 * (np.float64(row3[j]) - z[j])
+            )
+    for j in range(z.shape[0]):
+        pull[j] = total[j]
     sums[INVERSE_DISTANCES] = inverse
     sums[OBJECTIVE] = objective
     sums[COINCIDENT] = coincident

@@ -98,18 +98,13 @@ class Evaluation:
 
     @classmethod
     def of_sums(
-        cls, point: Vector, pull: Vector, sums: Vector, total_weight: float, n_rows: int, near_origin: bool,
-        distances: Vector,
-    ) -> Evaluation:  # fmt: skip
+        cls, point: Vector, pull: Vector, sums: Vector, total_weight: float, n_rows: int, distances: Vector
+    ) -> Evaluation:
         """Return what the scalar sums of :mod:`gmmatch.median.loops` over all rows say."""
-        inverse = float(sums[loops.INVERSE_DISTANCES])
-        rounding = rounding_of_pull(n_rows, len(point))
-        if near_origin:
-            rounding += 8.0 * ROUNDOFF * float(np.linalg.norm(point)) * inverse / total_weight
         return cls(
             point=point,
             pull=pull,
-            inverse_distances=inverse,
+            inverse_distances=float(sums[loops.INVERSE_DISTANCES]),
             objective=float(sums[loops.OBJECTIVE]),
             coincident_weight=float(sums[loops.COINCIDENT]),
             nearest_row=int(sums[loops.NEAREST_ROW]),
@@ -117,7 +112,7 @@ class Evaluation:
             nearest_weight=float(sums[loops.NEAREST_WEIGHT]),
             total_weight=total_weight,
             distances=distances,
-            rounding=rounding,
+            rounding=rounding_of_pull(n_rows, len(point)),
         )
 
     def nearest_row_may_be_median(self) -> bool:
@@ -140,13 +135,9 @@ def evaluate(
     if hasattr(rows.source, "tensor"):
         from gmmatch.backends.cuda.blocks import TensorRows
 
-        near_origin, (starts, pulls, sums, distances) = (
-            False,
-            TensorRows(rows).weiszfeld(weights, point, delta),
-        )
+        starts, pulls, sums, distances = TensorRows(rows).weiszfeld(weights, point, delta)
     else:
-        near_origin = _is_near_origin(rows, point)
-        starts, pulls, sums, distances = _pass(rows, weights, point, delta, near_origin, threads)
+        starts, pulls, sums, distances = _pass(rows, weights, point, delta, threads)
     best = int(np.argmin(sums[:, loops.NEAREST_DISTANCE]))
     row, weight = _nearest(rows, starts, sums, best)
     totals = sums.sum(axis=0)
@@ -154,13 +145,11 @@ def evaluate(
         sums[best, loops.NEAREST_DISTANCE], row, weight,
     )  # fmt: skip
     total_weight = float(weights.sum()) if total_weight is None else total_weight
-    return Evaluation.of_sums(
-        point, pulls.sum(axis=0), totals, total_weight, len(rows), near_origin, distances
-    )
+    return Evaluation.of_sums(point, pulls.sum(axis=0), totals, total_weight, len(rows), distances)
 
 
 def _pass(
-    rows: Rows, weights: Vector, point: Vector, delta: float, near_origin: bool, threads: int
+    rows: Rows, weights: Vector, point: Vector, delta: float, threads: int
 ) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64], Vector]:
     """Return where each chunk begins, its pull and its scalar sums, and the distance of every row."""
     starts = np.array([rows.bounds(number)[0] for number in range(rows.n_chunks)])
@@ -171,7 +160,7 @@ def _pass(
     def work(number: int) -> None:
         part = slice(*rows.bounds(number))
         loops.weiszfeld_chunk(
-            *rows.chunk(number), weights[part], point, delta, near_origin, distances[part], pulls[number],
+            *rows.chunk(number), weights[part], point, delta, distances[part], pulls[number],
             sums[number],
         )  # fmt: skip
 
@@ -182,14 +171,6 @@ def _pass(
 def rounding_of_pull(n: int, s: int) -> float:
     """Return how far rounding may have moved Σ w(x−z)/d, per unit of weight."""
     return float(ROUNDOFF * (16.0 + s + 4.0 * np.sqrt(n)))
-
-
-def _is_near_origin(rows: Rows, point: Vector) -> bool:
-    """Return whether ‖z‖ is at most a thousand typical distances, judged by a few rows."""
-    few = rows.gather(np.arange(0, len(rows), max(1, len(rows) // 16)))
-    apart = few - point
-    typical = np.sort(np.einsum("ij,ij->i", apart, apart))[len(few) // 2]
-    return bool(point @ point < 1e6 * typical)
 
 
 def _nearest(rows: Rows, starts: Indices, sums: NDArray[np.float64], best: int) -> tuple[int, float]:

@@ -45,7 +45,7 @@ def _evaluate(
 ) -> None:  # fmt: skip
     """Pass over the rows; add ‖pull‖ and the certified gap, as :class:`Evaluation` has them."""
     pull[:] = 0.0
-    loops.weiszfeld_chunk(block, index, weights, point, 0.0, False, distances, pull, sums)
+    loops.weiszfeld_chunk(block, index, weights, point, 0.0, distances, pull, sums)
     total, counted = 0.0, 0
     for i in range(weights.shape[0]):
         total += weights[i]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -25,9 +26,6 @@ _libraries: dict[str, Any] = {}
 
 # Up to this many numbers, a second thread of BLAS costs more than it brings.
 _SMALL_PRODUCT = 1 << 20
-
-# Runs of work per thread: a future for each piece would cost more than a small piece.
-_PARTS_PER_THREAD = 16
 
 # A forked child inherits the pools but not their threads, and would wait for them forever.
 if hasattr(os, "register_at_fork"):
@@ -59,7 +57,9 @@ def available_cores() -> int:
 
 
 def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> list[Result]:
-    """Return ``[work(0), ..., work(count - 1)]``, computed by ``threads`` threads.
+    """Return ``[work(0), ..., work(count - 1)]``, computed by ``threads`` threads, the caller's among them.
+
+    Whoever is free takes the next piece, so that a thread which the system wakes late keeps nobody waiting.
 
     Called from within itself, the inner call is done by the thread that makes it: waiting there for
     another thread of the same pool could wait forever, and every core is busy anyway.
@@ -77,20 +77,34 @@ def map_in_order(work: Callable[[int], Result], count: int, threads: int) -> lis
     pool = _pools.get(threads)
     if pool is None:
         pool = _pools[threads] = ThreadPoolExecutor(
-            threads, thread_name_prefix="gmmatch", initializer=_mark_thread
+            threads - 1, thread_name_prefix="gmmatch", initializer=_mark_thread, initargs=(True,)
         )
-    parts = min(count, _PARTS_PER_THREAD * threads)
-    futures: list[Future[list[Result]]] = []
+    results: list[Any] = [None] * count
+    errors: dict[int, BaseException] = {}
+    numbers = iter(range(count))
+
+    def take_turns() -> None:
+        for number in numbers:
+            try:
+                results[number] = work(number)
+            except BaseException as error:
+                errors[number] = error
+                deque(numbers, maxlen=0)  # nobody begins another piece
+
+    helpers = [pool.submit(take_turns) for _ in range(min(threads, count) - 1)]
+    _mark_thread(True)
     try:
-        for part in range(parts):
-            own = range(part * count // parts, (part + 1) * count // parts)
-            futures.append(pool.submit(lambda own: [work(number) for number in own], own))
-        return [result for future in futures for result in future.result()]
-    except BaseException:
-        wait([future for future in futures if not future.cancel()])
-        raise
+        take_turns()
     finally:
-        futures.clear()  # or an error would hold its own traceback, and all that it refers to, in a circle
+        _mark_thread(False)
+        deque(numbers, maxlen=0)
+        wait([helper for helper in helpers if not helper.cancel()])
+    try:
+        if errors:
+            raise errors[min(errors)]
+    finally:
+        errors.clear()  # or an error would hold its own traceback, and all that it refers to, in a circle
+    return results
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -128,5 +142,5 @@ def blas_threads_for(numbers: int) -> AbstractContextManager[Any]:
     return one_blas_thread() if numbers <= _SMALL_PRODUCT else nullcontext()
 
 
-def _mark_thread() -> None:
-    _this_thread.belongs_to_pool = True
+def _mark_thread(belongs_to_pool: bool) -> None:
+    _this_thread.belongs_to_pool = belongs_to_pool

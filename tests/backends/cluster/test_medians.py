@@ -63,7 +63,7 @@ def test_a_row_with_many_copies_on_all_workers_is_found_as_the_median(tmp_path):
     points = [medians_of(tmp_path / "rows.npy", workers)[0] for workers in (1, 2, 3)]
     assert all(best.gap <= 1e-8 and best.point.tolist() == [0.3, 0.1, 0.2] for best in points)
     with cluster_of(tmp_path / "rows.npy", 2) as (cluster, _):
-        assert _evaluate(cluster, {0: rows[0]}, {0: False}, 0.0, sample=False)[0].coincident_weight == 214
+        assert _evaluate(cluster, {0: rows[0]}, 0.0, sample=False)[0].coincident_weight == 214
 
 
 def test_the_mean_and_the_farthest_row(tmp_path, clouds, rows_file):

@@ -154,9 +154,7 @@ class ScanState:
         return slice(piece.first_row - self.first, piece.stop_row - self.first)
 
 
-def pass_over(
-    block: Any, index: Any, point: Vector, delta: float, near_origin: bool
-) -> tuple[Vector, Vector, NDArray[Any]]:
+def pass_over(block: Any, index: Any, point: Vector, delta: float) -> tuple[Vector, Vector, NDArray[Any]]:
     """Return the pull of some rows, their scalar sums (see :mod:`gmmatch.median.loops`), and the nearest row."""
     if is_tensor(block):
         from gmmatch.backends.cluster.on_device import pass_on_device
@@ -164,5 +162,5 @@ def pass_over(
         return pass_on_device(block[index], point, delta)
     pull, sums = np.zeros(len(point)), np.zeros(loops.N_SUMS)
     weights, distances = np.ones(len(index)), np.empty(len(index))
-    loops.weiszfeld_chunk(block, index, weights, point, delta, near_origin, distances, pull, sums)
+    loops.weiszfeld_chunk(block, index, weights, point, delta, distances, pull, sums)
     return pull, sums, block[index[int(sums[loops.NEAREST_ROW])]]

@@ -20,8 +20,6 @@ from gmmatch.types import Vector
 
 # A nearest row with less than this share of Σ 1/d is not fetched to be treated exactly.
 _LEAST_SHARE = 0.01
-# Within so many typical distances of the origin, Σ x/d − z Σ 1/d loses no digits that matter.
-_NEAR = 1e3
 
 
 def class_means(cluster: Cluster, classes: Sequence[int], *, sample: bool = False) -> dict[int, Vector]:
@@ -67,7 +65,6 @@ def _search(
     }
     found: dict[int, MedianResult] = {}
     questions: dict[int, Question] = {number: next(search) for number, search in searches.items()}
-    near = dict.fromkeys(searches, False)
     known: dict[int, Vector] = {}
 
     def answer(number: int, value: Evaluation | Vector) -> None:
@@ -83,11 +80,7 @@ def _search(
         points = {number: asked for number, asked in questions.items() if not isinstance(asked, int)}
         if len(points) < len(questions) or not points:
             continue
-        evaluations = _evaluate(cluster, points, near, delta, sample)
-        for number, here in evaluations.items():
-            # The harmonic mean distance is 1 / (Σ 1/d / n), and what the digits of the sum depend on.
-            norm = float(np.linalg.norm(here.point))
-            near[number] = norm * here.inverse_distances < _NEAR * here.total_weight
+        for number, here in _evaluate(cluster, points, delta, sample).items():
             answer(number, here)
         cluster.progress("median", len(found), len(searches))
     return found
@@ -106,28 +99,25 @@ def _rows_for(
 
 
 def _evaluate(
-    cluster: Cluster, points: dict[int, Vector], near: dict[int, bool], delta: float, sample: bool
+    cluster: Cluster, points: dict[int, Vector], delta: float, sample: bool
 ) -> dict[int, Evaluation]:
     s = cluster.n_features
-    request = np.array([[number, delta, near[number], *point] for number, point in points.items()])
+    request = np.array([[number, delta, *point] for number, point in points.items()])
     sums = cluster.combined("evaluate", parts.combine_evaluations, request, sample)
     out = {}
     for (number, point), row in zip(points.items(), sums, strict=True):
         count = float(row[s + parts.COUNT])
-        out[number] = Evaluation.of_sums(
-            point, row[:s].copy(), row[s:], count, int(count), near[number], np.empty(0)
-        )
+        out[number] = Evaluation.of_sums(point, row[:s].copy(), row[s:], count, int(count), np.empty(0))
     return out
 
 
 def class_spreads(cluster: Cluster, points: dict[int, Vector]) -> dict[int, Spread]:
     """Return how far each class's rows lie from a point; positions are row numbers, the median is good to a tenth."""
-    near = dict.fromkeys(points, False)
     scales = {
         number: here.objective / here.total_weight or 1.0
-        for number, here in _evaluate(cluster, points, near, 0.0, sample=False).items()
+        for number, here in _evaluate(cluster, points, 0.0, sample=False).items()
     }
-    request = np.array([[number, scales[number], 0.0, *point] for number, point in points.items()])
+    request = np.array([[number, scales[number], *point] for number, point in points.items()])
     answers = cluster.placement.call("distances", request)
     bins = sum(answer[2] for answer in answers)
     out = {}

@@ -40,8 +40,8 @@ from gmmatch.types import Indices, Vector, offsets_of, on_host
 
 # After the s numbers of the pull: the scalar sums of a pass, the nearest row's checksum, and the number of rows.
 CHECKSUM, COUNT, N_SCALARS = loops.N_SUMS, loops.N_SUMS + 1, loops.N_SUMS + 2
-# Before the s numbers of a point: its class, the paper's δ, and whether it is near the origin.
-N_HEADER = 3
+# Before the s numbers of a point: its class, and the paper's δ or the unit of distances.
+N_HEADER = 2
 # Distances are counted in bins of a quarter of a power of two.
 BINS_PER_OCTAVE, N_BINS = 4, 512
 _SAMPLE_EVERY = 32
@@ -130,9 +130,7 @@ class ShardWorker:
         scalars[[DISTANCE, ROW, COUNT]] = np.inf, -1.0, count
         if count:
             index = self._compute.index(piece, number)
-            out[:s], scalars[: loops.N_SUMS], row = pass_over(
-                block, index, point, float(asked[1]), bool(asked[2])
-            )
+            out[:s], scalars[: loops.N_SUMS], row = pass_over(block, index, point, float(asked[1]))
         if scalars[ROW] >= 0.0:
             scalars[ROW] = piece.row_number(int(piece.of_class(number)[int(scalars[ROW])]))
             scalars[CHECKSUM] = zlib.crc32(np.ascontiguousarray(row).tobytes())
