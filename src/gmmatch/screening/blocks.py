@@ -69,9 +69,10 @@ class Blocks:
         return found
 
     def sample(self, positions: Indices) -> Blocks:
-        """Return some rows, seen in the same way, on the host."""
-        found = copy(self)
-        found.rows, found._tensors = Rows(self.rows.gather(positions)), None
+        """Return some rows, seen in the same way, on the device that has them or on the host."""
+        found, some = copy(self), self.rows.subset(positions)
+        found._tensors = None if self._tensors is None else TensorRows(some)
+        found.rows = Rows(self.rows.gather(positions)) if self._tensors is None else some
         found.shape = (len(positions), self.shape[1])
         return found
 
@@ -283,6 +284,21 @@ def double(values: Array) -> Array:
 def host(values: Array) -> NDArray[Any]:
     """Return values as an array on the host."""
     return values if isinstance(values, np.ndarray) else np.asarray(values.cpu())
+
+
+def definite(matrices: Array) -> bool:
+    """Return whether all of some symmetric matrices are positive definite; much cheaper than their eigenvalues.
+
+    Examples
+    --------
+    >>> definite(np.eye(2)[None]), definite(-np.eye(2)[None])
+    (True, False)
+    """
+    try:
+        namespace(matrices).linalg.cholesky(matrices)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's own is a RuntimeError
+        return False
+    return True
 
 
 def spread(n: int, count: int) -> Indices:

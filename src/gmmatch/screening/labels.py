@@ -23,6 +23,7 @@ from gmmatch.screening.blocks import (
     Blocks,
     Spectrum,
     beside,
+    definite,
     fixed_random,
     host,
     single,
@@ -177,7 +178,7 @@ class _Evidence:
         The scatter within classes is that of all rows less that of the class means: with D = (1 − γ) S + γ σ² and the
         centered means M, slopes solve (D − Mᵀ B M) W = Mᵀ, so W = D⁻¹Mᵀ (I − B M D⁻¹Mᵀ)⁻¹.
         """
-        xp = namespace(self.sums)
+        xp, eye = namespace(self.sums), beside(self.sums, np.eye(self.n_classes))
         sums, counts = self.sums.sum(0) - self.sums, self.counts.sum(0) - self.counts
         total = counts.sum(1)[:, None].clip(1e-6)
         grand, shares = sums.sum(1) / total, counts / total
@@ -188,10 +189,10 @@ class _Evidence:
         inner = (1.0 - shrinkage) * shares[..., None] * (turned @ whitened.swapaxes(1, 2))
         # Where classes lie far apart, means of other folds can explain more than the scatter of all rows has. What is
         # left is known to about a standard error.
-        roots = shares[..., None] ** 0.5
-        explained = xp.linalg.eigvalsh(inner * roots.swapaxes(1, 2) / (roots + 1e-12))[:, -1]
-        inner = inner / (explained / (1.0 - total[:, 0] ** -0.5)).clip(1.0)[:, None, None]
-        eye = beside(sums, np.eye(self.n_classes))
+        roots, most = shares[..., None] ** 0.5, 1.0 - total**-0.5
+        explained = inner * roots.swapaxes(1, 2) / (roots + 1e-12)
+        if not definite(most[..., None] * eye - explained):
+            inner = inner / (xp.linalg.eigvalsh(explained)[:, -1:] / most).clip(1.0)[..., None]
         slopes = xp.linalg.solve((eye - inner).swapaxes(1, 2), whitened) @ self.axes.T
         offsets = -0.5 * (means * slopes).sum(2) - (slopes * grand[:, None]).sum(2)
         offsets = xp.where(counts > 0.5, offsets, -1e4)
