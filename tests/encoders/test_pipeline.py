@@ -93,7 +93,7 @@ def test_little_is_prepared_ahead():
     results = encode_batches(batches_of(TEXTS * 20, size), encoder, workers=workers)
     next(results)
     time.sleep(0.2)  # time in which everything could be prepared
-    most = 2 * workers * 16 + 3 * size  # rows ready, one batch for the model, one being handed in
+    most = 2 * workers * 32 + 3 * size  # rows ready, one batch for the model, one being handed in
     assert 0 < encoder.prepared <= most + size
     results.close()
 
@@ -256,11 +256,10 @@ def test_no_process_is_left(remote):
     assert not started & {child.pid for child in psutil.Process().children()}
 
 
-def test_collate_gets_the_whole_batch_as_a_list():
+def test_collate_gets_the_parts_of_a_whole_batch():
     class Collating(Lengths):
-        def collate(self, items):
-            assert isinstance(items, list)
-            return np.array([int(text) for text in items])
+        def collate(self, parts):
+            return np.array([int(text) for part in parts for text in part])
 
         def encode(self, batch):
             return np.stack([batch, np.full(len(batch), len(batch))], axis=1).astype(np.float32)
@@ -268,6 +267,25 @@ def test_collate_gets_the_whole_batch_as_a_list():
     vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), Collating(), workers=4))
     assert vectors[:, 0].tolist() == list(range(203))
     assert vectors[:, 1].tolist() == [50] * 200 + [3] * 3
+
+
+def test_a_model_is_started_before_the_last_vectors_are_fetched():
+    """And if the next batch fails, the one before it comes all the same."""
+    log = []
+
+    class Starting(Lengths):
+        def start(self, batch):
+            vectors, number = self.encode(batch), len(log)
+            log.append("start")
+            return lambda: log.append(f"fetch {number}") or vectors
+
+    encoder = Starting(broken=["25"])
+    results = encode_batches(batches_of(TEXTS[:40], 10), encoder)
+    assert [next(results).start, next(results).start] == [0, 10]
+    assert log == ["start", "start", "fetch 0", "fetch 1"]
+    with pytest.raises(BrokenImageError):
+        next(results)
+    assert len(joined(encode_batches(batches_of(TEXTS[:40], 10), encoder, on_error="skip"))[0]) == 39
 
 
 # ------------------------------------------------------------------------------------- out of memory

@@ -16,8 +16,9 @@ import torch
 import transformers
 from PIL import Image
 
-from gmmatch.encoders import TransformersEncoder, load_encoder
+from gmmatch.encoders import TransformersEncoder, load_encoder, resizing
 from gmmatch.encoders.image_processor import ImageProcessor
+from gmmatch.encoders.resizing import Recipe, Resizer
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
 from .models import MODELS, picture, processor
@@ -158,16 +159,42 @@ def test_transparent_pixels_are_white_for_the_model(model_folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["clip", "resnet", "vit"])
-def test_what_a_gpu_looks_up_is_what_the_cpu_prepares(model_folder, name):
-    """A GPU gets bytes and does the last step itself; the step runs on a CPU as well."""
+def test_what_a_gpu_resizes_and_looks_up_is_what_the_cpu_prepares(model_folder, monkeypatch, name):
+    """A GPU gets bytes of decoded pictures and does all else itself; that runs on a CPU as well."""
     encoder = TransformersEncoder(str(model_folder(name)), device="cpu")
-    assert encoder.processor.table is not None
-    images = [picture(seed, (50, 41)) for seed in range(3)]
+    images = [picture(seed, size) for seed, size in enumerate([(50, 41), (20, 25), (50, 41)])]
     expected = encoder.encode(encoder.prepare(images))
     encoder.looks_up = True
-    levels = encoder.prepare(images)
-    assert all(level.dtype == np.uint8 for level in levels)
-    assert np.array_equal(encoder.encode(levels), expected)
+    for seldom in (0, 1, 9):  # all, one and none of them are resized by the device
+        monkeypatch.setattr(resizing, "SELDOM", seldom)
+        levels = encoder.prepare(images)
+        assert sum(level.shape == (41, 50, 3) for level in levels) == {0: 2, 1: 1, 9: 0}[seldom]
+        np.testing.assert_array_equal(encoder.encode(levels), expected)
+        encoder.preparation.seen.clear()
+
+
+@pytest.mark.parametrize("resample", range(6))
+@pytest.mark.parametrize(
+    ("size", "crop"), [(64, (64, 64)), (64, None), ((48, 80), None), (70, (64, 61)), (None, None)]
+)
+def test_a_device_resizes_as_pillow_does_to_the_last_bit(monkeypatch, size, crop, resample):
+    """Smaller, larger and odd sizes in one batch; black and white noise overshoots on both sides."""
+    resizer = Resizer(Recipe(size, resample, crop), torch, "cpu")
+    assert resizer.decoding.exact  # the device passed the trial
+    monkeypatch.setattr(resizing, "SELDOM", 0)
+    random = np.random.default_rng(resample)
+    shapes = [(64, 64), (32, 32), (375, 500), (500, 375), (900, 20), (20, 900), (1, 1), (724, 725), (90, 201)]
+    shapes += [tuple(shape) for shape in random.integers(10, 250, (12, 2)).tolist()]
+    images = [Image.fromarray(255 * random.integers(0, 2, (*shape, 3), dtype=np.uint8)) for shape in shapes]
+    ready = [torch.tensor(levels) for levels in resizer.decoding(images)]
+    assert sum(levels.shape[:2] == shape for levels, shape in zip(ready, shapes, strict=True)) >= 4
+    groups = {}
+    for levels, image in zip(ready, images, strict=True):
+        expected = resizer.recipe(image)
+        groups.setdefault(expected.shape, []).append((levels, expected))
+    for group in groups.values():
+        found = resizer([levels for levels, _ in group]).permute(0, 1, 3, 2).numpy()
+        np.testing.assert_array_equal(found, np.stack([expected for _, expected in group]))
 
 
 @pytest.mark.parametrize("name", [*MODELS])

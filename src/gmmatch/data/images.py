@@ -334,7 +334,10 @@ class ImageFolder(BaseSource):
         parts: list[str | int | bytes | None] = ["image folder"]
         for name in self.ids:
             path = os.path.join(self.folder, name)  # noqa: PTH118 (strings are faster, and there are many)
-            parts.extend((name, os.path.getsize(path) if os.path.exists(path) else -1))  # noqa: PTH110, PTH202
+            try:
+                parts.extend((name, os.stat(path).st_size))  # noqa: PTH116
+            except OSError:
+                parts.extend((name, -1))
         for position in evenly_spaced(len(self.ids), _SAMPLED_FILES):
             path = os.path.join(self.folder, self.ids[position])  # noqa: PTH118
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113

@@ -101,4 +101,4 @@ class SentenceEncoder(ModelEncoder):
                 show_progress_bar=False,
                 convert_to_tensor=True,
             )
-        )
+        )()

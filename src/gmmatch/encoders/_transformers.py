@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
-from gmmatch.encoders.image_processor import ImageProcessor, PrepareLevels
+from gmmatch.encoders.image_processor import ImageProcessor
 from gmmatch.encoders.models import Model, ModelEncoder, named_weights
+from gmmatch.encoders.resizing import Decoding, Resizer
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
@@ -76,7 +77,7 @@ class TransformersEncoder(ModelEncoder):
         spec, self._image_size = str(model), image_size
         super().__init__(spec, _WHAT, device, dtype, trust_pickle)
         torch, missing = self._torch, self._missing
-        self.batch_size = 32 if self.device == "cpu" else 128
+        self.batch_size = 32 if self.device == "cpu" else 256
         gaps = sorted(key for key in missing if "pooler" not in key)
         if gaps:
             raise InvalidInputError(
@@ -86,11 +87,15 @@ class TransformersEncoder(ModelEncoder):
         weights = sha256_of("weights", named_weights(self.model, without="pooler" if missing else None))
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
         self.model = self.model.to(self.device, memory_format=torch.channels_last)
-        # A GPU has time for the last step of the preprocessing, a CPU would only take it from the model.
+        # A GPU has time for the preprocessing, a CPU would only take it from the model.
         self.looks_up = self.processor.table is not None and self.device != "cpu"
         self._table: Any = None
         if self.processor.table is not None:
-            self._table = torch.from_numpy(self.processor.table.ravel()).to(self.device)
+            table = torch.from_numpy(self.processor.table.ravel())
+            self._table = table.to(self.device, getattr(torch, self.dtype))
+        recipe = self.processor.recipe
+        self.resizer = None if recipe is None else Resizer(recipe, torch, self.device)
+        self._copies = torch.cuda.Stream(self.device) if self.device.startswith("cuda") else None
         self.pooler = Pooler(self.model, pooling, trained=not missing)
         self.pooling, self.n_features = self._try_out()
         self.fingerprint = sha256_of(
@@ -108,66 +113,99 @@ class TransformersEncoder(ModelEncoder):
         self.model, self._missing = _load_model(found)
 
     def prepare(self, items: Items) -> list[NDArray[Any]]:
-        """Decode and preprocess; a GPU gets bytes of shape (height, width, 3), and looks them up itself."""
+        """Decode and preprocess; a GPU gets bytes of shape (height, width, 3), and does the rest itself."""
+        if self.preparation is not None:
+            return self.preparation(items)
         pictures = (load_image(item) for item in items)
         if self.looks_up:
             return [self.processor.levels(picture) for picture in pictures]
         return [self.processor(picture) for picture in pictures]
 
     @property
-    def preparation(self) -> PrepareLevels | None:
+    def preparation(self) -> Decoding | None:
         """What other processes can do instead of :meth:`prepare`; None if threads will do.
 
         A model on a CPU takes far longer than its pictures, and leaves no core free.
         """
-        recipe = self.processor.recipe
-        return PrepareLevels(recipe) if self.looks_up and recipe is not None else None
+        return self.resizer.decoding if self.looks_up and self.resizer is not None else None
 
-    def collate(self, batch: Sequence[NDArray[Any]]) -> Items:
-        """Gather pictures of one shape in memory from which a GPU can fetch them by itself."""
-        if not self.device.startswith("cuda") or len({picture.shape for picture in batch}) != 1:
-            return batch
-        kind = getattr(self._torch, str(batch[0].dtype))
-        gathered: NDArray[Any] = self._torch.empty(
-            (len(batch), *batch[0].shape), dtype=kind, pin_memory=True
-        ).numpy()
-        np.stack(batch, out=gathered)
-        return gathered
+    def fetch(self, flat: NDArray[Any]) -> Any:
+        """Bring what a process prepared to the device, beside the model's work; the memory is free then."""
+        torch = self._torch
+        if self._copies is None:
+            return torch.from_numpy(flat.copy()).to(self.device)
+        pinned = torch.empty(flat.shape, dtype=getattr(torch, str(flat.dtype)), pin_memory=True)
+        np.copyto(pinned.numpy(), flat)
+        with torch.cuda.stream(self._copies):
+            return pinned.to(self.device, non_blocking=True)
+
+    def collate(self, parts: Sequence[Any]) -> Any:
+        """Join what was fetched or prepared: a tensor of pictures of one shape, else a list."""
+        torch = self._torch
+        if self._copies is not None:
+            stream = torch.cuda.current_stream(self.device)
+            stream.wait_stream(self._copies)
+            for fetched in (one for part in parts for one in ([part] if torch.is_tensor(part) else part)):
+                if torch.is_tensor(fetched):
+                    fetched.record_stream(stream)
+        if all(torch.is_tensor(part) and part.shape[1:] == parts[0].shape[1:] for part in parts):
+            return torch.cat(list(parts))
+        return [picture for part in parts for picture in part]
 
     def encode(self, batch: Items) -> Vectors:
         """Run the model; float16 numbers if it computes in float16, else float32."""
-        if isinstance(batch, np.ndarray):
-            return self._forward(batch)
-        if len({picture.shape for picture in batch}) <= 1:
-            return self._forward(np.stack(batch))
+        return self.start(batch)()
+
+    def start(self, batch: Items) -> Callable[[], Vectors]:
+        """Start the model, and return what waits for its vectors: a GPU need not wait for whoever stores them."""
+        if not isinstance(batch, list):
+            return self._numbers(self._forward(batch))
         groups: dict[tuple[int, ...], list[int]] = {}
         for position, picture in enumerate(batch):
-            groups.setdefault(picture.shape, []).append(position)
+            groups.setdefault(self._shape(picture), []).append(position)
         parts = [
-            self._forward(np.stack([batch[position] for position in group])) for group in groups.values()
+            self._forward(self._on_device([batch[position] for position in group]))
+            for group in groups.values()
         ]
-        vectors = np.empty((len(batch), parts[0].shape[1]), dtype=parts[0].dtype)
-        for group, part in zip(groups.values(), parts, strict=True):
-            vectors[group] = part
-        return vectors
+        order = np.argsort(np.concatenate(list(groups.values())))
+        vectors = self._torch.cat(parts)
+        return self._numbers(vectors if len(parts) == 1 else vectors[self._torch.from_numpy(order)])
 
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up."""
         return {**super().describe(), "model": type(self.model).__name__}
 
-    def _forward(self, batch: NDArray[Any]) -> Vectors:
+    def _shape(self, picture: Any) -> tuple[int, ...]:
+        """The shape in which the model sees a picture."""
+        if self.preparation is None:
+            return tuple(picture.shape)
+        return tuple(axis[3] for axis in self.preparation.recipe.axes(*picture.shape[:2]))
+
+    def _on_device(self, pictures: list[Any]) -> Any:
+        """One tensor of pictures of one shape, else a list."""
         torch = self._torch
-        pixels = torch.from_numpy(batch).to(self.device, non_blocking=True)
-        if pixels.dtype == torch.uint8:
+        alike = len({tuple(picture.shape) for picture in pictures}) == 1
+        if alike and not any(map(torch.is_tensor, pictures)):
+            return torch.from_numpy(np.stack(pictures)).to(self.device)
+        here = [
+            picture if torch.is_tensor(picture) else torch.tensor(picture, device=self.device)
+            for picture in pictures
+        ]
+        return torch.stack(here) if alike else here
+
+    def _forward(self, pictures: Any) -> Any:
+        torch, pixels = self._torch, pictures
+        if pictures[0].dtype == torch.uint8:
+            levels = pictures.permute(0, 1, 3, 2) if self.resizer is None else self.resizer(pictures)
             starts = 256 * torch.arange(3, device=self.device, dtype=torch.int32)
-            pixels = self._table[pixels.int() + starts].permute(0, 3, 1, 2)
+            pixels = self._table[levels.int() + starts[:, None]].permute(0, 2, 1, 3)
         pixels = pixels.to(getattr(torch, self.dtype), memory_format=torch.channels_last)
         # Whoever asks for float32 means it: by default a GPU multiplies with 10 bits of its 23.
         flags = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
         exact = torch.backends.cudnn.flags(**flags) if pixels.is_cuda else nullcontext()
         with torch.inference_mode(), exact:
             vectors, self._taken = self.pooler(pixels)
-        return self._numbers(vectors)
+        return vectors
 
     def _try_out(self) -> tuple[str, int]:
         from PIL import Image

@@ -35,9 +35,11 @@ class Encoder(Protocol):
     it runs in several threads at once while the model is busy. :meth:`encode` is the model: it runs in
     one thread, and may be called with a part of what ``prepare`` returned when memory runs out.
 
-    An encoder may have two members more. ``preparation``: a function that does the same as ``prepare``
-    and can be pickled, to be run in other processes (None: in threads). ``collate``: takes the prepared
-    items of a batch as a list and returns them in a form that suits ``encode``; it too runs beside the model.
+    An encoder may have four members more. ``preparation``: a function that does the same as ``prepare``
+    and can be pickled, to be run in other processes (None: in threads). ``fetch``: takes a flat array that such a
+    process has prepared, in memory that is used again, and returns a copy, on a device for instance. ``collate``:
+    joins what was prepared for a batch, a list of its parts, to what ``encode`` takes. ``start``: begins what
+    ``encode`` does, and returns a function that waits for the vectors.
     """
 
     @property

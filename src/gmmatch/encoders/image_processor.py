@@ -7,64 +7,22 @@ short cuts are tried on pictures of many shapes when a processor is loaded, and 
 the same: a processor that does anything else is called in full.
 
 Besides time, this saves room: bytes are a quarter of the size of the numbers that they stand for, and a
-GPU can look them up by itself.
+GPU can resize pictures and look them up by itself (:mod:`gmmatch.encoders.resizing`).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import load_image
-from gmmatch.encoders.base import Items
+from gmmatch.encoders.resizing import SHAPES, Recipe
 from gmmatch.errors import InvalidInputError
 
 _LEVELS = 256
-_SHAPES = ((48, 32), (32, 48), (40, 300), (211, 37), (257, 255), (97, 61), (333, 500), (224, 224))
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a processor changes the size of a picture.
-
-    It is small and does not need ``transformers``, so that other processes can do it.
-    """
-
-    size: tuple[int, int] | int | None
-    resample: int
-    crop: tuple[int, int] | None
-
-    def __call__(self, picture: Any) -> NDArray[np.uint8]:
-        """Return the bytes of the resized picture, of shape (height, width, 3)."""
-        if self.size is not None:
-            picture = picture.resize(self._target(picture.width, picture.height), self.resample)
-        if self.crop is not None:
-            height, width = self.crop
-            left, top = (picture.width - width) // 2, (picture.height - height) // 2
-            picture = picture.crop((left, top, left + width, top + height))
-        return np.asarray(picture)
-
-    def _target(self, width: int, height: int) -> tuple[int, int]:
-        if isinstance(self.size, tuple):
-            return self.size[1], self.size[0]
-        edge = self.size or 0
-        return (edge, int(edge * height / width)) if width <= height else (int(edge * width / height), edge)
-
-
-@dataclass(frozen=True)
-class PrepareLevels:
-    """Decodes pictures and follows a recipe; what a process beside the model's does."""
-
-    recipe: Recipe
-
-    def __call__(self, items: Items) -> list[NDArray[np.uint8]]:
-        """Return the bytes of each picture."""
-        return [self.recipe(load_image(item)) for item in items]
 
 
 class ImageProcessor:
@@ -136,7 +94,7 @@ class ImageProcessor:
         """Tell whether the short cuts give the processor's own numbers."""
         from PIL import Image
 
-        for height, width in _SHAPES:
+        for height, width in SHAPES:
             # Noise has every level in it, and resizing overshoots at its edges.
             noise = np.random.default_rng(height).integers(0, _LEVELS, (height, width, 3), dtype=np.uint8)
             picture = Image.fromarray(noise)

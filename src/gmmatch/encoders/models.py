@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -47,7 +47,7 @@ _KNOWN = (
     "identity",
     "pixels",
 )
-_HUB_TIMEOUT = 10.0
+_HUB_TIMEOUT = 5.0
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _DTYPES = ("float32", "float16", "bfloat16")
 _MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
@@ -134,7 +134,7 @@ def _is_cached(name: str) -> bool:
 
 
 def _ask_hub(name: str) -> GMMatchError | None:
-    """Return what is wrong with a name, or None if the hub has the model."""
+    """Return what is wrong with a name, or None if the hub has the model; raise if there is no hub to ask."""
     hub: Any = import_module("huggingface_hub")
     errors: Any = import_module("huggingface_hub.errors")
     near = "" if name in _KNOWN else did_you_mean(name, _KNOWN)
@@ -151,11 +151,11 @@ def _ask_hub(name: str) -> GMMatchError | None:
             f"hub (or it is private: run `hf auth login`).{near}"
         )
     except Exception as error:  # the network library differs between versions, and so do its errors
-        return UnknownEncoderError(
+        raise UnknownEncoderError(
             f"encoder={name!r} is neither a folder nor in this machine's cache, and the Hugging Face hub cannot "
             f"be reached ({first_line(error)}).{near} Where there is a network, run "
             f"`hf download {name} --local-dir FOLDER`, and give the FOLDER."
-        )
+        ) from error
     return None
 
 
@@ -215,10 +215,23 @@ class ModelEncoder(Described, ABC):
     def _load(self, found: Model) -> None:
         """Make ``self.model``, and what else comes with it."""
 
-    def _numbers(self, vectors: Any) -> Vectors:
-        """Return the model's output: float16 numbers if it computes in float16, else float32."""
-        array: Vectors = (vectors if self.dtype == "float16" else vectors.float()).cpu().numpy()
-        return array
+    def _numbers(self, vectors: Any) -> Callable[[], Vectors]:
+        """Return what waits for the model's output: float16 numbers if it computes in float16, else float32."""
+        there = vectors if self.dtype == "float16" else vectors.float()
+        if not there.is_cuda:
+            array: Vectors = there.cpu().numpy()
+            return lambda: array
+        here = self._torch.empty(there.shape, dtype=there.dtype, pin_memory=True)
+        here.copy_(there, non_blocking=True)
+        done = self._torch.cuda.Event(blocking=True)
+        done.record(self._torch.cuda.current_stream(there.device))
+
+        def wait() -> Vectors:
+            done.synchronize()
+            found: Vectors = here.numpy()
+            return found
+
+        return wait
 
 
 def import_torch(extra: str) -> Any:

@@ -1,9 +1,9 @@
 """Rows to vectors at the model's pace: reading and preparing run beside the model.
 
-One thread reads the source, ``workers`` threads decode and preprocess, one joins what they prepared to
-batches, and the caller's thread runs the model. Threads suffice for a model on a CPU: Pillow and NumPy
-let go of the interpreter while they work on pixels. Beside a GPU each of them has a process to do its work. What
-is prepared ahead is bounded, and results come in the order of the source.
+One thread reads the source, ``workers`` threads decode and preprocess, and the caller's thread runs the model.
+Threads suffice for a model on a CPU: Pillow and NumPy let go of the interpreter while they work on pixels. Beside a
+GPU each of them has a process to do its work, and a batch is started before the vectors of the last one are fetched.
+What is prepared ahead is bounded, and results come in the order of the source.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.parallel import available_cores
 from gmmatch.selection.labels import Label
 
-_ROWS_PER_TASK = 16
+_ROWS_PER_TASK = 32
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,18 @@ def encode_batches(
     threads = check_options(workers, on_error)
     model = BackingOff(encoder)
     with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
-        for batch, task in preparation:
-            yield _finished(batch, *task.result(), model, dtype, on_error)
+        starting = _starting(preparation, model)
+        started: deque[_Started] = deque()
+        failure: Exception | None = None
+        while failure is None:
+            try:
+                started.append(next(starting))
+            except Exception as error:  # what was started before is good
+                failure = error
+            while len(started) > (model.ahead if failure is None else 0):
+                yield _finished(*started.popleft(), model, dtype, on_error)
+        if not isinstance(failure, StopIteration):
+            raise failure
 
 
 def check_options(workers: int | None, on_error: str) -> int:
@@ -132,7 +143,8 @@ def check_options(workers: int | None, on_error: str) -> int:
     return workers
 
 
-_Task: TypeAlias = "tuple[Batch, Future[tuple[Items, list[SkippedRow]]]]"
+_Task: TypeAlias = "tuple[Batch, list[Future[tuple[Items, list[SkippedRow]]]]]"
+_Started: TypeAlias = "tuple[Batch, list[SkippedRow], Callable[[], Vectors]]"
 
 
 class _Preparation:
@@ -145,8 +157,8 @@ class _Preparation:
         self.skip = skip
         self.reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
-        self.joiner = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-join")
         self.remote = getattr(encoder, "preparation", None)
+        self.fetch = getattr(encoder, "fetch", np.copy)
         self.workers: list[Worker] = []
         self.of_thread = threading.local()
 
@@ -154,7 +166,7 @@ class _Preparation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for threads in (self.reader, self.pool, self.joiner):
+        for threads in (self.reader, self.pool):
             threads.shutdown(cancel_futures=True)
         for worker in self.workers:
             worker.close()
@@ -176,8 +188,7 @@ class _Preparation:
         # An array needs no preparation worth a task; cutting it would only mean joining it again.
         size = len(batch) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
         pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-        tasks = [self.pool.submit(self._prepared, piece) for piece in pieces]
-        return batch, self.joiner.submit(_joined, self.encoder, tasks)
+        return batch, [self.pool.submit(self._prepared, piece) for piece in pieces]
 
     def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
         """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
@@ -202,9 +213,15 @@ class _Preparation:
             return self.encoder.prepare
         worker: Worker | None = getattr(self.of_thread, "worker", None)
         if worker is None:
-            worker = self.of_thread.worker = Worker(self.remote)
+            worker = self.of_thread.worker = Worker(self.remote, self.fetch)
             self.workers.append(worker)
         return worker.prepare
+
+
+def _starting(preparation: _Preparation, model: BackingOff) -> Iterator[_Started]:
+    for batch, tasks in preparation:
+        ready, skipped = _joined(model.encoder, tasks)
+        yield batch, skipped, model(ready)
 
 
 def _joined(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
@@ -212,22 +229,23 @@ def _joined(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list
     skipped = [row for _, rows in parts for row in rows]
     if len(parts) == 1 and isinstance(parts[0][0], np.ndarray):
         return parts[0][0], skipped
-    ready = [item for items, _ in parts for item in items]
     collate = getattr(encoder, "collate", None)
-    return (collate(ready) if collate is not None and ready else ready), skipped
+    if collate is not None:
+        return collate([items for items, _ in parts]), skipped
+    return [item for items, _ in parts for item in items], skipped
 
 
 def _finished(
     batch: Batch,
-    ready: Items,
     skipped: list[SkippedRow],
+    wait: Callable[[], Vectors],
     model: BackingOff,
     dtype: DTypeLike | None,
     on_error: OnError,
 ) -> EncodedBatch:
     broken = {row.row - batch.start for row in skipped}
     kept = [position for position in range(len(batch)) if position not in broken]
-    vectors = model(ready) if kept else np.empty((0, model.encoder.n_features or 0), dtype=np.float32)
+    vectors = wait()
     if len(vectors) != len(kept):
         raise InvalidInputError(
             f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
@@ -264,6 +282,10 @@ def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Enco
     return SkippedRow(row, name, f"{reason}.")
 
 
+def _together(parts: Sequence[Callable[[], Vectors]]) -> Vectors:
+    return np.concatenate([part() for part in parts])
+
+
 class OutOfMemoryError(GMMatchError, MemoryError):
     """Not even one row at a time fits into memory."""
 
@@ -274,14 +296,22 @@ class BackingOff:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.limit: int | None = None
+        self.start = getattr(encoder, "start", None) or self._encode
+        self.ahead = int(hasattr(encoder, "start"))
 
-    def __call__(self, batch: Items) -> Vectors:
-        """Encode what the encoder's ``prepare`` returned."""
+    def _encode(self, batch: Items) -> Callable[[], Vectors]:
+        vectors = self.encoder.encode(batch)
+        return lambda: vectors
+
+    def __call__(self, batch: Items) -> Callable[[], Vectors]:
+        """Start to encode what the encoder's ``prepare`` returned, and return what waits for the vectors."""
+        if not len(batch):
+            return lambda: np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
         while True:
             size = len(batch) if self.limit is None else min(self.limit, len(batch))
             try:
-                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return parts[0] if len(parts) == 1 else np.concatenate(parts)
+                parts = [self.start(batch[i : i + size]) for i in range(0, len(batch), size)]
+                return parts[0] if len(parts) == 1 else partial(_together, parts)
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise

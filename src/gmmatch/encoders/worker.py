@@ -18,6 +18,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import accumulate, pairwise
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,11 @@ class WorkerDiedError(GMMatchError, RuntimeError):
 class Worker:
     """A process that prepares rows; to be used by one thread."""
 
-    def __init__(self, preparation: Callable[[Items], Items]) -> None:
+    def __init__(
+        self,
+        preparation: Callable[[Items], Items],
+        fetch: Callable[[NDArray[Any]], Any] = np.copy,
+    ) -> None:
         package = str(Path(__file__).resolve().parents[2])
         descriptor = _new_shared_memory()
         code = f"import sys; sys.path.insert(0, {package!r}); {_START}({descriptor}, {_SHARED_BYTES})"
@@ -58,6 +64,7 @@ class Worker:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._requests, self._answers = self._process.stdin, self._process.stdout
         self._preparation: Callable[[Items], Items] | None = preparation
+        self._fetch = fetch
 
     def prepare(self, items: Items) -> Items:
         """Let the process prepare items, and wait for it; its exceptions are raised here."""
@@ -81,9 +88,12 @@ class Worker:
             return result
         assert self._shared is not None
         dtype, shapes = answer
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-        flat = self._shared[: int(ends[-1]) * dtype.itemsize].copy().view(dtype)
-        return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
+        ends = [0, *accumulate(prod(shape) for shape in shapes)]
+        flat = self._fetch(self._shared[: ends[-1] * dtype.itemsize].view(dtype))
+        if len(set(shapes)) == 1:
+            together: Items = flat.reshape(len(shapes), *shapes[0])
+            return together
+        return [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends), shapes, strict=True)]
 
     def close(self) -> None:
         """End the process."""
