@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import pairwise
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.kernels.distances import negative_half_squared_distances
+from gmmatch.kernels.distances import ScaledRows
 from gmmatch.kernels.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, resolve_kernel, row_means
 
 KERNELS: list[Kernel] = [
@@ -142,7 +142,8 @@ def test_rbf_of_narrow_bandwidth_is_the_identity() -> None:
 
 def test_scaled_distances_are_never_positive() -> None:
     A = np.repeat(sample(1, 50, seed=3), 20, axis=0) * 100
-    assert negative_half_squared_distances(A, A.copy(), 0.01).max() <= 0.0
+    rows = ScaledRows(A, A[0], 0.01)
+    assert rows.exponents(rows[:]).max() <= 0.0
 
 
 @pytest.mark.parametrize(("kind", "metric"), [(RBF, "euclidean"), (Laplacian, "cityblock")])

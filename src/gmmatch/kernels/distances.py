@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import as_generator
-from gmmatch.rows.rows import as_rows
+from gmmatch.rows.rows import Rows, as_rows
 from gmmatch.types import Indices, Matrix, RandomState
 
 Block = NDArray[np.float64]
@@ -22,33 +24,67 @@ _TYPICAL_ROWS = 31
 _MEDIAN_ROWS = 1000
 
 
-def negative_half_squared_distances(A: Block, B: Block, scale: float, out: Block | None = None) -> Block:
-    """Return −‖aᵢ − bⱼ‖² / (2·scale²), at most 0, for C-ordered float64 blocks.
+class ScaledRows:
+    """Rows as z = (x − centre)/scale with half their squared lengths: what the Gaussian kernel needs of them.
 
     ‖a − b‖² = ‖a‖² + ‖b‖² − 2⟨a, b⟩ is one matrix product of rows that carry their norms along, but it
-    cancels when the norms dwarf the distance. So both sides are moved to a typical row of ``B`` first,
-    and the pairs that still cancel (a tight cluster far from all else) are computed directly. Values
-    below −50 may be off by their rounding; the others by less than about 1e-10.
+    cancels when the norms dwarf the distance. So both sides are moved to the same typical row first,
+    and the pairs that still cancel (a tight cluster far from all else) are computed directly.
 
     Examples
     --------
-    >>> negative_half_squared_distances(np.array([[1e8]]), np.array([[1e8], [1e8 + 2.0]]), 1.0)
+    >>> rows = ScaledRows(np.array([[1e8], [1e8 + 2.0]]), np.array([1e8]), 1.0)
+    >>> rows[:1].exponents(rows)
     array([[ 0., -2.]])
     """
-    if out is None:
-        out = np.empty((len(A), len(B)))
-    if out.size == 0:
-        return out
-    centre = typical_row(B)
-    with np.errstate(over="ignore", invalid="ignore"):
-        left, left_sizes = _with_sizes(A, centre, scale, size_column=-2)
-        right, right_sizes = _with_sizes(B, centre, scale, size_column=-1)
-        np.matmul(left, right.T, out=out)
-        _recompute_cancelled(out, left[:, :-2], right[:, :-2], left_sizes, right_sizes)
-    return np.minimum(out, 0.0, out=out)
+
+    def __init__(self, rows: Block, centre: Block, scale: float) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._left = np.empty((rows.shape[0], rows.shape[1] + 2))
+            scaled = self._left[:, :-2]
+            np.subtract(rows, centre, out=scaled)
+            scaled *= 1.0 / scale
+            self._left[:, -2] = -0.5 * np.einsum("ij,ij->i", scaled, scaled)
+            self._left[:, -1] = 1.0
+
+    @cached_property
+    def _right(self) -> Block:
+        """[z, 1, −‖z‖²/2], where the left side has [z, −‖z‖²/2, 1]."""
+        right = self._left.copy()
+        right[:, -2], right[:, -1] = 1.0, self._left[:, -2]
+        return right
+
+    @cached_property
+    def _far(self) -> Indices:
+        """Rows that are, or may be, far from the centre."""
+        return np.flatnonzero(~(-self._left[:, -2] <= _FAR))
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def __getitem__(self, rows: slice) -> ScaledRows:
+        part = object.__new__(ScaledRows)
+        part._left = self._left[rows]
+        return part
+
+    def exponents(self, others: ScaledRows, out: Block | None = None) -> Block:
+        """Return −‖aᵢ − bⱼ‖² / (2·scale²), at most 0.
+
+        Values below −50 may be off by their rounding; the others by less than about 1e-10.
+        """
+        if out is None:
+            out = np.empty((len(self), len(others)))
+        if out.size == 0:
+            return out
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(self._left, others._right.T, out=out)
+            # Both rows must be far: when one is near, the distance is as large as the norm and nothing cancels.
+            if len(self._far) and len(others._far):
+                _recompute_cancelled(out, self._left, others._left, self._far, others._far)
+        return np.minimum(out, 0.0, out=out)
 
 
-def typical_row(rows: NDArray[np.floating]) -> Block:
+def typical_row(rows: NDArray[np.floating] | Rows) -> Block:
     """Return a point in the middle of most rows: the coordinate-wise median of a few of them.
 
     A median, because one far row would drag a mean away from all others.
@@ -58,8 +94,8 @@ def typical_row(rows: NDArray[np.floating]) -> Block:
     >>> typical_row(np.array([[1.0], [2.0], [1e9]]))
     array([2.])
     """
-    step = max(1, len(rows) // _TYPICAL_ROWS)
-    centre: Block = np.median(np.asarray(rows[::step][:_TYPICAL_ROWS], dtype=np.float64), axis=0)
+    few = np.arange(0, len(rows), max(1, len(rows) // _TYPICAL_ROWS))[:_TYPICAL_ROWS]
+    centre: Block = np.median(as_rows(rows).gather(few), axis=0)
     return centre
 
 
@@ -102,33 +138,16 @@ def median_sample(n: int, random_state: RandomState = 0) -> Indices:
     return np.sort(as_generator(random_state).choice(n, _MEDIAN_ROWS, replace=False))
 
 
-def _with_sizes(rows: Block, centre: Block, scale: float, size_column: int) -> tuple[Block, Block]:
-    """Return [z, −‖z‖²/2, 1] or [z, 1, −‖z‖²/2] for z = (x − center)/scale, and ‖z‖²/2."""
-    wide = np.empty((rows.shape[0], rows.shape[1] + 2))
-    scaled = wide[:, :-2]
-    np.subtract(rows, centre, out=scaled)
-    scaled *= 1.0 / scale
-    sizes: Block = 0.5 * np.einsum("ij,ij->i", scaled, scaled)
-    wide[:, -2:] = 1.0
-    np.negative(sizes, out=wide[:, size_column])
-    return wide, sizes
-
-
 def _recompute_cancelled(
-    out: Block, left: Block, right: Block, left_sizes: Block, right_sizes: Block
+    out: Block, left: Block, right: Block, far_left: Indices, far_right: Indices
 ) -> None:
     """Replace the entries whose rounding could show by ones computed from the differences."""
-    # Both rows must be far: when one is near, the distance is as large as the norm and nothing cancels.
-    far_left = np.flatnonzero(~(left_sizes <= _FAR))
-    far_right = np.flatnonzero(~(right_sizes <= _FAR))
-    if len(far_left) == 0 or len(far_right) == 0:
-        return
-    rounding = 8.0 * np.finfo(np.float64).eps * (left_sizes[far_left, None] + right_sizes[far_right])
+    rounding = -8.0 * np.finfo(np.float64).eps * (left[far_left, -2, None] + right[far_right, -2])
     # "Not below" rather than "above", to catch NaN as well.
     rows, columns = np.nonzero(~(out[np.ix_(far_left, far_right)] < _NEGLIGIBLE - rounding))
     rows, columns = far_left[rows], far_right[columns]
     pairs_at_once = max(1, (1 << 20) // left.shape[1])
     for start in range(0, len(rows), pairs_at_once):
         i, j = rows[start : start + pairs_at_once], columns[start : start + pairs_at_once]
-        difference = left[i] - right[j]
+        difference = left[i, :-2] - right[j, :-2]
         out[i, j] = -0.5 * np.einsum("ij,ij->i", difference, difference)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
-from gmmatch.kernels.distances import median_distance, negative_half_squared_distances
+from gmmatch.kernels.distances import ScaledRows, median_distance, typical_row
 from gmmatch.kernels.means import row_means
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch.types import Matrix, RandomState, Vector
@@ -247,10 +247,17 @@ class RBF(_BandwidthKernel):
         check_number(gamma, "gamma", above_zero=True)
         return cls(bandwidth=float(np.sqrt(0.5 / gamma)))
 
-    def __call__(self, A: Matrix, B: Matrix, out: Gram | None = None) -> Gram:
-        """Return the matrix of exp(−‖aᵢ − bⱼ‖² / (2h²))."""
-        scale = self.scale
-        exponents = negative_half_squared_distances(*_pair(A, B), scale, out)
+    def prepared(self, A: Matrix, centre: Vector) -> ScaledRows:
+        """Return rows in the form in which they are compared; what is compared must have the same centre."""
+        return ScaledRows(_wide(A, "A"), centre, self.scale)
+
+    def __call__(self, A: Matrix | ScaledRows, B: Matrix | ScaledRows, out: Gram | None = None) -> Gram:
+        """Return the matrix of exp(−‖aᵢ − bⱼ‖² / (2h²)); rows may be prepared."""
+        if not (isinstance(A, ScaledRows) and isinstance(B, ScaledRows)):
+            left, right = _pair(A, B)
+            centre = typical_row(right)
+            A, B = self.prepared(left, centre), self.prepared(right, centre)
+        exponents = A.exponents(B, out)
         return np.exp(exponents, out=exponents)
 
 
@@ -348,7 +355,7 @@ def _wide(A: Matrix, name: str) -> Gram:
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
-def _pair(A: Matrix, B: Matrix) -> tuple[Gram, Gram]:
+def _pair(A: Any, B: Any) -> tuple[Gram, Gram]:
     left, right = _wide(A, "A"), _wide(B, "B")
     if left.shape[1] != right.shape[1]:
         raise InvalidInputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.kernels.distances import typical_row
 from gmmatch.rows.checks import check_pair, check_rows, check_sample_weight, check_whole_number
 from gmmatch.rows.parallel import map_in_order, one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Vector
+from gmmatch.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from gmmatch.kernels.kernels import Kernel
 
 # Blocks whose partial sums wait for their turn; enough to keep many cores busy, small in memory.
 _BLOCKS_AT_ONCE = 128
+# Bytes of rows that are held as a kernel compares them; of more, each block prepares its own again.
+_HELD_BYTES = 1 << 26
 
 
 def row_means(
@@ -29,7 +33,7 @@ def row_means(
     B: Any = None,
     weights: Any = None,
     *,
-    block: int = 1024,
+    block: int = 512,
     n_jobs: int | None = -1,
 ) -> Vector:
     """Return Σⱼ wⱼ k(aᵢ, bⱼ) for every row of ``A``, with the weights scaled to sum to 1.
@@ -101,12 +105,17 @@ def _add_block_means(
     """Add every block's part; with no right side, blocks above the diagonal serve both of their sides."""
     corners = _corners(len(left), None if right is None else len(right), block)
     own = threading.local()  # of each thread
+    others = left if right is None else right
+    centre = typical_row(others)
+
+    @lru_cache(maxsize=max(2 * threads, _HELD_BYTES // (16 * block * left.n_features)))
+    def side(rows: Rows, start: int) -> Any:
+        return prepared(kernel, _read(rows, start, block), centre)
 
     def evaluate(corner: tuple[int, int]) -> tuple[Vector, Vector | None]:
         i, j = corner
-        rows = _read(left, i, block)
-        columns = _read(left if right is None else right, j, block)
-        # A block is 8 MB: allocated anew, the memory would cost several times as much as the arithmetic.
+        rows, columns = side(left, i), side(others, j)
+        # A block is 2 MB: allocated anew, the memory would cost several times as much as the arithmetic.
         if not hasattr(own, "room"):
             own.room = np.empty(min(block, len(left)) * min(block, len(shares)))
         values = own.room[: len(rows) * len(columns)].reshape(len(rows), len(columns))
@@ -130,6 +139,11 @@ def _corners(n: int, m: int | None, block: int) -> Iterator[tuple[int, int]]:
     for i in range(0, n, block):
         for j in range(i if m is None else 0, n if m is None else m, block):
             yield i, j
+
+
+def prepared(kernel: Kernel, rows: Matrix, centre: Vector) -> Any:
+    """Return rows in the form in which a kernel compares them fastest, if it has one."""
+    return kernel.prepared(rows, centre) if hasattr(kernel, "prepared") else rows
 
 
 def _read(rows: Rows, start: int, block: int) -> NDArray[np.float64]:

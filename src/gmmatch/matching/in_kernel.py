@@ -14,7 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.kernels import RBF, Kernel
+from gmmatch.kernels.means import prepared
 from gmmatch.matching.batches import partition, shares
 from gmmatch.matching.walk import Picks, greedy
 from gmmatch.rows.parallel import map_in_order
@@ -48,9 +50,18 @@ class ComputedRows:
     def __init__(self, kernel: Kernel, rows: Rows, threads: int) -> None:
         self.kernel, self.rows, self.threads = kernel, rows, threads
         self._values = np.empty(len(rows))
+        # Few rows are held as the kernel compares them.
+        self._held = None
+        if rows.n_chunks == 1:
+            self._held = prepared(kernel, rows.block(0, np.float64), typical_row(rows))
 
     def row(self, position: int) -> Vector:
         """Return the kernel of one row with all rows; overwritten by the next call."""
+        if self._held is not None:
+            values: Vector = self.kernel(
+                self._held, self._held[position : position + 1], self._values[:, None]
+            )[:, 0]
+            return values
         point = self.rows.row(position)
 
         def work(number: int) -> None:

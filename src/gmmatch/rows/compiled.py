@@ -1,4 +1,4 @@
-"""Compiled loops over blocks: float16 to float32, unit length, and whether anything is not finite."""
+"""Compiled loops over blocks: float16 to float32, unit length, and the largest magnitude."""
 
 from __future__ import annotations
 
@@ -24,22 +24,6 @@ def largest_bits(bits: NDArray[Any], sign: Any) -> Any:
         for j in range(bits.shape[1]):
             largest = max(largest, bits[i, j] & sign)
     return largest
-
-
-def has_unusable(block: NDArray[Any], limit: float) -> bool:
-    """Return whether any number's magnitude exceeds ``limit`` or is not finite.
-
-    Examples
-    --------
-    >>> has_unusable(np.array([[1.0, np.nan]]), 1e150), has_unusable(np.ones((1, 2), dtype=np.float32), 1e150)
-    (True, False)
-    """
-    whole = np.uint32 if block.dtype == np.float32 else np.uint64
-    everything = np.iinfo(whole).max >> 1
-    most = np.array(min(limit, float(np.finfo(block.dtype).max)), dtype=block.dtype).view(whole)
-    view = np.ascontiguousarray(block).view(whole)
-    view.flags.writeable = False
-    return bool(largest_bits(view, whole(everything)) > most)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)

@@ -118,13 +118,24 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     >>> with one_blas_thread():
     ...     pass
     """
+    return blas_threads(1)
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """Let matrix products have so many threads while this lasts.
+
+    Examples
+    --------
+    >>> with blas_threads(2):
+    ...     pass
+    """
     # Looking for the libraries takes milliseconds, so it is done again only after more was imported.
     if _libraries.get("modules") != len(sys.modules):
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         _libraries["controller"] = ThreadpoolController()
         _libraries["modules"] = len(sys.modules)
-    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=1)
+    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=count)
     return limits
 
 

@@ -17,7 +17,7 @@ from gmmatch.matching.walk import Picks
 from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.median.weiszfeld import sample_positions
 from gmmatch.rows.checks import check_whole_number
-from gmmatch.rows.parallel import resolve_jobs
+from gmmatch.rows.parallel import blas_threads, resolve_jobs
 from gmmatch.rows.rows import RowMap, Rows
 from gmmatch.selectors.base import GroupResult, GroupTask, Request
 from gmmatch.selectors.finishing import finished_in_kernel
@@ -32,6 +32,8 @@ Approximation = Literal["auto", "nystroem", "fourier"] | None
 
 # The exact mean in a kernel's space takes n² kernel values: seconds up to here, minutes beyond.
 EXACT_MEAN_ROWS = 50_000
+# Each pick takes one product with a matrix of all rows; from so many numbers on, threads of BLAS may share it.
+_SHARED_PRODUCT = 1 << 18
 # The square of what float32 can hold: features are as long as the root of a kernel's value.
 _LARGEST_VALUE = 1e76
 
@@ -50,10 +52,12 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
         scores, norm = scores / np.sqrt(norm), 1.0
     diagonal = [kernel.diagonal(task.rows.block(number)) for number in range(task.rows.n_chunks)]
     target = KernelTarget(kernel_rows, scores, norm, np.concatenate(diagonal))
-    picks = match_in_kernel(
-        target, task.k, available=task.available, already=task.already, start=selector.start,
-        replacement=selector.replacement, batches=selector.batches or 1, random_state=task.random,
-    )  # fmt: skip
+    shared = len(task.rows) * task.rows.n_features > _SHARED_PRODUCT
+    with blas_threads(task.threads if shared else 1):
+        picks = match_in_kernel(
+            target, task.k, available=task.available, already=task.already, start=selector.start,
+            replacement=selector.replacement, batches=selector.batches or 1, random_state=task.random,
+        )  # fmt: skip
     return finished_in_kernel(selector, task, kernel_result(selector, kernel, picks, details), kernel, target)
 
 
