@@ -22,6 +22,7 @@ from benchmarks import data, herding_sides, machine
 from benchmarks.picks import vectorised
 
 COLUMNS = 64
+AXES = ["rows", "picks", "classes"]
 METHODS = ("gm-matching", "herding", "kernel-herding", "easy", "random")
 NUMPY, COREAX = "NumPy: X @ theta and argmax", "coreax: kernel herding"
 # Nothing is started that would take longer, by the last case, in seconds of the processor.
@@ -57,10 +58,14 @@ def sides(X: Any, y: Any, k: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def run(most_rows: int) -> list[dict[str, Any]]:
-    """Measure every case; the smallest is run once before, to compile."""
+def run(most_rows: int, axes: list[str]) -> list[dict[str, Any]]:
+    """Measure every case of what is to grow; small ones are run once before, to compile."""
     runs: list[dict[str, Any]] = []
+    for call in sides(data.isotropic(1_000, COLUMNS), None, 100).values():
+        call()
     for axis, n, k, classes in cases(most_rows):
+        if axis not in axes:
+            continue
         X = data.isotropic(n, COLUMNS)
         y = None if classes == 1 else np.arange(n) % classes
         for name, call in sides(X, y, k).items():
@@ -87,18 +92,27 @@ def run(most_rows: int) -> list[dict[str, Any]]:
     return runs
 
 
+def _others(path: Path | None, axes: list[str]) -> list[dict[str, Any]]:
+    """Return the runs of a file that are not measured again."""
+    found = json.loads(path.read_text(encoding="utf-8"))["runs"] if path is not None and path.exists() else []
+    return [one for one in found if one["axis"] not in axes]
+
+
 def main() -> None:
     """Measure, and write a file if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--most-rows", type=int, default=10_000_000)
+    parser.add_argument(
+        "--axes", nargs="+", choices=AXES, default=AXES, help="others stay as they are in the file"
+    )
     options = parser.parse_args()
     surroundings = machine.describe()
     warnings.simplefilter("ignore")  # features take the place of a kernel above some thousand rows
     content = {
         "command": "python -m benchmarks.scaling --json benchmarks/results/scaling.json",
         "columns": COLUMNS,
-        "runs": run(options.most_rows),
+        "runs": _others(options.json, options.axes) + run(options.most_rows, options.axes),
         "machine": surroundings,
     }
     if options.json is not None:

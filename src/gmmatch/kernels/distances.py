@@ -95,7 +95,9 @@ def typical_row(rows: NDArray[np.floating] | Rows) -> Block:
     array([2.])
     """
     few = np.arange(0, len(rows), max(1, len(rows) // _TYPICAL_ROWS))[:_TYPICAL_ROWS]
-    centre: Block = np.median(as_rows(rows).gather(few), axis=0)
+    # Sorted whole: np.median takes five times as long over so few.
+    ordered = np.sort(as_rows(rows).gather(few), axis=0)
+    centre: Block = 0.5 * (ordered[(len(few) - 1) // 2] + ordered[len(few) // 2])
     return centre
 
 

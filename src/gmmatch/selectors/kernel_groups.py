@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,8 @@ Approximation = Literal["auto", "nystroem", "fourier"] | None
 
 # The exact mean in a kernel's space takes n² kernel values: seconds up to here, minutes beyond.
 EXACT_MEAN_ROWS = 50_000
+# Up to so many rows the picks read the Gram matrix that the mean was taken of: 8 MB.
+_STORED_ROWS = 1024
 # Each pick takes one product with a matrix of all rows; from so many numbers on, threads of BLAS may share it.
 _SHARED_PRODUCT = 1 << 18
 # The square of what float32 can hold: features are as long as the root of a kernel's value.
@@ -53,7 +56,7 @@ def pick_in_kernel(selector: MomentMatching, task: GroupTask) -> GroupResult:
     diagonal = [kernel.diagonal(task.rows.block(number)) for number in range(task.rows.n_chunks)]
     target = KernelTarget(kernel_rows, scores, norm, np.concatenate(diagonal))
     shared = len(task.rows) * task.rows.n_features > _SHARED_PRODUCT
-    with blas_threads(task.threads if shared else 1):
+    with blas_threads(task.threads) if shared else nullcontext():
         picks = match_in_kernel(
             target, task.k, available=task.available, already=task.already, start=selector.start,
             replacement=selector.replacement, batches=selector.batches or 1, random_state=task.random,
@@ -274,11 +277,13 @@ def _kernel_moment(
 ) -> _KernelMoment:
     """Return the mean or the geometric median of rows in a kernel's space."""
     n = len(rows)
-    if selector.target == "mean":
-        shares = weights / weights.sum()
+    mean, shares = selector.target == "mean", weights / weights.sum()
+    if mean and (n > _STORED_ROWS or 8 * n * n > _limit(selector)):
         return _KernelMoment(shares, row_means(kernel, rows, weights=shares, n_jobs=task.threads), None, {})
     wide = rows.gather(np.arange(n))
     gram = kernel(wide, wide)
+    if mean:
+        return _KernelMoment(shares, gram @ shares, gram, {})
     chosen = np.arange(n)
     if fraction < 1.0:
         chosen = sample_positions(weights, fraction, task.random)
