@@ -25,7 +25,7 @@ _MEDIAN_ROWS = 1000
 
 
 class ScaledRows:
-    """Rows as z = (x − centre)/scale with half their squared lengths: what the Gaussian kernel needs of them.
+    """Rows as z = (x − center)/scale with half their squared lengths: what the Gaussian kernel needs of them.
 
     ‖a − b‖² = ‖a‖² + ‖b‖² − 2⟨a, b⟩ is one matrix product of rows that carry their norms along, but it
     cancels when the norms dwarf the distance. So both sides are moved to the same typical row first,
@@ -56,7 +56,7 @@ class ScaledRows:
 
     @cached_property
     def _far(self) -> Indices:
-        """Rows that are, or may be, far from the centre."""
+        """Rows that are, or may be, far from the center."""
         return np.flatnonzero(~(-self._left[:, -2] <= _FAR))
 
     def __len__(self) -> int:

@@ -248,7 +248,7 @@ class RBF(_BandwidthKernel):
         return cls(bandwidth=float(np.sqrt(0.5 / gamma)))
 
     def prepared(self, A: Matrix, centre: Vector) -> ScaledRows:
-        """Return rows in the form in which they are compared; what is compared must have the same centre."""
+        """Return rows in the form in which they are compared; what is compared must have the same center."""
         return ScaledRows(_wide(A, "A"), centre, self.scale)
 
     def __call__(self, A: Matrix | ScaledRows, B: Matrix | ScaledRows, out: Gram | None = None) -> Gram:
