@@ -177,7 +177,10 @@ def _print_table(table: Table, not_run: str) -> None:
         grid.add_column(escape(column))
     for row in rows:
         grid.add_row(
-            *(f"[bold]{escape(text.replace('**', ''))}[/bold]" if "**" in text else escape(text) for text in row)
+            *(
+                f"[bold]{escape(text.replace('**', ''))}[/bold]" if "**" in text else escape(text)
+                for text in row
+            )
         )
     console().print(escape(table.caption.replace("`", "")))
     console().print(grid)
