@@ -16,12 +16,12 @@ from gmmatch_paper.studies.study import Study, Table, how_many_agree
 
 _HEADS = ("in the paper", "what it shows", "does it reproduce?", "page")
 _TEXT = """\
-**In short.** GM Matching *as the paper's text describes it* does not give the paper's accuracies on images: it trains
-little better than random picks do. GM Matching *as in the authors' code*, which matches unit-length rows to a
-unit-length median, does: on CIFAR-100 it is the best of the paper's methods that were run, on clean data, under label
-noise and with corrupted images, by about the paper's margin or less. In the features of a frozen encoder neither is
-above all other methods. `GMMatching()` is the text's version, `GMMatching(normalize=True, unit_target=True)` the
-authors'.
+**In short.** GM Matching *as the paper's text describes it* does not give the paper's accuracies on images: it
+trains little better than random picks do. GM Matching *as in the authors' code*, which matches unit-length rows to
+a unit-length median, does: on CIFAR-100 it is the best of the paper's methods that were run, on clean data, under
+label noise, with corrupted and with attacked images, by about the paper's margin or less. In the features of a
+frozen encoder neither is above all other methods. `GMMatching()` is the text's version, `GMMatching(normalize=True,
+unit_target=True)` the authors'.
 
 Of the theory, the bounds, the median's breakdown point, the 1/k rate towards it and the cost of its iterations hold.
 That the median stays in the hull of the clean rows, and that the errors of independent batches average out, does not.

@@ -97,7 +97,7 @@ def _height(block: Block) -> float:
 def _title(setting: Setting, with_proxy: bool) -> str:
     words = CorruptionSpec.parse(setting.corruption).words
     data = DATASETS.get(setting.dataset, setting.dataset)
-    return f"{data}, {words.lower()}{f', {setting.encoder}' if with_proxy else ''}\n{setting.training}"
+    return f"{words}{f', {setting.encoder}' if with_proxy else ''}\n{data}, {setting.training}"
 
 
 def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
@@ -176,7 +176,8 @@ def _look(method: str) -> dict[str, Any]:
 
 def _order(setting: Setting) -> tuple[object, ...]:
     spec = CorruptionSpec.parse(setting.corruption)
-    return setting.downstream, setting.network, spec.kind != "none", spec.kind, spec.rate, setting.in_domain
+    training = setting.downstream, setting.network, setting.dataset
+    return *training, spec.kind != "none", spec.kind, spec.rate, setting.in_domain
 
 
 ACCURACY = Picture(

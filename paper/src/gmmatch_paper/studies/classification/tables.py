@@ -196,7 +196,9 @@ def _ours(block: Block, method: str, amount: str) -> str:
     if found is None:
         failed = any("error" in cell for cell in block.cells.where(method=method, amount=amount))
         return "failed" if failed else NOT_RUN
-    text = f"{found.mean:.1f} ± {found.deviation:.1f}"
+    text = f"{found.mean:.1f}"
+    if len(block.values(method, amount)) > 1:
+        text += f" ± {found.deviation:.1f}"
     if amount != "100%" and found.mean >= max(block.column(amount).values()) - 1e-9:
         text = f"**{text}**"
     bad = block.bad_share(method, amount)
@@ -222,6 +224,8 @@ def _caption(blocks: list[Block], several: bool) -> str:
     seeds = "–".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
     top = " (top-5)" if blocks[0].measure == "top_5" else ""
     text = f"{words}{setting.where}. Test accuracy{top} in percent, mean ± deviation over {seeds} seeds"
+    if counts and counts[0] == 1:
+        text += " (no deviation: one seed)"
     if any(block.mixes_bad_rows for block in blocks):
         text += "; in brackets the percentage of corrupted rows among the picks"
     networks = dict.fromkeys(block.paper.network for block in blocks if block.paper is not None)
