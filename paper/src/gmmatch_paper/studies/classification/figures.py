@@ -96,8 +96,11 @@ def _height(block: Block) -> float:
 
 def _title(setting: Setting, with_proxy: bool) -> str:
     words = CorruptionSpec.parse(setting.corruption).words
-    data = DATASETS.get(setting.dataset, setting.dataset)
-    return f"{words}{f', {setting.encoder}' if with_proxy else ''}\n{data}, {setting.training}"
+    data, training = (
+        DATASETS.get(setting.dataset, setting.dataset),
+        setting.training.replace(" from scratch", ""),
+    )
+    return f"{words}{f', {setting.encoder}' if with_proxy else ''}\n{data}, {training}"
 
 
 def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
@@ -182,6 +185,7 @@ def _order(setting: Setting) -> tuple[object, ...]:
 
 ACCURACY = Picture(
     draw_accuracy,
-    "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training. Hollow "
+    "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training: a network "
+    "from scratch, with its recipe, or a linear probe. Hollow "
     "marks are variants. What lies more than 45 points below the best is an arrow, or below the panel.",
 )
