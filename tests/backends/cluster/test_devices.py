@@ -128,7 +128,7 @@ def test_a_pass_over_a_piece_is_that_of_the_compiled_loop(device, s, delta):
         parts = []
         for compute in (Compute(), OnDevice(device)):
             found = compute.block(piece), compute.index(piece, number)
-            parts.append(pass_over(*found, compute.put(point), delta, False))
+            parts.append(pass_over(*found, compute.put(point), delta))
             parts.append(on_host(distances_of(*found, compute.put(point))))
         (pull, sums, row), distances, there, others = parts
         assert there[0] == pytest.approx(pull, rel=1e-11, abs=1e-9 * sums[loops.INVERSE_DISTANCES])
@@ -144,9 +144,7 @@ def test_a_pass_over_a_piece_is_that_of_the_compiled_loop(device, s, delta):
 def test_a_piece_of_nothing_but_copies_of_the_point_has_no_nearest_row(device):
     compute = OnDevice(device)
     piece = piece_of(np.ones((5, 3)))
-    pull, sums, _ = pass_over(
-        compute.block(piece), compute.index(piece, 0), compute.put(np.ones(3)), 0.0, False
-    )
+    pull, sums, _ = pass_over(compute.block(piece), compute.index(piece, 0), compute.put(np.ones(3)), 0.0)
     assert sums.tolist() == [0.0, 0.0, 5.0, np.inf, -1.0, 0.0]
     assert pull.tolist() == [0.0, 0.0, 0.0]
 
