@@ -339,6 +339,7 @@ def many_vectors(tmp_path):
     return tmp_path / "x.npy"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 def test_killed_three_times_it_ends_with_the_same_bytes(tmp_path, many_vectors):
     assert kill_again_and_again(many_vectors, "crowd", tmp_path, kills=3, longest=0.4)

@@ -61,7 +61,9 @@ def test_clean_rows_stay(name):
     assert gm.screen(X, y).kept.mean() > 0.98
 
 
-@pytest.mark.parametrize(("name", "least"), [("wine", 0.8), ("cancer", 0.8), ("digits", 0.9)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("wine", 0.8), pytest.param("cancer", 0.8, marks=pytest.mark.slow), ("digits", 0.9)]
+)
 def test_label_noise_is_found_in_columns_of_any_unit(name, least):
     X, true = TABLES[name](return_X_y=True)
     given = symmetric(true, 0.2)

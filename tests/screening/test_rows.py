@@ -14,6 +14,7 @@ def dropped_as(screening, reason):
     return screening.reason == screening.reasons.index(reason)
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_rows_that_leave_every_class_in_one_direction(share, noise):

@@ -98,7 +98,9 @@ def test_each_image_is_mixed_at_its_own_time():
     assert torch.equal(mixed, expected[:, None, None, None].expand(3, 1, 2, 2))
 
 
-@pytest.mark.parametrize(("steps", "eta"), [(1000, 0.0), (100, 0.0), (1000, ANCESTRAL)])
+@pytest.mark.parametrize(
+    ("steps", "eta"), [pytest.param(1000, 0.0, marks=pytest.mark.slow), (100, 0.0), (1000, ANCESTRAL)]
+)
 def test_sampling_with_the_best_denoiser_ends_at_the_known_gaussian(steps, eta):
     random = np.random.default_rng(0)
     mean, factor = 0.3 * random.standard_normal(5), 0.3 * random.standard_normal((5, 5))

@@ -174,7 +174,7 @@ def damaged(tmp_path):
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": "robust", "n_components": 64},
+        pytest.param({"method": "robust", "n_components": 64}, marks=slow),
         pytest.param({"method": "robust", "n_components": 64, "relabel": 0.95}, marks=slow),
         {"method": "easy", "duplicates": "one"},
         pytest.param({"method": "easy", "relabel": 0.95, "preprocess": ["scale"]}, marks=slow),

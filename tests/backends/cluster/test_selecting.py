@@ -63,7 +63,7 @@ def test_every_class_is_picked_from_like_data_of_its_own(clouds, rows_file):
         assert group.order.tolist() == rows[plain].tolist()
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int16])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, pytest.param(np.int16, marks=pytest.mark.slow)])
 def test_the_number_of_workers_does_not_change_a_bit(clouds, tmp_path, dtype):
     rows = np.round(clouds * 8).astype(dtype)  # with many equal rows
     np.save(tmp_path / "rows.npy", rows)
@@ -259,7 +259,7 @@ def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
         {"batches": 3},
         {"batches": 3, "include": [3, 1700, 40], "exclude": np.arange(500, 900)},
         {"batches": 2, "replacement": True},
-        {"start": "zero", "method": "herding", "k": 700},
+        {"start": "zero", "method": "herding", "k": 250},
     ],
 )
 @pytest.mark.parametrize("labelled", [False, True])

@@ -8,7 +8,7 @@ from torch import nn
 
 from gmmatch_paper.training.networks import build_network, networks
 
-DEEP = ("efficientnet-b0", "resnet50", "senet50", "vgg16")
+DEEP = ("efficientnet-b0", "resnet50", "senet50", "vgg16", "vit-s")
 
 # What differs from 8x8 images and a learning rate of 0.01: VGG-16 takes no such small ones, larger patches
 # cost less, and EfficientNet-B0 learns slowly at first because of its dropout.
