@@ -187,6 +187,7 @@ def gone_after(address: str, file: Path, how: int) -> float:
 def remove_during(cluster: Any, file: Path, nodes: list[Any], spare: bool) -> tuple[Any, float]:
     """Remove nodes while picks are made; return the selection, or what was said, and how many seconds that took."""
     moments: list[float] = []
+    cluster.wait_for_nodes(timeout=90)  # one that was added a moment ago may not be there yet
 
     def remove(phase: str, done: int, total: int | None) -> None:
         if phase == "picks" and not moments:
