@@ -23,7 +23,7 @@ from gmmatch.selection.selection import Selection
 SUFFIXES = [".parquet", ".json", ".npy"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(selections())
 def test_saving_and_loading_is_exact(selection):
     with tempfile.TemporaryDirectory() as folder:

@@ -259,7 +259,7 @@ def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
         {"batches": 3},
         {"batches": 3, "include": [3, 1700, 40], "exclude": np.arange(500, 900)},
         {"batches": 2, "replacement": True},
-        {"start": "zero", "method": "herding", "k": 250},
+        pytest.param({"start": "zero", "method": "herding", "k": 700}, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("labelled", [False, True])
