@@ -18,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, and demo.png
+demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, and demo.svg
 	$(BIN)/gmmatch demo
 
 test: lint ## Check style and types, and run every test that is not slow
@@ -55,7 +55,7 @@ wheels: .venv/.installed-dev-vision-text-ray ## Build both wheels into dist, and
 	build/empty/bin/python -I .ci/try_wheel.py laboratory
 
 clean: ## Remove whatever the targets above have made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.svg docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
 	find src paper tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.

@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = {"sklearn", "scipy", "numba", "torch", "pyarrow", "pandas", "matplotlib", "jax", "transformers"}
 COMMAND_LINE = {"typer", "click", "rich", "pydantic"}
 
@@ -66,3 +68,12 @@ def test_selecting_loads_the_compiler_but_no_package_for_models_or_frames():
     loaded = packages(modules_after(SELECT))
     assert {"numba", "pyarrow"} <= loaded  # what is needed is loaded by the first use
     assert not loaded & {"sklearn", "pandas", "torch", "matplotlib"}
+
+
+@pytest.mark.slow
+def test_the_demo_loads_no_package_for_models_frames_or_figures(tmp_path):
+    output = str(tmp_path / "demo.svg")
+    command = ["demo", "--seeds", "1", "--output", output]
+    ran = modules_after(f"from gmmatch.cli import build_app\nbuild_app()({command}, standalone_mode=False)")
+    assert "scipy.optimize" in ran  # it did train
+    assert not packages(ran) & {"sklearn", "pandas", "torch", "matplotlib", "pyarrow"}

@@ -87,8 +87,18 @@ class Yardsticks:
         """Return the figures of these rows, of which there is at least one."""
         with blas_threads_for(len(self.rows) * self.rows.n_features):
             nearest = coverage(self.rows, picks, of=self.covered)
-            mmd = self._mmd(picks)
-        return Figures(self._moment_error(self._means(picks)), mmd, nearest.mean, nearest.largest)
+            distance = self.mmd(picks)
+        return Figures(self._moment_error(self._means(picks)), distance, nearest.mean, nearest.largest)
+
+    def mmd(self, picks: Indices) -> float:
+        """Return the distance of these rows to the reference as distributions, averaged over the classes."""
+        chosen = _sample(picks, self.sampled_rows, np.random.default_rng([self.seed, 2]))
+        values = []
+        for number in range(self.n_classes):
+            picked, reference = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
+            if len(picked) and len(reference):
+                values.append(mmd(self.rows.subset(picked), self.rows.subset(reference)))
+        return float(np.mean(values)) if values else float("nan")
 
     def moment_errors(self, order: Indices, steps: Indices) -> Vector:
         """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""
@@ -107,15 +117,6 @@ class Yardsticks:
         gaps = np.linalg.norm(means - self.means, axis=1)
         gaps = gaps[~np.isnan(gaps)]  # of a class without picks
         return float(gaps.mean()) if len(gaps) else float("nan")
-
-    def _mmd(self, picks: Indices) -> float:
-        chosen = _sample(picks, self.sampled_rows, np.random.default_rng([self.seed, 2]))
-        values = []
-        for number in range(self.n_classes):
-            picked, reference = (rows[self.class_of_row[rows] == number] for rows in (chosen, self.sampled))
-            if len(picked) and len(reference):
-                values.append(mmd(self.rows.subset(picked), self.rows.subset(reference)))
-        return float(np.mean(values)) if values else float("nan")
 
 
 def class_means(rows: Rows, positions: Indices, class_of_row: Indices, n_classes: int) -> NDArray[np.float64]:

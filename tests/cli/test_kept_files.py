@@ -92,8 +92,8 @@ def test_where_a_store_cannot_be_is_said_before_a_model_is_loaded(photos, tmp_pa
 
 
 def test_a_demo_has_no_picture_in_place_of_a_folder(tmp_path, refused, monkeypatch):
-    (tmp_path / "demo.png").mkdir()
-    assert "is a folder" in refused("demo", "-o", tmp_path / "demo.png")
+    (tmp_path / "demo.svg").mkdir()
+    assert "is a folder" in refused("demo", "-o", tmp_path / "demo.svg")
 
 
 @pytest.fixture

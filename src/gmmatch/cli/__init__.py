@@ -7,11 +7,16 @@ inside its function.
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from gmmatch.cli.io.group import CommandGroup
+
+# Threads of OpenBLAS that have nothing to do spin for 2^26 cycles, from when they start: CPU time that shows in small
+# commands. After 2^20, a third of a millisecond, they sleep. Read by NumPy's and SciPy's when they are imported.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 COMMANDS = (
     "certify",

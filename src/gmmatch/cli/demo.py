@@ -10,18 +10,15 @@ import typer
 from gmmatch.cli.io.arguments import JsonOption
 from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import note, print_json, print_table, progress
-from gmmatch.errors import MissingDependencyError
 
-DEFAULT_PICTURE = Path("demo.png")
+DEFAULT_PICTURE = Path("demo.svg")
 
 
 def demo(
     seeds: Annotated[
         int, typer.Option(min=1, help="How many noisy versions of the data to average over.")
     ] = 5,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", show_default="demo.png", help="File for the picture.")
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the picture.")] = DEFAULT_PICTURE,
     picture: Annotated[bool, typer.Option("--picture/--no-picture", help="Whether to draw it.")] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -30,8 +27,8 @@ def demo(
     The digits come with scikit-learn. Each method keeps 10% of the training rows, seeing only the noisy
     labels; the table says what it kept, and how well a logistic regression trained on that does.
     """
-    if output is not None:
-        check_output(output, force=True, endings=(".png", ".pdf", ".svg"))
+    if picture:
+        check_output(output, force=True, endings=(".svg",))
     from gmmatch.cli._digits import compare, steps
 
     with progress() as bar:
@@ -42,20 +39,10 @@ def demo(
     else:
         _print_table(result)
     if picture:
-        _draw(output)
+        from gmmatch.cli._picture import draw
 
-
-def _draw(output: Path | None) -> None:
-    from gmmatch.cli._digits import draw
-
-    try:
-        draw(output or DEFAULT_PICTURE)
-    except MissingDependencyError as error:
-        if output is not None:
-            raise
-        note(f"No picture. {error}")
-    else:
-        note(f"Drew {output or DEFAULT_PICTURE}")
+        draw(output)
+        note(f"Drew {output}")
 
 
 def _print_table(result: dict[str, Any]) -> None:
