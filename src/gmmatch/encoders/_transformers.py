@@ -15,6 +15,7 @@ from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
 from gmmatch.encoders.image_processor import ImageProcessor
 from gmmatch.encoders.models import Model, ModelEncoder, named_weights
+from gmmatch.encoders.replay import Replayed
 from gmmatch.encoders.resizing import Decoding, Resizer
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
@@ -97,6 +98,7 @@ class TransformersEncoder(ModelEncoder):
         self.resizer = None if recipe is None else Resizer(recipe, torch, self.device)
         self._copies = torch.cuda.Stream(self.device) if self.device.startswith("cuda") else None
         self.pooler = Pooler(self.model, pooling, trained=not missing)
+        self._vectors = Replayed(self._pooled, torch)
         self.pooling, self.n_features = self._try_out()
         self.fingerprint = sha256_of(
             {
@@ -204,7 +206,10 @@ class TransformersEncoder(ModelEncoder):
         flags = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
         exact = torch.backends.cudnn.flags(**flags) if pixels.is_cuda else nullcontext()
         with torch.inference_mode(), exact:
-            vectors, self._taken = self.pooler(pixels)
+            return self._vectors(pixels)
+
+    def _pooled(self, pixels: Any) -> Any:
+        vectors, self._taken = self.pooler(pixels)
         return vectors
 
     def _try_out(self) -> tuple[str, int]:

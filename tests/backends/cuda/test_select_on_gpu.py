@@ -61,13 +61,17 @@ def test_what_has_no_kernel_of_its_own_still_works():
         assert np.array_equal(here.order, there.order)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("s", [8, 64, 200])
 @pytest.mark.parametrize("method", ["kernel-herding", "gm-matching"])
-def test_kernels(method):
-    rows, labels = make(s=8)
+def test_kernels(method, s, dtype):
+    rows, labels = make(dtype, s=s)
     options = {"y": labels, "k": 140, "method": method, "kernel": "rbf"}
     here, there = gm.select(rows, **options), gm.select(rows.cuda(), **options)
     for label, value in here.residual.items():
         assert there.residual[label] == pytest.approx(value, rel=0.1, abs=2e-3)
+    if method == "kernel-herding":  # a median of float32 kernel values may differ in its last digits
+        assert np.mean(here.order == there.order) > 0.97
 
 
 def test_bad_values_are_named():

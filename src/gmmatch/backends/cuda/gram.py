@@ -31,16 +31,16 @@ def gram_of_slab(
     """Return the Gram matrices of a slab of groups, one after another, and where each begins.
 
     Products of float32 numbers are three TF32 products each, which recovers 21 bits and more; plain TF32
-    is never used. Half-precision numbers multiply exactly.
+    is never used. Half-precision numbers multiply exactly; for a kernel they are float32 numbers like any others.
     """
     import torch
 
     from gmmatch.backends.cuda import picks_triton
 
     data, device = groups.data, groups.data.device
-    half = data.dtype in (torch.bfloat16, torch.float16)
+    half = kernels is None and data.dtype in (torch.bfloat16, torch.float16)
     if centers is None and not half:
-        # Distances and kernel values of float32 rows: seen from a row of the group, little cancels.
+        # Distances and kernel values: seen from a row of the group, little cancels.
         centers = data[groups.rows[groups.offsets_on_device[:-1]]].to(torch.float32)
         if kernels is not None and isinstance(kernels[0], Polynomial):
             centers = torch.zeros_like(centers)  # an inner product depends on the origin
