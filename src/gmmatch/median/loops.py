@@ -114,11 +114,11 @@ def weiszfeld_chunk(
     z, total = _in_cache(point, pull)
     inverse, objective, coincident = 0.0, 0.0, 0.0
     nearest, nearest_row, nearest_weight = np.inf, -1, 0.0
-    # Four rows share one trip through `total`, which halves the traffic to the cache.
-    coefficient = np.empty(4)
-    for first in range(0, n, 4):
+    # Two rows share one trip through `total`. With more, memory would wait for too long between the trips.
+    coefficient = np.empty(2)
+    for first in range(0, n, 2):
         coefficient[:] = 0.0
-        for i in range(first, min(first + 4, n)):
+        for i in range(first, min(first + 2, n)):
             d = distance(block[index[i]], z)
             distances[i] = d
             w = weights[i]
@@ -134,15 +134,9 @@ def weiszfeld_chunk(
                     nearest_weight += w
         # Past the end, the last row stands in with a coefficient of 0.
         row0, row1 = block[index[first]], block[index[min(first + 1, n - 1)]]
-        row2, row3 = block[index[min(first + 2, n - 1)]], block[index[min(first + 3, n - 1)]]
-        c0, c1, c2, c3 = coefficient[0], coefficient[1], coefficient[2], coefficient[3]
+        c0, c1 = coefficient[0], coefficient[1]
         for j in range(z.shape[0]):
-            total[j] += (
-                c0 * (np.float64(row0[j]) - z[j])
-                + c1 * (np.float64(row1[j]) - z[j])
-                + c2 * (np.float64(row2[j]) - z[j])
-                + c3 * (np.float64(row3[j]) - z[j])
-            )
+            total[j] += c0 * (np.float64(row0[j]) - z[j]) + c1 * (np.float64(row1[j]) - z[j])
     for j in range(z.shape[0]):
         pull[j] = total[j]
     sums[INVERSE_DISTANCES] = inverse

@@ -152,7 +152,7 @@ def _pass(
     rows: Rows, weights: Vector, point: Vector, delta: float, threads: int
 ) -> tuple[Indices, NDArray[np.float64], NDArray[np.float64], Vector]:
     """Return where each chunk begins, its pull and its scalar sums, and the distance of every row."""
-    starts = np.array([rows.bounds(number)[0] for number in range(rows.n_chunks)])
+    starts = rows.rows_per_chunk * np.arange(rows.n_chunks)
     pulls = np.zeros((rows.n_chunks, rows.n_features))
     sums = np.zeros((rows.n_chunks, loops.N_SUMS))
     distances = np.empty(len(rows))
