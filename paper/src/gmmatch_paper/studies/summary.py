@@ -18,8 +18,8 @@ _HEADS = ("in the paper", "what it shows", "does it reproduce?", "page")
 _TEXT = """\
 **In short.** GM Matching *as the paper's text describes it* does not give the paper's accuracies on images: it
 trains little better than random picks do. GM Matching *as in the authors' code*, which matches unit-length rows to
-a unit-length median, does: on CIFAR-100 it is the best of the paper's methods that were run, on clean data, under
-label noise, with corrupted and with attacked images, by about the paper's margin or less. In the features of a
+a unit-length median, does: on CIFAR-100 it is the best of the paper's methods, on clean data, under label noise, with
+corrupted and with attacked images, by about the paper's margin or less; for a ViT-S as well. In the features of a
 frozen encoder neither is above all other methods. `GMMatching()` is the text's version, `GMMatching(normalize=True,
 unit_target=True)` the authors'.
 

@@ -112,6 +112,16 @@ def test_the_margin_is_over_the_best_of_the_papers_other_methods() -> None:
     assert margin(None, "gm-matching") is None
 
 
+def test_one_seed_decides_nothing_unless_other_methods_tell_how_far_seeds_lie_apart() -> None:
+    alone = [cell("gm-matching", 0.5), cell("moderate", 0.4), cell("random", 0.3)]
+    found = margin(results(*alone), "gm-matching")
+    assert found is not None and found.verdict(3.0) == "unclear" and str(found) == "+10.0, one seed"
+    # Two seeds of Random, 0.6 points apart: a variance of 0.18, for each of the two that have one seed.
+    found = margin(results(*alone, cell("random", 0.306, 1)), "gm-matching")
+    assert found is not None and found.verdict(3.0) == "yes"
+    assert found.error == pytest.approx(0.36**0.5)
+
+
 @pytest.mark.parametrize(
     ("own", "later", "words"),
     [

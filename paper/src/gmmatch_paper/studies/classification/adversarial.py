@@ -27,7 +27,7 @@ STUDY = ImageStudy(
         "CIFAR-10 below Moderate or Herding."
     ),
     missing=(
-        "30% kept; on CIFAR-100 five of the other methods, and Herding but for one seed; on CIFAR-10 the authors' "
+        "30% kept; on CIFAR-100 two seeds of Herding and of the five methods below it; on CIFAR-10 the authors' "
         "version; Tiny-ImageNet."
     ),
     full=Plan(

@@ -14,11 +14,15 @@ STUDY = ImageStudy(
         "is trained on them from scratch."
     ),
     differs=(
-        "Nothing was run. CLIP was not at hand; `--encoder` takes any other model's folder or hub name in its "
-        "place."
+        "CLIP was not at hand: `resnet50-imagenet-3stage-160px` stands in for it ([what it is](index.md)). 1,000 "
+        "steps instead of 200 epochs, which is more for few images and less for many."
     ),
-    found="Nothing yet.",
-    missing="Everything; the command below runs it.",
+    found=(
+        "One seed tells little here. On clean data GM Matching as in the text is 0.3 to 1.6 points below the best "
+        "other method; the authors' version leads by 1 to 2 points with 10 and 100 images a class and is 2 below "
+        "Herding with 1,000. With 20% label noise and 1,000 a class both lead, by 1.2 and 2.3 points."
+    ),
+    missing="CLIP itself; 40% label noise, 20% at 10 and 100 images a class; Hard; more seeds.",
     full=Plan(
         "uoft-cs/cifar10",
         CLIP,

@@ -121,9 +121,9 @@ def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
     panel.set_xticks(np.arange(len(amounts)), [one.replace("/class", "/cl.") for one in amounts])
     panel.set(xlabel="Kept", ylabel="Test accuracy (%)")
     panel.margins(x=0.15)
-    means = [value for one in amounts for value in block.column(one).values()]
-    far = max(means) - _MOST_POINTS
-    if min(means) < far:
+    columns = [block.column(one).values() for one in amounts]
+    far = min(map(max, columns)) - _MOST_POINTS
+    if min(map(min, columns)) < far:
         panel.set_ylim(bottom=far)
     return handles
 

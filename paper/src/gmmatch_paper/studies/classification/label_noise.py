@@ -27,8 +27,8 @@ STUDY = ImageStudy(
         "does not have, is first in all four columns."
     ),
     missing=(
-        "Optimization-based but in one column, Self-supervised but in two, GraNd at 30% kept, and some seeds of "
-        "GraNd and EL2N; Tiny-ImageNet."
+        "Some seeds of GraNd, EL2N, Optimization-based and Self-supervised (a number without deviation has one); "
+        "Tiny-ImageNet."
     ),
     full=Plan(
         "uoft-cs/cifar100",

@@ -14,13 +14,18 @@ STUDY = ImageStudy(
         "EfficientNet-B0, VGG-16 and ShuffleNetV2 are trained from scratch on the picks."
     ),
     differs=(
-        "CIFAR-10 instead of Tiny-ImageNet; a frozen ImageNet ResNet-50 instead of one trained on the data; the "
-        "recipe `fast`; four methods, 20% label noise alone."
+        "CIFAR-100 and CIFAR-10 instead of Tiny-ImageNet, with short trainings. On CIFAR-100 a ResNet-18 that was "
+        "trained on the data is the proxy, on CIFAR-10 a frozen ImageNet ResNet-50."
     ),
-    found="No method is clearly above Random: all lie within a point and a deviation or two of each other.",
+    found=(
+        "On CIFAR-100 ShuffleNetV2 learns best from the picks of the authors' version, by 2.3 points on clean data "
+        "and 4.3 under label noise, where Robust is another 0.6 above it: one seed, but as with a ResNet-18. With "
+        "the frozen encoder on CIFAR-10 no method is clearly above Random. VGG-16 on CIFAR-100 was run and is not "
+        "shown: 1,000 steps of this recipe leave its training to chance (9 to 47%, in no order)."
+    ),
     missing=(
-        "Tiny-ImageNet, clean and attacked images, 30% kept, SENet and EfficientNet-B0, the other methods and the "
-        "authors' version of GM Matching."
+        "Tiny-ImageNet, corrupted and attacked images, 30% kept, SENet and EfficientNet-B0, seeds, and most of the "
+        "other methods."
     ),
     full=Plan(
         "zh-plus/tiny-imagenet",

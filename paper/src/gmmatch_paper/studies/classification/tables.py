@@ -223,9 +223,12 @@ def _caption(blocks: list[Block], several: bool) -> str:
     )
     seeds = "–".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "no"
     top = " (top-5)" if blocks[0].measure == "top_5" else ""
-    text = f"{words}{setting.where}. Test accuracy{top} in percent, mean ± deviation over {seeds} seeds"
-    if counts and counts[0] == 1:
-        text += " (no deviation: one seed)"
+    text = f"{words}{setting.where}. Test accuracy{top} in percent"
+    if counts and counts[-1] == 1:
+        text += ", one seed"
+    else:
+        text += f", mean ± deviation over {seeds} seeds"
+        text += " (no deviation: one seed)" if counts and counts[0] == 1 else ""
     if any(block.mixes_bad_rows for block in blocks):
         text += "; in brackets the percentage of corrupted rows among the picks"
     networks = dict.fromkeys(block.paper.network for block in blocks if block.paper is not None)

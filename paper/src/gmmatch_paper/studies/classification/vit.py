@@ -14,11 +14,17 @@ STUDY = ImageStudy(
         "picks. The paper names no rates; we take 20% of images or labels, and attack all images by PGD."
     ),
     differs=(
-        "Nothing was run. The paper's caption says that ResNet-50 is the downstream classifier too, which "
-        "contradicts its title: the command trains a ViT-S."
+        "A ResNet-18 is the proxy instead of a ResNet-50, trained for 2,000 steps of 256 images; the ViT-S is "
+        "trained for 1,000 steps (25 epochs of the picks), so that Random and Moderate are 2 to 4 points below the "
+        "paper's. The paper's caption says that ResNet-50 is the downstream classifier too, which contradicts its "
+        "title."
     ),
-    found="Nothing yet.",
-    missing="Everything; the command below runs it.",
+    found=(
+        "As with a ResNet: GM Matching as in the text is 0.5 to 2.4 points above Random, where the paper has 7 to "
+        "15. As in the authors' code it is the best of the paper's methods in all three columns, by 2.2 points on "
+        "clean images, 1.2 on corrupted ones and 2.4 under label noise, where Robust is another point above it."
+    ),
+    missing="Attacked images; Forgetting, GraNd, EL2N, Optimization-based and Self-supervised; more seeds.",
     full=Plan(
         "uoft-cs/cifar100",
         "in-domain",
