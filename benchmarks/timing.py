@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# Threads that wait by spinning (OpenMP's do, for about a millisecond) must not slow the next side down.
-_PAUSE_SECONDS = 0.01
+# Threads that wait by spinning (OpenBLAS's do, for about a tenth of a second) must not slow the next side down.
+_PAUSE_SECONDS = 0.15
 _clock = [time.perf_counter]
 
 

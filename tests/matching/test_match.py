@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.matching import coded, speculation
+from gmmatch.matching import coded, scan, team
 from gmmatch.matching.batches import batch_of_rows, partition, shares
-from gmmatch.matching.codes import Codes, padded
+from gmmatch.matching.codes import Codes
 from gmmatch.matching.cost import choose_strategy, working_memory
+from gmmatch.matching.loops import Picking
 from gmmatch.matching.match import match
 from gmmatch.matching.reference import reference_picks
 from gmmatch.matching.walk import Walk
@@ -165,32 +166,21 @@ def test_codes_never_rule_out_the_best_row():
     random = np.random.default_rng(0)
     rows = as_rows(random.standard_normal((500, 60)) * 10.0 ** random.uniform(-4, 4, 60) + 1e3)
     center = np.full(60, 1e3)
-    codes = Codes.of(rows, center, 1)
-    for steps in (1, 4, 8):
-        thetas = random.standard_normal((steps, 60)) * 10.0 ** random.uniform(-4, 4, 60)
-        exact = (rows.gather(np.arange(500)) - center) @ thetas.T
-        # The lowest of the ten best, whom no floor may rule out; of one step, the floor rises by itself.
-        floors = np.sort(exact, axis=0)[-10]
-        queries = np.zeros((steps, padded(60)), dtype=np.int8)
-        offsets, factors = np.empty(steps, dtype=np.int32), np.empty((steps, 3), dtype=np.float32)
-        single = np.empty(steps, dtype=np.float32)
-        speculation.prepare(
-            thetas, codes.spread, floors - 1e-9 * np.abs(floors), queries, offsets, factors, single
-        )
-        rivals, tops = np.empty((4000, 2), dtype=np.int64), np.empty(4000, dtype=np.float32)
-        count = speculation.bound_scores(codes, 0, 512, queries, offsets, factors, single, rivals, tops)
-        found = {tuple(pair) for pair in rivals[:count].tolist()}
-        assert count < 400 * steps  # and most rows are ruled out
-        for step in range(steps):
-            best = np.argsort(-exact[:, step])[: 1 if steps == 1 else 10]
-            assert found >= {(row, step) for row in best.tolist()}
+    codes, shared = Codes.of(rows, center, 1), scan.Shared.among(2, 500, 60)
+    for _ in range(20):
+        theta = random.standard_normal(60) * 10.0 ** random.uniform(-4, 4, 60)
+        scan.prepare(theta, codes.spread, shared)
+        exact = (rows.gather(np.arange(500)) - center) @ theta
+        floor = max(scan.bound_part(codes, shared, 0, part) for part in range(2)) * shared.norm[0]
+        assert floor <= exact.max() * (1 + 1e-6)
+        found = {
+            row for part in range(2) for row in shared.rivals[0, part, : shared.counts[0, part]].tolist()
+        }
+        assert int(exact.argmax()) in found
+        assert len(found) < 400  # and many rows are ruled out
 
 
-@pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("kind", ["low rank", "duplicates", "lattice", "outliers"])
-def test_guessed_picks_are_those_of_the_reference(kind, replacement, monkeypatch):
-    monkeypatch.setattr(coded, "_SKETCHED_BYTES", 0)
-    monkeypatch.setattr(coded, "_SKETCHED_PICKS", 0)
+def rows_of_kind(kind):
     random = np.random.default_rng(5)
     rows = random.standard_normal((700, 40)) @ random.standard_normal((40, 520))
     rows += 0.3 * random.standard_normal(rows.shape)
@@ -200,28 +190,45 @@ def test_guessed_picks_are_those_of_the_reference(kind, replacement, monkeypatch
         rows = np.round(rows / 3.0)
     if kind == "outliers":
         rows[random.choice(700, 9, replace=False)] *= 10.0 ** random.uniform(1, 8, (9, 1))
-    rows = rows.astype(np.float32) if kind != "outliers" else rows
+    return rows.astype(np.float32) if kind != "outliers" else rows
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("kind", ["low rank", "duplicates", "lattice", "outliers"])
+def test_picks_with_helpers_are_those_of_the_reference(kind, replacement, monkeypatch):
+    monkeypatch.setattr(coded, "_BYTES_PER_THREAD", 1 << 16)
+    monkeypatch.setattr(coded, "available_cores", lambda: 4)
+    monkeypatch.setattr(coded, "_UNINTERRUPTED", 1 << 24)
+    rows = rows_of_kind(kind)
     target = np.median(rows, axis=0).astype(np.float64)
-    walk = Walk.begin(target, "target")
-    made = coded.CodedPicks(
-        Rows(rows), walk, np.ones(700, dtype=bool), 150, replacement=replacement, threads=1, directly=list
-    )
-    assert made.sketch is not None
     expected = reference_picks(rows.astype(np.float64), target, 150, replacement=replacement)
-    for threads in (1, 2):
+    for threads in (1, 2, 4):
         picks = match(Rows(rows), target, 150, strategy="coded", replacement=replacement, threads=threads)
         assert picks.order.tolist() == expected.tolist()
 
 
-def test_guesses_are_right_where_few_directions_hold_the_variance(monkeypatch):
-    monkeypatch.setattr(coded, "_SKETCHED_BYTES", 0)
-    random = np.random.default_rng(5)
-    rows = (random.standard_normal((2000, 40)) @ random.standard_normal((40, 512))).astype(np.float32)
-    passes = []
-    bound = speculation.bound_scores
-    monkeypatch.setattr(speculation, "bound_scores", lambda *given: passes.append(1) or bound(*given))
-    match(as_rows(rows), rows.mean(axis=0, dtype=np.float64), 256, strategy="coded")
-    assert len(passes) < 256 / 8
+@pytest.mark.parametrize("stuck", [False, True])
+def test_a_leader_needs_no_helper(stuck):
+    """Nobody takes the second part, or somebody claims it and never finishes."""
+    rows = Rows(rows_of_kind("low rank"))
+    target, available = np.zeros(520), np.ones(700, dtype=bool)
+    walk, order = Walk.begin(np.ones(520), "target"), np.empty(30, dtype=np.int64)
+    picking = Picking(
+        rows.source, rows.index, target, walk.theta, walk.drift, 0, available, False, order, np.empty(30)
+    )
+    shared = scan.Shared.among(2, 700, 520)
+    if stuck:
+        assert all(team.claim(shared.words, 1, step) for step in (1, 1000))
+    done, _ = scan.pick_one_by_one(picking, Codes.of(rows, target, 1), shared, 0, 30)
+    assert done == 30
+    shifted = np.ones(520)
+    expected, free = [], np.ones(700)
+    for _ in range(30):
+        scores = np.where(free > 0, rows.source.astype(np.float64) @ shifted, -np.inf)
+        expected.append(int(scores.argmax()))
+        free[expected[-1]] = 0
+        shifted -= rows.source[expected[-1]]
+    assert order.tolist() == expected
 
 
 def test_int32_sums_do_not_overflow():

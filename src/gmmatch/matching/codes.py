@@ -1,4 +1,4 @@
-"""One-byte codes of rows: how they are made, and their products with a few vectors at a time.
+"""One-byte codes of rows: how they are made, and their products with a vector.
 
 A row, centered and scaled by column, is rounded to 255 levels of its largest entry. Products of codes then bound the
 products of rows from both sides (Cauchy and Schwarz on what was rounded away), at a quarter of float32's bytes and
@@ -26,7 +26,8 @@ from gmmatch.types import Indices, Vector
 # columns. One instruction then adds four products for each of the 16 rows.
 SLAB, COLUMNS = 16, 4
 # Rows are padded to whole tiles, whose bounds are looked at together; columns to what loops are unrolled by.
-TILE, _PADDED_COLUMNS = 64, 16
+TILE, _UNROLLED = 64, 4
+_PADDED_COLUMNS = COLUMNS * _UNROLLED
 LIMIT = 127
 # Codes are stored without a sign, as code + SHIFT: the instruction multiplies unsigned by signed numbers.
 SHIFT = 128
@@ -40,59 +41,46 @@ STEP, ERROR, LENGTH, NORM, PENALTY = range(5)
 TAKEN = -1e37
 
 
-def _dots(count: int, unrolled: int) -> Any:
-    """Return a compiled function that writes the products of a slab of codes with ``count`` queries."""
+@intrinsic
+def slab_dots(context: Any, codes: Any, slab: Any, query: Any, out: Any, column: Any) -> Any:
+    """Write the products of a slab of codes with a query into 16 places of ``out``."""
 
-    @intrinsic
-    def dots(context: Any, codes: Any, slab: Any, queries: Any, first: Any, out: Any, column: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            byte, word, long = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-            slice_of_bytes, sums = ir.VectorType(byte, SLAB * COLUMNS), ir.VectorType(word, SLAB)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, word, long = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+        slice_of_bytes, sums = ir.VectorType(byte, SLAB * COLUMNS), ir.VectorType(word, SLAB)
+        arrays = {
+            position: context.make_array(signature.args[position])(context, builder, arguments[position])
+            for position in (0, 2, 3)
+        }
 
-            def row(position: int, number: Any, item: Any) -> tuple[Any, Any]:
-                array = context.make_array(signature.args[position])(context, builder, arguments[position])
-                width = builder.extract_value(array.shape, 1)
-                start = builder.bitcast(array.data, item.as_pointer())
-                return builder.gep(start, [builder.mul(number, width)]), width
+        def at(start: Any, offset: Any, item: Any) -> Any:
+            return builder.bitcast(builder.gep(start, [offset]), item.as_pointer())
 
-            def unaligned(pointer: Any, offset: Any, item: Any) -> Any:
-                return builder.bitcast(builder.gep(pointer, [offset]), item.as_pointer())
+        def load(start: Any, offset: Any, item: Any) -> Any:
+            value = builder.load(at(start, offset, item))
+            value.align = 1
+            return value
 
-            def load(pointer: Any, offset: Any, item: Any) -> Any:
-                value = builder.load(unaligned(pointer, offset, item))
-                value.align = 1
-                return value
+        width = builder.extract_value(arrays[2].shape, 0)
+        slab_bytes = builder.extract_value(arrays[0].shape, 1)
+        slab_start = builder.gep(arrays[0].data, [builder.mul(arguments[1], slab_bytes)])
+        totals = [cgutils.alloca_once_value(builder, ir.Constant(sums, None)) for _ in range(_UNROLLED)]
+        with cgutils.for_range_slice(builder, long(0), width, long(COLUMNS * _UNROLLED)) as (begin, _):
+            for turn, total in enumerate(totals):
+                offset = builder.add(begin, long(COLUMNS * turn))
+                left = load(slab_start, builder.mul(offset, long(SLAB)), slice_of_bytes)
+                undefined = ir.Constant(sums, ir.Undefined)
+                four = builder.insert_element(undefined, load(arrays[2].data, offset, word), word(0))
+                same = builder.shuffle_vector(four, four, ir.Constant(sums, [0] * SLAB))
+                right = builder.bitcast(same, slice_of_bytes)
+                builder.store(_add_products(builder, builder.load(total), left, right), total)
+        value = builder.load(totals[0])
+        for total in totals[1:]:
+            value = builder.add(value, builder.load(total))
+        builder.store(value, at(arrays[3].data, arguments[4], sums)).align = 1
+        return context.get_dummy_value()
 
-            numbers = [builder.add(arguments[3], long(number)) for number in range(count)]
-            slab_start, _ = row(0, arguments[1], byte)
-            starts = [row(2, number, byte)[0] for number in numbers]
-            width = row(2, arguments[3], byte)[1]
-            totals = [
-                [cgutils.alloca_once_value(builder, ir.Constant(sums, None)) for _ in range(unrolled)]
-                for _ in range(count)
-            ]
-            with cgutils.for_range_slice(builder, long(0), width, long(COLUMNS * unrolled)) as (begin, _):
-                for turn in range(unrolled):
-                    offset = builder.add(begin, long(COLUMNS * turn))
-                    left = load(slab_start, builder.mul(offset, long(SLAB)), slice_of_bytes)
-                    for start, total in zip(starts, totals, strict=True):
-                        four = builder.insert_element(
-                            ir.Constant(sums, ir.Undefined), load(start, offset, word), word(0)
-                        )
-                        same = builder.shuffle_vector(four, four, ir.Constant(sums, [0] * SLAB))
-                        right = builder.bitcast(same, slice_of_bytes)
-                        added = _add_products(builder, builder.load(total[turn]), left, right)
-                        builder.store(added, total[turn])
-            for number, total in zip(numbers, totals, strict=True):
-                value = builder.load(total[0])
-                for more in total[1:]:
-                    value = builder.add(value, builder.load(more))
-                builder.store(value, unaligned(row(4, number, word)[0], arguments[5], sums)).align = 1
-            return context.get_dummy_value()
-
-        return types.void(codes, slab, queries, first, out, column), generate
-
-    return dots
+    return types.void(codes, slab, query, out, column), generate
 
 
 def _add_products(builder: Any, total: Any, left: Any, right: Any) -> Any:
@@ -107,10 +95,6 @@ def _add_products(builder: Any, total: Any, left: Any, right: Any) -> Any:
         signed = builder.sext(builder.shuffle_vector(right, right, every_fourth), total.type)
         total = builder.add(total, builder.mul(unsigned, signed))
     return total
-
-
-QUERIES_AT_ONCE = 4
-one_dot, some_dots = _dots(1, 4), _dots(QUERIES_AT_ONCE, 1)
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
@@ -221,10 +205,16 @@ class Codes(NamedTuple):
         spread = np.maximum(spread, max(typical * 1e-3, TINY)) if typical > 0.0 else np.ones_like(center)
         codes, traits = empty_codes(len(rows), rows.n_features)
 
-        def work(number: int) -> None:
-            encode_chunk(*rows.chunk(number), rows.bounds(number)[0], center, 1.0 / spread, codes, traits)
+        # Rows in place can be shared out as one likes; others are converted a chunk at a time.
+        pieces = threads if rows.in_place else 1
 
-        map_in_order(work, rows.n_chunks, threads)
+        def work(number: int) -> None:
+            block, index = rows.chunk(number // pieces)
+            first, stop = (len(index) * piece // pieces for piece in (number % pieces, number % pieces + 1))
+            start = rows.bounds(number // pieces)[0] + first
+            encode_chunk(block, index[first:stop], start, center, 1.0 / spread, codes, traits)
+
+        map_in_order(work, rows.n_chunks * pieces, threads)
         outside = np.flatnonzero(traits[ERROR, : len(rows)] < 0.0)
         traits[ERROR, outside] = 0.0
         return cls(codes, traits, spread, outside)
@@ -233,10 +223,16 @@ class Codes(NamedTuple):
 def empty_codes(n: int, s: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     """Return room for the codes and traits of ``n`` rows; none of them can be picked yet."""
     rows = -(-n // TILE) * TILE
-    codes = np.empty((rows // SLAB, SLAB * padded(s)), dtype=np.uint8)
+    codes = aligned_bytes(rows // SLAB, SLAB * padded(s))
     traits = np.zeros((5, rows), dtype=np.float32)
     traits[PENALTY] = TAKEN
     return codes, traits
+
+
+def aligned_bytes(slabs: int, width: int) -> NDArray[np.uint8]:
+    """Return room for codes at the border of a cache line: 64 bytes are then read from one line, not two."""
+    room = np.empty(slabs * width + 64, dtype=np.uint8)
+    return room[-room.ctypes.data % 64 :][: slabs * width].reshape(slabs, width)
 
 
 def padded(columns: int) -> int:

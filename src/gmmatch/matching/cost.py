@@ -23,9 +23,8 @@ DEFAULT_LIMIT = 64 << 20
 GRAM_LIMIT = 512 << 20
 # Beside rows that stay on disk there is room; a part of them has to be held.
 DISK_LIMIT = 1 << 30
-# Bytes of a row's codes beside one for each number: bounds, padding, its number; and a sketch, which only long rows
-# have (see coded.py).
-_BYTES_PER_CODED_ROW, _BYTES_PER_SKETCHED_ROW, _SKETCHED_COLUMNS = 56, 256, 512
+# Bytes of a row's codes beside one for each number: bounds, padding, its number.
+_BYTES_PER_CODED_ROW = 56
 
 
 def working_memory(memory_limit: int | None, input_bytes: int, *, on_disk: bool = False) -> int:
@@ -51,8 +50,7 @@ def choose_strategy(n: int, s: int, k: int, *, memory: int) -> Strategy:
     direct = k * (elements * _SCAN_NUMBER + n * _SCAN_ROW)
     coded = elements * _ENCODE + _CODED_START
     coded += k * (elements * _CODED_NUMBER + n * _CODED_ROW + _CODED_PICK)
-    beside = _BYTES_PER_SKETCHED_ROW if s >= _SKETCHED_COLUMNS else _BYTES_PER_CODED_ROW
-    fits = elements + beside * n <= memory
+    fits = elements + _BYTES_PER_CODED_ROW * n <= memory
     return "coded" if fits and coded < direct else "direct"
 
 
@@ -61,5 +59,5 @@ def check_strategy(strategy: str) -> None:
     if strategy not in ("auto", "direct", "coded"):
         raise InvalidInputError(
             f'strategy={strategy!r}: expected "auto", "direct" (a pass over the rows per pick) or "coded" '
-            "(one-byte codes, read once for several picks). Both make the same picks."
+            "(a pass over one-byte codes of them). Both make the same picks."
         )

@@ -1,8 +1,7 @@
 """Strategies of a linear matching: how the best row for θ is found. Both make the same picks.
 
-*direct*: every pick scans all rows. *coded*: one-byte codes of the rows are read instead, and where picks can be
-guessed, once for many of them; the codes only rule rows out, by rigorous bounds, and what is left is scored exactly
-(:mod:`gmmatch.matching.coded`).
+*direct*: every pick scans all rows. *coded*: one-byte codes of the rows are read instead; they only rule rows out, by
+rigorous bounds, and what is left is scored exactly (:mod:`gmmatch.matching.scan`).
 """
 
 from __future__ import annotations
