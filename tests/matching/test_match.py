@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -205,6 +207,35 @@ def test_picks_with_helpers_are_those_of_the_reference(kind, replacement, monkey
     for threads in (1, 2, 4):
         picks = match(Rows(rows), target, 150, strategy="coded", replacement=replacement, threads=threads)
         assert picks.order.tolist() == expected.tolist()
+
+
+def test_the_thread_of_the_caller_leads_whoever_begins(monkeypatch):
+    """Ctrl-C reaches the main thread alone, which must not be one that waits for another."""
+    led = []
+    lead = coded.CodedPicks._lead
+    monkeypatch.setattr(coded, "_BYTES_PER_THREAD", 1 << 16)
+    monkeypatch.setattr(coded, "available_cores", lambda: 2)
+    monkeypatch.setattr(
+        coded.CodedPicks,
+        "_lead",
+        lambda self, shared: led.append(threading.get_ident()) or lead(self, shared),
+    )
+
+    def others_first(work, count, threads):
+        other = threading.Thread(target=work, args=(0,))
+        other.start()
+        for number in range(1, count):
+            work(number)
+        other.join()
+
+    rows = rows_of_kind("low rank")
+    target = rows.mean(axis=0, dtype=np.float64)
+    expected = reference_picks(rows.astype(np.float64), target, 50)
+    walk, available = Walk.begin(target, "target"), np.ones(700, dtype=bool)
+    picks = coded.CodedPicks(Rows(rows), walk, available, 50, replacement=False, threads=2, directly=list)
+    monkeypatch.setattr(coded, "map_in_order", others_first)
+    assert picks.run().order.tolist() == expected.tolist()
+    assert led == [threading.get_ident()]
 
 
 @pytest.mark.parametrize("stuck", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -60,14 +61,17 @@ class CodedPicks:
         shared = scan.Shared.among(self.parts, len(self.rows), self.rows.n_features)
         picking = self._picking()
 
-        def work(part: int) -> None:
-            if part > 0:
+        leader, others = threading.get_ident(), iter(range(1, self.parts))
+
+        def work(_: int) -> None:
+            # The caller's thread leads, whoever takes the first piece: it is the one that Ctrl-C interrupts.
+            if threading.get_ident() == leader:
+                try:
+                    self._lead(shared)
+                finally:
+                    announce(shared.words, LAST_STEP)
+            elif (part := next(others, None)) is not None:
                 scan.help_picking(picking, self.codes, shared, part)
-                return
-            try:
-                self._lead(shared)
-            finally:
-                announce(shared.words, LAST_STEP)
 
         # Rows that have to be gathered for every pick are no work for helpers that wait by looking at a word.
         map_in_order(work, self.parts if self.rows.in_place else 1, self.threads)
