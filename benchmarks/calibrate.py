@@ -84,7 +84,7 @@ def fitted(times: dict[tuple[int, int, int], dict[str, float]]) -> dict[str, flo
     n, s, k = (np.array(values, dtype=np.float64) for values in zip(*times, strict=True))
     one = np.ones_like(k)
     terms: dict[str, dict[str, NDArray[np.float64]]] = {
-        "direct": {"_SCAN_NUMBER": k * n * s, "_SCAN_ROW": k * n},
+        "direct": {"_SCAN_NUMBER": k * n * s, "_SCAN_ROW": k * n, "start": one},
         "coded": {
             "_CODED_NUMBER": k * n * s, "_CODED_ROW": k * n, "_CODED_PICK": k, "_ENCODE": n * s, "_CODED_START": one,
         },
@@ -92,9 +92,11 @@ def fitted(times: dict[tuple[int, int, int], dict[str, float]]) -> dict[str, flo
     constants = {}
     for strategy, columns in terms.items():
         measured = np.array([time[strategy] for time in times.values()])
-        design = np.stack([column * getattr(cost, name) for name, column in columns.items()], axis=1)
+        design = np.stack([column * getattr(cost, name, 1.0) for name, column in columns.items()], axis=1)
         values, _ = nnls(design / measured[:, None], one)
         constants |= {name: float(value) for name, value in zip(columns, values, strict=True)}
+    # What every call takes decides nothing.
+    constants["_CODED_START"] -= constants.pop("start") / cost._CODED_START
     return constants
 
 

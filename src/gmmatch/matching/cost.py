@@ -13,9 +13,9 @@ from gmmatch.errors import InvalidInputError
 
 Strategy = Literal["direct", "coded"]
 
-_SCAN_NUMBER, _SCAN_ROW = 0.075, 2.2
-_CODED_NUMBER, _CODED_ROW, _CODED_PICK = 0.014, 0.5, 3_000.0
-_ENCODE, _CODED_START = 0.7, 150_000.0
+_SCAN_NUMBER, _SCAN_ROW = 0.12, 2.5
+_CODED_NUMBER, _CODED_ROW, _CODED_PICK = 0.009, 0.4, 2_500.0
+_ENCODE, _CODED_START = 1.35, 500_000.0
 
 # Codes above this need the user's word, or an input twice their size.
 DEFAULT_LIMIT = 64 << 20

@@ -151,7 +151,18 @@ STATEMENTS = (
     ),
     Statement("adversarial", "tab:exp-classification-Adv", "Attacked images: about 3 points above", 3.0),
     Statement("vit", "tab:cifar100_vit_small", "ViT-S: about 10 points above", 10.0),
-    Statement("network-transfer", "tab:exp-nw-corrupt", "Other networks: above all other methods"),
+    Statement(
+        "network-transfer",
+        "tab:exp-nw-clean",
+        "Other networks, clean: above all others",
+        corruptions=("none",),
+    ),
+    Statement(
+        "network-transfer",
+        "tab:exp-nw-corrupt",
+        "Other networks, corrupted: above all others",
+        corruptions=("label:20%", "image:20%", "pgd:100%"),
+    ),
     Statement(
         "domain-transfer",
         "fig:exp-domain-vanilla",
