@@ -168,7 +168,7 @@ class Given:
             if method == "random":  # looks at no features: it need not wait for them
                 nothing = np.zeros((len(labels), 1))
                 return pick(Embedded(nothing, nothing), labels, amount, method, self.seed, threads)
-            return pick(self.embedded(), labels, amount, method, self.seed, threads, self.device)
+            return pick(self.embedded().on(self.device), labels, amount, method, self.seed, threads)
 
         return self.cache.get("selections", key, make)
 

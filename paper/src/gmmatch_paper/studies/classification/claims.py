@@ -64,8 +64,8 @@ class Margin:
         return "yes" if self.points >= least - 2.0 * self.error else "less"
 
     def __str__(self) -> str:
-        error = "one seed" if np.isnan(self.error) else f"± {self.error:.1f}"
-        return f"{self.points:+.1f}{', ' if error == 'one seed' else ' '}{error}".replace("-", "−")
+        error = ", one seed" if np.isnan(self.error) else f" ± {self.error:.1f}"
+        return f"{self.points:+.1f}{error}".replace("-", "−")
 
 
 @dataclass(frozen=True)

@@ -45,15 +45,9 @@ def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def pick(
-    embedded: Embedded,
-    labels: Indices,
-    amount: dict[str, Any],
-    method: str,
-    seed: int,
-    threads: int,
-    device: str = "cpu",
+    embedded: Embedded, labels: Indices, amount: dict[str, Any], method: str, seed: int, threads: int
 ) -> Arrays:
-    """Return the rows that a method picks on a device and the seconds it took, as the cache keeps them.
+    """Return the rows that a method picks and the seconds it took, as the cache keeps them.
 
     Examples
     --------
@@ -62,7 +56,7 @@ def pick(
     array([1, 2])
     """
     began = time.perf_counter()
-    found = _select(embedded, labels, amount, method, seed, threads, device)
+    found = _select(embedded, labels, amount, method, seed, threads)
     return {"rows": found.indices, "seconds": np.array(time.perf_counter() - began)}
 
 
@@ -110,13 +104,7 @@ def cut_ranking(ranked: Arrays, amount: dict[str, Any]) -> Arrays:
 
 
 def _select(
-    embedded: Embedded,
-    labels: Indices,
-    amount: dict[str, Any],
-    method: str,
-    seed: int,
-    threads: int,
-    device: str = "cpu",
+    embedded: Embedded, labels: Indices, amount: dict[str, Any], method: str, seed: int, threads: int
 ) -> Any:
     from gmmatch.selectors.registry import method_class, select
 
@@ -128,9 +116,4 @@ def _select(
     if "dynamics" in known and embedded.dynamics is not None and name != "grand":
         # What the in-domain network itself went through, rather than a small model on its features.
         settings["dynamics"] = str(embedded.dynamics)
-    rows: Any = embedded.train
-    if device.startswith("cuda"):
-        import torch
-
-        rows = torch.from_numpy(rows).to(device)
-    return select(rows, y=labels, method=name, random_state=seed, n_jobs=threads, **settings)
+    return select(embedded.train, y=labels, method=name, random_state=seed, n_jobs=threads, **settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,9 +72,17 @@ class ProxySpec:
 class Embedded:
     """Rows to select from and to test on; ``dynamics`` is the recording of an in-domain training."""
 
-    train: NDArray[Any]
+    train: Any
     test: NDArray[Any]
     dynamics: Path | None = None
+
+    def on(self, device: str) -> Embedded:
+        """Return them with the rows to select from where they are to be picked: on a GPU, if the device is one."""
+        if not device.startswith("cuda"):
+            return self
+        import torch
+
+        return replace(self, train=torch.from_numpy(self.train).to(device))
 
 
 @lru_cache(maxsize=1)
