@@ -12,6 +12,9 @@ import gmmatch as gm
 from gmmatch.report.check_page import write_check_page
 from gmmatch.report.content import Content, contents_of
 
+from .looking import needs_browser
+
+pytestmark = needs_browser
 HOSTILE = '</script><script>document.title = "taken"</script>, "quoted"'
 
 

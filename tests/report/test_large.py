@@ -7,6 +7,7 @@ import pytest
 
 import gmmatch as gm
 
+from .looking import needs_browser
 from .reading import Page, unpacked
 
 N = 50_000
@@ -37,12 +38,8 @@ def test_it_holds_every_row_in_less_than_ten_megabytes(large):
 
 
 @pytest.mark.slow
-def test_it_opens_and_is_drawn(large, request):
-    from .browser import HOW_TO_GET_IT, find_browser
-
-    if find_browser() is None:
-        pytest.skip(HOW_TO_GET_IT)
-    browser = request.getfixturevalue("browser")
+@needs_browser
+def test_it_opens_and_is_drawn(large, browser):
     browser.open(large[0])
     assert browser.complaints == []
     assert browser.run("document.querySelector('#upto-said').textContent") == "all 5,000 picks"
