@@ -254,8 +254,11 @@ def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str])
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
     """Ids as integers or strings; ``name`` turns a position into a name for the error."""
+    given = list(values)
+    if {int, str}.issuperset(map(type, given)):
+        return given
     ids: list[Id] = []
-    for i, value in enumerate(values):
+    for i, value in enumerate(given):
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, bool) or not isinstance(plain, (int, str)):
             held = "nothing" if plain is None else type(plain).__name__

@@ -98,7 +98,9 @@ class TransformersEncoder(ModelEncoder):
         self.resizer = None if recipe is None else Resizer(recipe, torch, self.device)
         self._copies = torch.cuda.Stream(self.device) if self.device.startswith("cuda") else None
         self.pooler = Pooler(self.model, pooling, trained=not missing)
-        self._vectors = Replayed(self._pooled, torch)
+        self._vectors = Replayed(
+            self._work, torch, lambda: None if self.resizer is None else self.resizer.known
+        )
         self.pooling, self.n_features = self._try_out()
         self.fingerprint = sha256_of(
             {
@@ -196,21 +198,28 @@ class TransformersEncoder(ModelEncoder):
         return torch.stack(here) if alike else here
 
     def _forward(self, pictures: Any) -> Any:
-        torch, pixels = self._torch, pictures
-        if pictures[0].dtype == torch.uint8:
-            levels = pictures.permute(0, 1, 3, 2) if self.resizer is None else self.resizer(pictures)
-            starts = 256 * torch.arange(3, device=self.device, dtype=torch.int32)
-            pixels = self._table[levels.int() + starts[:, None]].permute(0, 2, 1, 3)
-        pixels = pixels.to(getattr(torch, self.dtype), memory_format=torch.channels_last)
+        torch = self._torch
         # Whoever asks for float32 means it: by default a GPU multiplies with 10 bits of its 23.
         flags = {"enabled": True, "benchmark": False, "deterministic": True, "allow_tf32": False}
-        exact = torch.backends.cudnn.flags(**flags) if pixels.is_cuda else nullcontext()
+        exact = torch.backends.cudnn.flags(**flags) if pictures[0].is_cuda else nullcontext()
         with torch.inference_mode(), exact:
-            return self._vectors(pixels)
+            alike = torch.is_tensor(pictures)
+            return self._vectors(pictures if alike else self._pixels(pictures))
 
-    def _pooled(self, pixels: Any) -> Any:
+    def _work(self, pictures: Any) -> Any:
+        """From bytes of pictures, or pixels, to vectors, by commands that depend on their shape alone."""
+        torch = self._torch
+        pixels = self._pixels(pictures) if pictures.dtype == torch.uint8 else pictures
+        pixels = pixels.to(getattr(torch, self.dtype), memory_format=torch.channels_last)
         vectors, self._taken = self.pooler(pixels)
         return vectors
+
+    def _pixels(self, pictures: Any) -> Any:
+        """What the model sees of bytes of pictures, a tensor or a list."""
+        torch = self._torch
+        levels = pictures.permute(0, 1, 3, 2) if self.resizer is None else self.resizer(pictures)
+        starts = 256 * torch.arange(3, device=self.device, dtype=torch.int32)
+        return self._table[levels.int() + starts[:, None]].permute(0, 2, 1, 3)
 
     def _try_out(self) -> tuple[str, int]:
         from PIL import Image

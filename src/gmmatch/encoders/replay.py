@@ -1,4 +1,4 @@
-"""A model's work on a GPU as one command instead of some hundred.
+"""A model's work on a GPU, resizing included, as one command instead of some hundred.
 
 A batch of a small model is done in 9 ms, and Python takes half as long to ask for its kernels one by one, each time
 waiting for its turn among the threads that read and decode. Recorded once as a CUDA graph, a batch of the same shape
@@ -19,6 +19,8 @@ class Replayed:
     function
         Its work must depend on nothing else. If it cannot be recorded, because it looks at its numbers on the way, it
         is called as it is.
+    reads
+        What beside its input the work reads, once it was done: kept as long as the recording, which has its address.
     torch
         The module.
 
@@ -30,13 +32,16 @@ class Replayed:
     [2.0, 2.0]
     """
 
-    def __init__(self, function: Callable[[Any], Any], torch: Any) -> None:
-        self.function, self.torch = function, torch
+    def __init__(
+        self, function: Callable[[Any], Any], torch: Any, reads: Callable[[], Any] = lambda: None
+    ) -> None:
+        self.function, self.torch, self.reads = function, torch, reads
         self.works = True
         self._last: Any = None
         self._graph: Any = None
         self._input: Any = None
         self._output: Any = None
+        self._kept: Any = None
 
     def __call__(self, batch: Any) -> Any:
         """Return what the function returns."""
@@ -61,5 +66,5 @@ class Replayed:
         except RuntimeError:
             self.works = False
             return False
-        self._graph = graph
+        self._graph, self._kept = graph, self.reads()
         return True

@@ -109,7 +109,7 @@ class Resizer:
 
     def __init__(self, recipe: Recipe, torch: Any, device: str) -> None:
         self.recipe, self.torch, self.device = recipe, torch, device
-        self._known: dict[Axis, Any] = {}
+        self.known: dict[Axis, Any] = {}
 
     @cached_property
     def decoding(self) -> Decoding:
@@ -131,9 +131,8 @@ class Resizer:
         """
         torch = self.torch
         if torch.is_tensor(pictures):
-            axes = [self.recipe.axes(*pictures.shape[1:3])] * len(pictures)
-        else:
-            axes = [self.recipe.axes(*picture.shape[:2]) for picture in pictures]
+            return self._alike(pictures)
+        axes = [self.recipe.axes(*picture.shape[:2]) for picture in pictures]
         done = np.array([all(old == new for old, new, *_ in both) for both in axes])
         if done.all():
             kept = [
@@ -146,27 +145,43 @@ class Resizer:
             parts = [self([pictures[i] for i in np.flatnonzero(done == which)]) for which in (True, False)]
             return torch.cat(parts)[torch.from_numpy(np.argsort(order))]
         rows, columns = ([both[axis] for both in axes] for axis in (0, 1))
-        tallest, widest = (max(max(old, kept) for old, _, _, kept in axis) for axis in (rows, columns))
-        step = max(1, _PIXELS_AT_ONCE // (tallest * widest))
+        step = self._at_once(*map(set, (rows, columns)))
         parts = [
-            self._resized(pictures[i : i + step], rows[i : i + step], columns[i : i + step])
+            self._padded(pictures[i : i + step], rows[i : i + step], columns[i : i + step])
             for i in range(0, len(axes), step)
         ]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def _resized(self, pictures: Any, rows: list[Axis], columns: list[Axis]) -> Any:
-        torch, count = self.torch, len(rows)
-        levels = pictures
-        if not torch.is_tensor(pictures):  # what is missing is black, and has no weight
-            shape = (count, max(old for old, *_ in rows), max(old for old, *_ in columns), 3)
-            levels = torch.zeros(shape, dtype=torch.uint8, device=self.device)
-            for place, picture in zip(levels, pictures, strict=True):
-                place[: picture.shape[0], : picture.shape[1]] = picture
-        _, tallest, widest, _ = levels.shape
+    def _alike(self, pictures: Any) -> Any:
+        """Pictures of one shape, by commands that depend on nothing else."""
+        rows, columns = self.recipe.axes(*pictures.shape[1:3])
+        if all(old == new for old, new, *_ in (rows, columns)):
+            (*_, top, height), (*_, left, width) = rows, columns
+            return pictures[:, top : top + height, left : left + width].permute(0, 1, 3, 2)
+        step = self._at_once({rows}, {columns})
+        parts = [self._resized(part, [rows], [columns]) for part in pictures.split(step)]
+        return parts[0] if len(parts) == 1 else self.torch.cat(parts)
+
+    def _at_once(self, rows: set[Axis], columns: set[Axis]) -> int:
+        tallest, widest = (max(max(old, kept) for old, _, _, kept in axis) for axis in (rows, columns))
+        return max(1, _PIXELS_AT_ONCE // (tallest * widest))
+
+    def _padded(self, pictures: Sequence[Any], rows: list[Axis], columns: list[Axis]) -> Any:
+        """Pictures of several shapes; what is missing is black, and has no weight."""
+        shape = (len(rows), max(old for old, *_ in rows), max(old for old, *_ in columns), 3)
+        levels = self.torch.zeros(shape, dtype=self.torch.uint8, device=self.device)
+        for place, picture in zip(levels, pictures, strict=True):
+            place[: picture.shape[0], : picture.shape[1]] = picture
+        return self._resized(levels, rows, columns)
+
+    def _resized(self, levels: Any, rows: list[Axis], columns: list[Axis]) -> Any:
+        """Resize pictures; there are axes for each of them, or for all."""
+        torch = self.torch
+        count, tallest, widest, _ = levels.shape
         lines = levels.permute(0, 1, 3, 2).to(torch.float32).reshape(count, tallest * 3, widest)
-        upper, lower = self._weights(columns)
+        upper, lower = self._weights(columns, count)
         lines = _rounded(self._product(lines, upper), self._product(lines, lower)).view(count, tallest, -1)
-        upper, lower = (weights.mT for weights in self._weights(rows))
+        upper, lower = (weights.mT for weights in self._weights(rows, count))
         lines = _rounded(self._product(upper, lines), self._product(lower, lines))
         return lines.view(count, rows[0][3], 3, columns[0][3]).to(torch.uint8)
 
@@ -180,31 +195,31 @@ class Resizer:
         finally:
             torch.set_float32_matmul_precision(before)
 
-    def _weights(self, axes: Sequence[Axis]) -> tuple[Any, Any]:
+    def _weights(self, axes: Sequence[Axis], count: int) -> tuple[Any, Any]:
         """Upper and lower digits of the weights, each of shape (pictures, pixels before, pixels kept)."""
         numbers = {axis: number for number, axis in enumerate(dict.fromkeys(axes))}
         most = max(old for old, *_ in axes)
         pad = self.torch.nn.functional.pad
         stacked = self.torch.stack([pad(self._axis(axis), (0, 0, 0, most - axis[0])) for axis in numbers], 1)
         if len(numbers) == 1:
-            upper, lower = stacked.expand(-1, len(axes), -1, -1)
+            upper, lower = stacked.expand(-1, count, -1, -1)
         else:
             upper, lower = stacked[:, [numbers[axis] for axis in axes]]
         return upper, lower
 
     def _axis(self, axis: Axis) -> Any:
-        if axis not in self._known:
+        if axis not in self.known:
             from PIL import Image
 
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
+            if len(self.known) >= _MOST_KNOWN:
+                self.known = {}  # not emptied: a recording may read what it has
             old, new, first, count = axis
             bright = Image.fromarray(np.eye(old, dtype=np.int32) << _ONE)
             weights = np.asarray(bright.resize((new, old), self.recipe.resample))[:, first : first + count]
             upper = np.rint(weights / (1 << _LOWER))
             both = np.stack([upper, weights / (1 << _LOWER) - upper]).astype(np.float32)
-            self._known[axis] = self.torch.from_numpy(both).to(self.device)
-        return self._known[axis]
+            self.known[axis] = self.torch.from_numpy(both).to(self.device)
+        return self.known[axis]
 
 
 def _rounded(upper: Any, lower: Any) -> Any:

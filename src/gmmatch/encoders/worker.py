@@ -95,11 +95,15 @@ class Worker:
             return together
         return [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends), shapes, strict=True)]
 
-    def close(self) -> None:
-        """End the process."""
+    def dismiss(self) -> None:
+        """Tell the process to end, and do not wait for it."""
         for pipe in (self._requests, self._answers):
             with contextlib.suppress(OSError):  # what a dead process was sent cannot be flushed
                 pipe.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self.dismiss()
         try:
             self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
