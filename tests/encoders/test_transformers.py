@@ -360,3 +360,25 @@ def test_a_folder_that_is_not_there():
 def test_bad_options_are_named(model_folder, options, message):
     with pytest.raises(InvalidInputError, match=message):
         load_encoder(str(model_folder("vit")), **options)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_what_a_gpu_replays_are_the_vectors_that_it_computes(model_folder, monkeypatch):
+    """Batches of a shape are recorded when they come again; the matrices that resize them may be forgotten."""
+    monkeypatch.setattr(resizing, "_MOST_KNOWN", 1)
+    encoder = load_encoder(str(model_folder("clip")), device="cuda")
+    random = np.random.default_rng(0)
+    for shape in ((48, 40), (32, 32), (64, 33)):
+        batches = [
+            torch.from_numpy(random.integers(0, 256, (8, *shape, 3), dtype=np.uint8)).cuda() for _ in range(4)
+        ]
+        with torch.inference_mode():
+            expected = [encoder._work(batch).cpu().numpy() for batch in batches]
+        found = []
+        for batch in batches:
+            found.append(encoder.encode(batch))
+            encoder.resizer(torch.zeros((1, 50, 60, 3), dtype=torch.uint8, device="cuda"))
+            torch.cuda.empty_cache()
+        assert encoder._vectors.works
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
