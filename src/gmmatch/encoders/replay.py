@@ -51,13 +51,15 @@ class Replayed:
         if looks != self._last:
             self._last, self._graph = looks, None
             return self.function(batch)
-        if self._graph is None and not self._record(batch):
-            return self.function(batch)
+        if self._graph is None:
+            done = self.function(batch)  # what it reads is on the device after that
+            self._record(batch)
+            return done
         self._input.copy_(batch)
         self._graph.replay()
         return self._output.clone()  # the next batch is written over it
 
-    def _record(self, batch: Any) -> bool:
+    def _record(self, batch: Any) -> None:
         graph, self._input = self.torch.cuda.CUDAGraph(), self.torch.empty_like(batch)
         try:
             # Other threads bring pictures to the device meanwhile, and may.
@@ -65,6 +67,5 @@ class Replayed:
                 self._output = self.function(self._input)
         except RuntimeError:
             self.works = False
-            return False
+            return
         self._graph, self._kept = graph, self.reads()
-        return True

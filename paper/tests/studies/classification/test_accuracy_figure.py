@@ -66,8 +66,8 @@ def test_a_proxy_trained_on_the_data_has_a_panel_of_its_own() -> None:
     figure = draw_accuracy(study({}, {"encoder": "in-domain:resnet18"}))
     titles = [panel.get_title() for panel in panels(figure)]
     assert titles == [
-        "40% label noise\nCIFAR-10, ResNet-18 (fast)",
-        "40% label noise, in-domain:resnet18\nCIFAR-10, ResNet-18 (fast)",
+        "40% label noise\nCIFAR-10\nResNet-18 (fast)",
+        "40% label noise\nin-domain:resnet18\nCIFAR-10\nResNet-18 (fast)",
     ]
     alone = draw_accuracy(study({"encoder": "in-domain:resnet18"}))
     assert "in-domain" not in panels(alone)[0].get_title()

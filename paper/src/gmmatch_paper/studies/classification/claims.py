@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -205,6 +206,9 @@ def margin(
         and (not corruptions or block.setting.corruption in corruptions)
     ]
     blocks = [block for block in blocks if block.setting.dataset == blocks[0].setting.dataset]
+    # Of one recipe, that of most trainings: margins over fewer methods, of longer trainings, are another thing.
+    trainings = Counter(block.setting.recipe for block in blocks for _ in block.cells)
+    blocks = [block for block in blocks if block.setting.recipe == max(trainings, key=trainings.__getitem__)]
     common = _common_variance(blocks)
     found = [
         one
@@ -220,8 +224,7 @@ def margin(
 
 
 def _common_variance(blocks: list[Block]) -> float:
-    """Return the variance over the seeds of methods that have several, which stands in where one has a single "
-    "seed."""
+    """Return the variance over the seeds of methods that have several; it stands in where one has a single seed."""
     spread = [
         block.values(method, amount)
         for block in blocks

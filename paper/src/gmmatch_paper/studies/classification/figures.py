@@ -95,12 +95,13 @@ def _height(block: Block) -> float:
 
 
 def _title(setting: Setting, with_proxy: bool) -> str:
-    words = CorruptionSpec.parse(setting.corruption).words
-    data, training = (
+    lines = [
+        CorruptionSpec.parse(setting.corruption).words,
+        *([setting.encoder] if with_proxy else []),
         DATASETS.get(setting.dataset, setting.dataset),
         setting.training.replace(" from scratch", ""),
-    )
-    return f"{words}{f', {setting.encoder}' if with_proxy else ''}\n{data}, {training}"
+    ]
+    return "\n".join(lines)  # a panel is narrow
 
 
 def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
