@@ -114,7 +114,9 @@ def test_the_margin_is_over_the_best_of_the_papers_other_methods() -> None:
 
 def test_the_margin_is_that_of_the_recipe_with_most_trainings() -> None:
     """Few methods after a long training would have a larger margin, or a smaller one."""
-    longer = [cell(method, value, recipe="longer") for method, value in (("random", 0.1), ("gm-matching", 0.9))]
+    longer = [
+        cell(method, value, recipe="longer") for method, value in (("random", 0.1), ("gm-matching", 0.9))
+    ]
     found = margin(results(*longer, *noisy(0.5, 20)), "gm-matching")
     assert found is not None
     assert (found.points, found.columns, found.others) == (pytest.approx(10.0), 1, 2)

@@ -24,15 +24,15 @@ STUDY = ImageStudy(
         "Random, Herding, Forgetting and Moderate keep the paper's distances, within two deviations. GM Matching as "
         "in the text does not: it is at most 0.7 points above Random, and below Moderate. As in the authors' code "
         "it is first at all three amounts, by 2.6, 0.6 and 0.8 points where the paper has 4.1, 5.3 and 1.7. EL2N is "
-        "far better than in the paper; it scores our proxy's first epoch. Optimization-based picks train like random "
-        "ones; GraNd and Self-supervised are 10 to 15 points worse than in the paper. The short training is not why: "
-        "after the paper's 200 epochs (20% kept, one seed) the text's version is 0.2 points above Random and the "
-        "authors' 3.0 above Moderate."
+        "far better than in the paper; it scores our proxy's first epoch. Optimization-based picks train like "
+        "random ones; GraNd and Self-supervised are 10 to 15 points worse than in the paper. The short training is "
+        "not why: after the paper's 200 epochs (20% kept, one seed) the text's version is 0.2 points above Random "
+        "and the authors' 3.0 above Moderate."
     ),
     missing=(
-        "60% kept and more; the paper's recipe but for one column of four methods; two seeds of GraNd and Optimization-based, and of EL2N and Self-supervised beyond 20% "
-        "kept; Tiny-ImageNet and ImageNet-1k (1,281,167 images of 224 pixels need 193 GB of memory, which "
-        "`--image-size` lowers)."
+        "60% kept and more; the paper's recipe but for one column of four methods; two seeds of GraNd and "
+        "Optimization-based, and of EL2N and Self-supervised beyond 20% kept; Tiny-ImageNet and ImageNet-1k "
+        "(1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
     ),
     full=Plan(
         "uoft-cs/cifar100",

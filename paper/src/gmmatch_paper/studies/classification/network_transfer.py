@@ -19,9 +19,9 @@ STUDY = ImageStudy(
     ),
     found=(
         "As with a ResNet-18. On CIFAR-100 ShuffleNetV2 learns best from the picks of the authors' version, by 2.1 "
-        "points on clean data and 2.8 under label noise, with three seeds; the text's version is below Moderate. With "
-        "the frozen encoder on CIFAR-10 no method is clearly above Random. VGG-16 on CIFAR-100 was run and is not "
-        "shown: 1,000 steps of this recipe leave its training to chance (9 to 47%, in no order)."
+        "points on clean data and 2.8 under label noise, with three seeds; the text's version is below Moderate. "
+        "With the frozen encoder on CIFAR-10 no method is clearly above Random. VGG-16 on CIFAR-100 was run and is "
+        "not shown: 1,000 steps of this recipe leave its training to chance (9 to 47%, in no order)."
     ),
     missing=(
         "Tiny-ImageNet, corrupted and attacked images, 30% kept, SENet and EfficientNet-B0, and most of the other "
