@@ -27,6 +27,7 @@ SHAPES = ((48, 32), (32, 48), (40, 300), (211, 37), (257, 255), (97, 61), (333, 
 """Heights and widths on which a short cut is tried before it is taken."""
 
 _ONE, _LOWER = 22, 12  # bits of Pillow's weights, and how many of them are lower digits
+_DIGITS = 1 << (_ONE - _LOWER)
 _MOST_PIXELS = 1 << 19  # of a picture that goes to the device as it is
 _MOST_SHRINKING = 4  # sums of lower digits are exact for 32 weights of 11 bits; this makes 25 at most
 _PIXELS_AT_ONCE = 1 << 24  # on the device, in float32
@@ -180,10 +181,16 @@ class Resizer:
         count, tallest, widest, _ = levels.shape
         lines = levels.permute(0, 1, 3, 2).to(torch.float32).reshape(count, tallest * 3, widest)
         upper, lower = self._weights(columns, count)
-        lines = _rounded(self._product(lines, upper), self._product(lines, lower)).view(count, tallest, -1)
+        lines = (
+            _scaled(self._product(lines, upper), self._product(lines, lower))
+            .floor_()
+            .view(count, tallest, -1)
+        )
         upper, lower = (weights.mT for weights in self._weights(rows, count))
-        lines = _rounded(self._product(upper, lines), self._product(lower, lines))
-        return lines.view(count, rows[0][3], 3, columns[0][3]).to(torch.uint8)
+        lines = _scaled(self._product(upper, lines), self._product(lower, lines))
+        return lines.view(count, rows[0][3], 3, columns[0][3]).to(
+            torch.uint8
+        )  # which cuts off what follows the point
 
     def _product(self, first: Any, second: Any) -> Any:
         """An exact product; in TF32, whose 11 bits are enough here, where a GPU has it."""
@@ -196,7 +203,7 @@ class Resizer:
             torch.set_float32_matmul_precision(before)
 
     def _weights(self, axes: Sequence[Axis], count: int) -> tuple[Any, Any]:
-        """Upper and lower digits of the weights, each of shape (pictures, pixels before, pixels kept)."""
+        """Digits of the weights before and after the point, each of shape (pictures, pixels before, pixels kept)."""
         numbers = {axis: number for number, axis in enumerate(dict.fromkeys(axes))}
         most = max(old for old, *_ in axes)
         pad = self.torch.nn.functional.pad
@@ -217,12 +224,12 @@ class Resizer:
             bright = Image.fromarray(np.eye(old, dtype=np.int32) << _ONE)
             weights = np.asarray(bright.resize((new, old), self.recipe.resample))[:, first : first + count]
             upper = np.rint(weights / (1 << _LOWER))
-            both = np.stack([upper, weights / (1 << _LOWER) - upper]).astype(np.float32)
+            lower = weights / (1 << _LOWER) - upper
+            both = np.stack([upper / _DIGITS, lower]).astype(np.float32)
             self.known[axis] = self.torch.from_numpy(both).to(self.device)
         return self.known[axis]
 
 
-def _rounded(upper: Any, lower: Any) -> Any:
-    """Add the digits up; half of the last one is added and the rest cut off, as Pillow does."""
-    digits = 1 << (_ONE - _LOWER)
-    return upper.add_(lower.add_(digits // 2).floor_()).mul_(1 / digits).clamp_(0, 255).floor_()
+def _scaled(upper: Any, lower: Any) -> Any:
+    """Add the digits up, and half a level, as Pillow does before it cuts off what follows the point."""
+    return upper.add_(lower.add_(_DIGITS // 2).floor_(), alpha=1 / _DIGITS).clamp_(0, 255)
