@@ -173,6 +173,15 @@ def test_what_a_gpu_resizes_and_looks_up_is_what_the_cpu_prepares(model_folder, 
         encoder.preparation.seen.clear()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_pixels_are_those_of_the_processor_by_a_line_or_by_its_table(model_folder, dtype):
+    encoder = TransformersEncoder(str(model_folder("clip")), device="cpu", dtype=dtype)
+    levels = np.random.default_rng(0).integers(0, 256, (2, 50, 3, 7), dtype=np.uint8)
+    expected = np.stack([encoder.processor.table[channel][levels[:, :, channel]] for channel in range(3)], 2)
+    found = encoder._pixel_of(torch.from_numpy(levels))
+    assert torch.equal(found, torch.from_numpy(expected).to(getattr(torch, dtype)))
+
+
 @pytest.mark.parametrize("resample", range(6))
 @pytest.mark.parametrize(
     ("size", "crop"), [(64, (64, 64)), (64, None), ((48, 80), None), (70, (64, 61)), (None, None)]

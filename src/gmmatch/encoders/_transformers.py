@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -239,7 +239,10 @@ class TransformersEncoder(ModelEncoder):
             return values.view(-1)[levels.int() + starts[:, None]]
 
         every = torch.arange(table.shape[1], dtype=torch.uint8, device=self.device).expand(1, 1, 3, -1)
-        return by_line if torch.equal(by_line(every), by_table(every)) else by_table
+        with suppress(RuntimeError):  # of a device that cannot mix types
+            if torch.equal(by_line(every), by_table(every)):
+                return by_line
+        return by_table
 
     def _try_out(self) -> tuple[str, int]:
         from PIL import Image

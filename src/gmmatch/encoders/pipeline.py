@@ -180,7 +180,7 @@ class _Preparation:
         ahead: deque[Future[_Task | None]] = deque([self.reader.submit(self._read)])
         while (task := ahead.popleft().result()) is not None:
             # One batch for the model to go on with, and work for every thread twice over.
-            most = 1 + -(-2 * self.threads * -(-len(task[0]) // len(task[1])) // len(task[0]))
+            most = 1 + -(-2 * self.threads // len(task[1]))
             while len(ahead) < most:
                 ahead.append(self.reader.submit(self._read))
             yield task

@@ -181,16 +181,11 @@ class Resizer:
         count, tallest, widest, _ = levels.shape
         lines = levels.permute(0, 1, 3, 2).to(torch.float32).reshape(count, tallest * 3, widest)
         upper, lower = self._weights(columns, count)
-        lines = (
-            _scaled(self._product(lines, upper), self._product(lines, lower))
-            .floor_()
-            .view(count, tallest, -1)
-        )
+        lines = _scaled(self._product(lines, upper), self._product(lines, lower)).floor_()
+        lines = lines.view(count, tallest, -1)
         upper, lower = (weights.mT for weights in self._weights(rows, count))
-        lines = _scaled(self._product(upper, lines), self._product(lower, lines))
-        return lines.view(count, rows[0][3], 3, columns[0][3]).to(
-            torch.uint8
-        )  # which cuts off what follows the point
+        lines = _scaled(self._product(upper, lines), self._product(lower, lines)).to(torch.uint8)
+        return lines.view(count, rows[0][3], 3, columns[0][3])
 
     def _product(self, first: Any, second: Any) -> Any:
         """An exact product; in TF32, whose 11 bits are enough here, where a GPU has it."""
@@ -231,5 +226,5 @@ class Resizer:
 
 
 def _scaled(upper: Any, lower: Any) -> Any:
-    """Add the digits up, and half a level, as Pillow does before it cuts off what follows the point."""
+    """Add the digits up, and half a level, as Pillow does; what follows the point is still to be cut off."""
     return upper.add_(lower.add_(_DIGITS // 2).floor_(), alpha=1 / _DIGITS).clamp_(0, 255)
