@@ -15,7 +15,7 @@ import pytest
 from gmmatch import Selection
 from gmmatch.embeddings import StoreWriter
 
-from ...docs.blocks import blocks_of
+from ...docs.blocks import ROOT, blocks_of
 
 pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow
@@ -58,13 +58,14 @@ def test_a_cluster_is_started_used_and_stopped_as_the_guide_says(folder):
         *("export", "ray", "ray"),
         *("export", "ray"),
         *("ray", "gmmatch"),
-        "ray",
     ]
+    stop = "ray stop"
+    assert f"`{stop}`" in (ROOT / GUIDE).read_text(encoding="utf-8")
     python = blocks("python")
     assert len(python) == 1
     (folder / "guide.py").write_text(python[0] + "\nselection.save('picks-python.json')\n")
     count_processes = "ps -eo args | grep -c '[r]aylet --' > left.txt || true"
-    script = ["set -e", "ip link set lo up", *commands[:-1], "python guide.py", commands[-1], count_processes]
+    script = ["set -e", "ip link set lo up", *commands, "python guide.py", stop, count_processes]
     settings = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),  # where Ray keeps its token: this cluster has one of its own
