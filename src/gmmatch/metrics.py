@@ -319,9 +319,12 @@ def _classes(labels: Any) -> tuple[list[Any], Indices]:
 def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
     """Return each row's squared distance to the nearest candidate; both centered."""
     from scipy.spatial.distance import cdist
-    from sklearn.metrics import pairwise_distances_argmin
 
-    nearest = candidates[pairwise_distances_argmin(block, candidates)]
+    halves = 0.5 * np.einsum("ij,ij->i", candidates, candidates)
+    places = np.empty(len(block), dtype=np.int64)
+    for these in parts(np.arange(len(block)), max(1, BLOCK_ELEMENTS // len(candidates))):
+        places[these] = np.argmin(halves - block[these] @ candidates.T, axis=1)
+    nearest = candidates[places]
     offsets = block - nearest
     squares: Vector = np.einsum("ij,ij->i", offsets, offsets)
     # The search works through norms: where they dwarf the distance it may have taken the wrong row.
