@@ -159,6 +159,7 @@ def test_dropout_of_the_published_vgg_is_the_last_step_of_its_features():
     assert [module.p for module in network.hidden if isinstance(module, nn.Dropout)] == [0.3, 0.3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", networks())
 def test_logits_are_the_head_of_the_features(name, settled, images):
     network = settled(name)

@@ -69,6 +69,7 @@ def test_a_step_compiles_into_one_graph(name, images):
     torch.testing.assert_close(compiled(images), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_gradients_per_image_at_once_are_those_one_by_one(name):
     torch.manual_seed(0)

@@ -65,6 +65,7 @@ def test_the_variance_of_every_layer_is_that_of_its_formula(name):
         assert layer.bias is None or (layer.bias == 0.0).all(), layer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", networks())
 def test_first_logits_are_neither_constant_nor_overconfident(name):
     torch.manual_seed(0)
