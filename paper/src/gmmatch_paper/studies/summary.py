@@ -30,8 +30,8 @@ free of corrupted rows.
 
 Before comparing numbers: our networks are smaller and trained for less time than the paper's (each page says how), so
 compare margins, not levels; the one column that was trained by the paper's recipe ([clean
-images](images/clean-classification.md), 20% kept) has the same order. Tiny-ImageNet, ImageNet-1k and CLIP were not at hand.
-Each page has the command that runs what is missing."""
+images](images/clean-classification.md), 20% kept) has the same order. Tiny-ImageNet, ImageNet-1k and CLIP were
+not at hand. Each page has the command that runs what is missing."""
 _HOW = """\
 ## Run it
 
