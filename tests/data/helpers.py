@@ -34,7 +34,9 @@ def read_all(source, batch_size=3, start=0):
 
 def same(a, b):
     """Whether two lists of rows are equal, be they arrays or not."""
-    return len(a) == len(b) and all(np.all(x == y) for x, y in zip(a, b, strict=True))
+    return len(a) == len(b) and all(
+        np.array_equal(x, y) if isinstance(x, np.ndarray) else x == y for x, y in zip(a, b, strict=True)
+    )
 
 
 def check_protocol(source):

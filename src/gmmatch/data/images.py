@@ -50,7 +50,7 @@ _COLOR_KEY_MODES = ("1", "L", "RGB", "P")
 class ImageBytes(NamedTuple):
     """An encoded image in memory, with the name under which an error would report it.
 
-    A tuple, because millions of them are handed to other processes: a dataclass takes ten times as long.
+    A tuple, because millions of them are handed to other processes: pickling a dataclass takes twice as long.
 
     Attributes
     ----------

@@ -19,9 +19,9 @@ STUDY = ImageStudy(
     ),
     found=(
         "In this encoder neither version is above all others. The text's trains like Herding, whatever the noise. "
-        "The authors' leads with 100 clean images a class (by 3 points) and under 20% label noise with 1,000, but "
-        "Easy is better under 40%: by 1 point with 1,000 images a class, 12 with 100 and 5 with 10, where it picks "
-        "the fewest wrong labels."
+        "The authors' leads with 100 clean images a class (by 3 points) and under 20% label noise with 1,000 (one "
+        "seed), but Easy is better under 40%: by 1 point with 1,000 images a class, 12 with 100 and 5 with 10, "
+        "where it picks the fewest wrong labels."
     ),
     missing=(
         "CLIP itself; under 20% label noise three methods at 100 images a class, and a second seed at 1,000; Hard; "
