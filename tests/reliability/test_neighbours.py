@@ -122,7 +122,7 @@ def test_nothing_global_changes():
 
 
 INTERRUPTED = {
-    "match": "gm.select(X, k=len(X) // 2, method='gm-matching')",
+    "match": "gm.select(np.tile(X, (3, 1)), k=len(X), method='gm-matching')",
     "direct": "gm.select(X[:30_000], k=len(X) // 4, method='herding', strategy='direct', n_jobs=1)",
     "kernel": "gm.select(X, k=len(X) // 3, method='kernel-herding')",
     "engine": "gm.select(X, k=len(X) // 2, method='gm-matching', engine='local')",
@@ -133,7 +133,10 @@ INTERRUPTED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("call", INTERRUPTED)
 def test_ctrl_c_ends_a_long_call_within_a_second(call):
-    """Two seconds into a call that takes far longer; it was made on few rows before, so that all is compiled."""
+    """Two seconds into a call that takes far longer; it was made on few rows before, so that all is compiled.
+
+    A machine on which a call takes less than two seconds makes it again.
+    """
     said = run(
         f"""
         import os, signal, threading, time
@@ -152,15 +155,14 @@ def test_ctrl_c_ends_a_long_call_within_a_second(call):
         X = random.standard_normal((60_000, 64))
         threading.Timer(2.0, interrupt).start()
         try:
-            call(X)
-            print("finished")
+            while True:
+                call(X)
         except KeyboardInterrupt:
             # On a busy machine a second of work may take many.
             print(min(time.monotonic() - sent[0], time.process_time() - sent[1]))
         """,
         timeout=300,
     )
-    assert "finished" not in said, "the call is too short for this test"
     assert float(said) < 1.0
 
 
