@@ -306,8 +306,6 @@ class StandIn:
         Fails unless its code has done what the page says.
     needs
         Packages without which it cannot be run.
-    slow
-        Whether it takes more than a few seconds.
     elsewhere
         The test that runs its blocks instead, where that takes a machine of its own.
     """
@@ -315,7 +313,6 @@ class StandIn:
     names: Callable[[MonkeyPatch], Names] = nothing
     check: Callable[[Names], None] | None = None
     needs: tuple[str, ...] = ()
-    slow: bool = False
     elsewhere: str | None = None
 
 
@@ -329,17 +326,17 @@ PAGES = {
     "docs/guides/generation.md": StandIn(elsewhere="paper/tests/training/test_diffusion.py"),
     "docs/guides/images.md": StandIn(check=check_images),
     "docs/guides/leakage.md": StandIn(names=sets_that_share_rows, check=check_leakage),
-    "docs/guides/pipelines.md": StandIn(needs=("imblearn", "pandas"), slow=True),
+    "docs/guides/pipelines.md": StandIn(needs=("imblearn", "pandas")),
     "docs/guides/report.md": StandIn(check=check_report),
     "docs/guides/robust.md": StandIn(names=rows_and_labels),
     "docs/guides/text.md": StandIn(check=check_texts),
     "docs/guides/training-dynamics.md": StandIn(
-        names=a_training_loop, check=check_dynamics, needs=("torch",), slow=True
+        names=a_training_loop, check=check_dynamics, needs=("torch",)
     ),
     "docs/guides/training-script.md": StandIn(
         names=a_torch_dataset, check=check_training_script, needs=("torch", "datasets")
     ),
-    "docs/guides/training.md": StandIn(names=small_images, check=check_training, needs=("torch",), slow=True),
+    "docs/guides/training.md": StandIn(names=small_images, check=check_training, needs=("torch",)),
     "docs/methods/el2n.md": StandIn(needs=("torch",)),
     "docs/methods/forgetting.md": StandIn(needs=("torch",)),
     "docs/methods/grand.md": StandIn(needs=("torch",)),
@@ -347,8 +344,7 @@ PAGES = {
     "docs/guides/reference.md": StandIn(names=rows_and_reference),
     "docs/guides/updates.md": StandIn(names=rows_and_new_rows),
     "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
-    "docs/studies/index.md": StandIn(slow=True),
-    "docs/studies/images/index.md": StandIn(needs=("torch",), slow=True),
+    "docs/studies/images/index.md": StandIn(needs=("torch",)),
 }
 
 

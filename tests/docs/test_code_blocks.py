@@ -19,6 +19,8 @@ ALL = {page: blocks_of(page) for page in pages()}
 # Begin with one of these, and then say what is special about the block.
 REASONS = ("needs a CUDA device", "needs the network", "needs a cluster", "takes ", "your own ", "part of ")
 MOST_NOT_RUN = 12
+# What a newcomer runs first; other pages are slow tests.
+QUICK = ("README.md", "docs/index.md", "docs/start.md", "docs/choose.md")
 
 
 def runnable(page: str) -> list[Block]:
@@ -27,9 +29,7 @@ def runnable(page: str) -> list[Block]:
 
 def parameters() -> list:
     chosen = [page for page in ALL if runnable(page) and stand_in_for(page).elsewhere is None]
-    return [
-        pytest.param(page, marks=[pytest.mark.slow] if stand_in_for(page).slow else []) for page in chosen
-    ]
+    return [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in chosen]
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ def test_trust_is_calibrated(seed, share):
     assert wrong[sure].mean() < 0.05
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize("sizes", [(100, 100), (80, 80, 80, 80, 80), (200, 200, 12), (11, 12)])
 @pytest.mark.parametrize("apart", [6.0, 30.0])
 def test_clean_classes_that_lie_far_apart_are_kept_whole(sizes, apart):
@@ -120,7 +121,7 @@ def test_units_do_not_matter(scale):
     assert np.mean(gm.screen(rows, labels).kept == gm.screen(scale * rows + 3 * scale, labels).kept) > 0.99
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_labels_made_wrong_by_any_seed_are_found(seed):
     """Folds and samples must not be drawn by the numbers that chose the wrong labels."""
     rows, truth = classes()

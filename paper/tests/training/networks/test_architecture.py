@@ -167,6 +167,7 @@ def test_logits_are_the_head_of_the_features(name, settled, images):
         assert torch.equal(network(images), network.head(network.features(images)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", networks())
 def test_another_image_gets_other_logits_and_not_all_equal_ones(name, settled, images):
     with torch.no_grad():
@@ -175,6 +176,7 @@ def test_another_image_gets_other_logits_and_not_all_equal_ones(name, settled, i
     assert (torch.pdist(logits) > 1e-3).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", networks())
 def test_in_evaluation_an_image_gets_the_same_logits_again_and_in_any_batch(name, settled, images):
     network = settled(name)
