@@ -155,10 +155,8 @@ def match(
     free = np.ones(len(rows), dtype=bool) if available is None else np.array(available, dtype=bool)
     walk = Walk.begin(target, start, None if already is None else rows.gather(already))
     limit = working_memory(memory_limit, rows.nbytes, on_disk=rows.on_disk)
-    # Either partition takes its randomness from here; only one of them is made.
-    random = as_generator(random_state)
-    seed = 0 if carry else int(random.integers(0, 2**63))
-    pool = Pool(rows, walk, free, k, np.arange(len(rows)), seed, random, len(rows))
+    seed = 0 if carry else int(as_generator(random_state).integers(0, 2**63))
+    pool = Pool(rows, walk, free, k, np.arange(len(rows)), seed, random_state, len(rows))
     picker = MemoryPicker([pool], replacement=replacement, strategy=strategy, memory=limit, threads=threads)
     return match_pools([pool], picker, batches=batches, carry=carry, replacement=replacement, memory=limit)[0]
 
