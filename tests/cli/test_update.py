@@ -44,6 +44,7 @@ def test_an_update_replaces_the_picks_and_keeps_their_number(succeeds, refused, 
     )
     assert np.array_equal(found.order, direct.order)
     assert found.provenance["updates"][0]["embeddings"]["encoder"] == "identity"
+    assert "n_rows: 100" in succeeds("info", picks) and "picks_replaced" in succeeds("info", picks)
     before = picks.read_bytes()
     assert succeeds("update", picks, tmp_path / "new.emb", *labels["new"], "--json")["n_rows"] == 300
     assert picks.read_bytes() == before  # repeated in place, as after a kill

@@ -197,6 +197,6 @@ def _entry(entry: Any) -> str:
     if "picked" in entry:
         name = "all" if entry["label"] is None else entry["label"]
         return f"{name}: {entry['picked']:,} of {entry['n_rows']:,}"
-    if "n_rows" in entry:
+    if "label" in entry:
         return f"{entry['label']}: {entry['n_rows']:,}"
-    return ", ".join(f"{name}: {value}" for name, value in entry.items())
+    return ", ".join(f"{name}: {value}" for name, value in entry.items() if not isinstance(value, dict))
