@@ -138,13 +138,16 @@ def test_shares_of_classes_after_an_update():
     assert shares("balanced", ["d"] * 2, k=40)[1] == {"a": 13, "b": 13, "c": 12, "d": 2}
 
 
-def test_of_corrected_labels_those_of_the_picks_that_are_left_are_known():
+def test_the_provenance_of_other_picks_is_about_those_that_are_left():
     found = gm.select(X[:1500], Y[:1500], k=300, method="herding", relabel=0.9, updatable=True)
-    after = found.update(X[1500:], Y[1500:])
-    before, left = found.provenance["relabeled"], after.provenance["relabeled"]
+    found.provenance["certificate"] = {"statement": "At most 5.0% of the 300 picks are mislabeled."}
+    before = found.provenance["relabeled"]
     assert len(before["rows"]) > 5
-    assert left["rows"] == [row for row in before["rows"] if row in after.indices] != before["rows"]
-    assert left["given"] == Y[left["rows"]].tolist()
+    for after in (found.update(X[1500:], Y[1500:]), found.prefix(200)):
+        left = after.provenance["relabeled"]
+        assert left["rows"] == [row for row in before["rows"] if row in after.indices] != before["rows"]
+        assert left["given"] == Y[left["rows"]].tolist()
+        assert "certificate" in found.provenance and "certificate" not in after.provenance
 
 
 def test_without_labels_from_disk_and_in_memory(tmp_path):

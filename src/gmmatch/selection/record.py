@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gmmatch.frames import SHOWN, html_table
 if TYPE_CHECKING:
     from gmmatch.selection.groups import SelectedGroup
     from gmmatch.selection.selection import Selection
+    from gmmatch.types import Indices
 
 # Most values, of which there are several for each of many classes.
 _PLAIN = (str, int, bool, type(None))
@@ -40,6 +42,23 @@ def json_copy(value: Any, path: tuple[Any, ...] = ()) -> Any:
     raise InvalidTypeError(
         f"provenance{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
     )
+
+
+def record_of_others(provenance: Mapping[str, Any], picks: Indices) -> dict[str, Any]:
+    """Return a provenance for other picks: relabeled are those among them, and no certificate is about them.
+
+    Examples
+    --------
+    >>> record_of_others({"method": "robust", "certificate": {"most_wrong": 2}}, np.array([3]))
+    {'method': 'robust'}
+    """
+    record = {name: value for name, value in provenance.items() if name != "certificate"}
+    if "relabeled" in record:
+        left = np.isin(record["relabeled"]["rows"], picks).tolist()
+        listed = ("rows", "given", "confidence")
+        of_picks = {name: list(compress(record["relabeled"][name], left)) for name in listed}
+        record["relabeled"] = {**record["relabeled"], **of_picks}
+    return record
 
 
 def summary(selection: Selection) -> str:

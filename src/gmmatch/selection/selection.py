@@ -30,7 +30,7 @@ from gmmatch.selection.groups import (
 )
 from gmmatch.selection.labels import Label
 from gmmatch.selection.past import Past
-from gmmatch.selection.record import as_html, described, json_copy, summary
+from gmmatch.selection.record import as_html, described, json_copy, record_of_others, summary
 from gmmatch.types import Indices, Mask, Vector
 
 __all__ = ["SelectedGroup", "Selection", "interleave"]
@@ -255,7 +255,7 @@ class Selection:
             n_rows=self.n_rows,
             groups=self.groups.prefix(sizes),
             ids=None if self.order_ids is None else self.order_ids[:count],
-            provenance={**self.provenance, "prefix": count},
+            provenance={**record_of_others(self.provenance, self.order[:count]), "prefix": count},
             screening=self.screening,
         )
 

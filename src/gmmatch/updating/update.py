@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from gmmatch.rows.rows import Rows
 from gmmatch.screening.result import Screening
 from gmmatch.selection.groups import SelectedGroups, frozen_ids
 from gmmatch.selection.labels import distinct_values, group_rows, plain_label
+from gmmatch.selection.record import record_of_others
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors.provenance import fingerprint, label_fingerprint
 from gmmatch.selectors.registry import method_class
@@ -185,17 +185,12 @@ def _renumbered(old: Selection, found: Selection, numbers: Indices, note: dict[s
     weights = found.order_weights
     if weights is not None:
         weights = weights * (np.array(n_rows) / np.maximum(groups.n_rows, 1))[found.group_of_pick]
-    record = {**old.provenance, "updates": [*old.provenance.get("updates", []), note]}
+    record = record_of_others(old.provenance, numbers[found.order])
+    record["updates"] = [*old.provenance.get("updates", []), note]
     record |= {
         name: found.provenance[name] for name in ("screening", "duplicates") if name in found.provenance
     }
     record["groups"] = found.provenance["groups"] + [{}] * len(gone)
-    if "relabeled" in record:  # of its picks, those that are left
-        left = np.isin(record["relabeled"]["rows"], numbers[found.order]).tolist()
-        of_picks = {
-            name: list(compress(record["relabeled"][name], left)) for name in ("rows", "given", "confidence")
-        }
-        record["relabeled"] = {**record["relabeled"], **of_picks}
     assert old.past is not None and found.past is not None
     return Selection(
         numbers[found.order],
