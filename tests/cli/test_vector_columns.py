@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -53,6 +55,25 @@ def picked(tmp_path, succeeds):
 )
 def test_the_only_column_of_vectors_is_taken_whatever_stands_beside_it(beside, table, picked):
     assert np.array_equal(picked(table(**beside, v=list(ROWS))).order, EXPECTED)
+
+
+@pytest.mark.parametrize("beside", [{}, {"text": "words", "scores": ["a", 0.5]}], ids=["alone", "text"])
+def test_json_lines_can_hold_vectors(beside, picked, tmp_path, succeeds, refused):
+    path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
+    lines = [json.dumps({"id": f"r{i}", "v": row, **beside}) for i, row in enumerate(ROWS.tolist())]
+    path.write_text("\n".join(lines))
+    found = picked(path)
+    assert np.array_equal(found.order, EXPECTED) and found.ids[0] == f"r{EXPECTED.min()}"
+    assert np.array_equal(picked(path, "--embedding-column", "v").order, EXPECTED)
+    assert succeeds("info", path, "--json")["kind"] == ("text" if beside else "embedding")
+    succeeds("export", tmp_path / "picks.parquet", path, "-o", tmp_path / "picked.jsonl")
+    assert (tmp_path / "picked.jsonl").read_text().split("\n")[:-1] == [
+        lines[row] for row in sorted(EXPECTED)
+    ]
+    for value, message in (("[1, 2]", "2 numbers"), ('["x", 1, 2]', "no list of numbers"), ("7", "no list")):
+        bad.write_text("\n".join([*lines, f'{{"id": "r30", "v": {value}}}']))
+        said = refused("select", bad, "-k", 6, "-o", "-")
+        assert f"line 31 of {bad}" in said and message in said
 
 
 @pytest.mark.parametrize("ids", [TEXTS, list(range(500, 530))], ids=["strings", "integers"])

@@ -111,7 +111,7 @@ class TestCSV:
             InvalidInputError, match=r"text_column='texts': .*'text', 'label'\. Did you mean 'text'"
         ):
             open_source(path, text_column="texts")
-        with pytest.raises(InvalidInputError, match="give text_column"):
+        with pytest.raises(InvalidInputError, match="holds text: expected images"):
             open_source(path, image_column="text")
 
 

@@ -98,7 +98,8 @@ class TableSource(BaseSource):
         if chosen.features:
             rows = _matrix({feature: column(feature) for feature in chosen.features}, name)
         elif chosen.kind == "embedding":
-            rows = self._vectors(_combined(data), first)
+            lists = _lists(data, chosen.data, name) if isinstance(data, list) else _combined(data)
+            rows = self._vectors(lists, name)
         elif chosen.kind == "image":
             rows = [_image(value, name(i), folder) for i, value in enumerate(plain_values(data))]
         else:
@@ -111,7 +112,7 @@ class TableSource(BaseSource):
             labels = plain_labels(plain_values(column(chosen.label)), chosen.label, name)
         return Batch(rows, ids, labels, first)
 
-    def _vectors(self, column: Any, first: int) -> NDArray[Any]:
+    def _vectors(self, column: Any, name: Callable[[int], str]) -> NDArray[Any]:
         import pyarrow.compute as pc
 
         lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
@@ -119,20 +120,20 @@ class TableSource(BaseSource):
             self._n_features = max(1, int(lengths[0]))
         wrong = np.flatnonzero(lengths != self._n_features)
         if len(wrong):
-            name, length = self._row_name(first + int(wrong[0])), int(lengths[wrong[0]])
+            row, length = name(int(wrong[0])), int(lengths[wrong[0]])
             if length < 0:
                 raise InvalidInputError(
-                    f"{name} has no embedding in column {self.columns.data!r}: drop the row or fill it in."
+                    f"{row} has no embedding in column {self.columns.data!r}: drop the row or fill it in."
                 )
             raise InvalidInputError(
-                f"{name} has an embedding of {length} numbers in column {self.columns.data!r}, "
+                f"{row} has an embedding of {length} numbers in column {self.columns.data!r}, "
                 f"where {self._n_features} are expected."
             )
         values = column.flatten()
         if values.null_count:
-            row = first + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // self._n_features
+            row = name(int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // self._n_features)
             raise InvalidInputError(
-                f"{self._row_name(row)} has a missing number in column {self.columns.data!r}: fill it in."
+                f"{row} has a missing number in column {self.columns.data!r}: fill it in."
             )
         flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return flat.reshape(len(column), self._n_features)
@@ -253,6 +254,22 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _lists(values: list[Any], column: str, name: Callable[[int], str]) -> Any:
+    """Lists of numbers, as JSON has them, as an Arrow array."""
+    import pyarrow as pa
+
+    kind, refusals = pa.list_(pa.float64()), (pa.ArrowException, TypeError, OverflowError)
+    try:
+        return pa.array(values, kind)
+    except refusals:
+        for i, value in enumerate(values):
+            try:
+                pa.array([value], kind)
+            except refusals:
+                raise InvalidInputError(f"{name(i)} has no list of numbers in column {column!r}.") from None
+        raise
 
 
 def _combined(column: Any) -> Any:

@@ -14,6 +14,7 @@ import json
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -31,6 +32,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_CELL = 2**31 - 1
 # JSON objects need not all have the same keys: so many are looked at before the columns are chosen.
 _EXAMINED = 100
+_JSON_KINDS: tuple[tuple[type, ColumnType], ...] = ((str, "text"), (int, "number"), (float, "float"))
 
 
 class TextTable(TableSource):
@@ -38,10 +40,9 @@ class TextTable(TableSource):
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = list(files), location
-        available = self._available(request)
-        if (request.image or request.embedding) is not None:
-            raise InvalidInputError(f"{self.location}: {self.format} is read for text; give text_column.")
-        self._choose(available, request)
+        # Lists of numbers beside texts, such as scores, are about the texts.
+        request = replace(request, prefer=request.prefer or "text")
+        self._choose(self._available(request), request)
 
     @abstractmethod
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
@@ -144,9 +145,9 @@ class CSVTable(TextTable):
 
 
 class JSONLines(TextTable):
-    """Texts in a file with one JSON object per line, or in several such files.
+    """Texts or embeddings in a file with one JSON object per line, or in several such files.
 
-    A key that an object lacks counts as null. Empty lines are passed over.
+    Embeddings are lists of numbers. A key that an object lacks counts as null. Empty lines are passed over.
     """
 
     format = "JSON lines"
@@ -154,13 +155,13 @@ class JSONLines(TextTable):
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         available: dict[str, ColumnType] = {}
         path = self.files[0]
+        kind: ColumnType
         for line, entry in islice(json_lines(path), _EXAMINED):
             for key, value in parsed_json(path, line, entry).items():
-                kind: ColumnType = "other"
-                if isinstance(value, (str, int, float)):
-                    kind = (
-                        "text" if isinstance(value, str) else "number" if isinstance(value, int) else "float"
-                    )
+                if isinstance(value, list) and value and {int, float}.issuperset(map(type, value)):
+                    kind = "embedding"
+                else:
+                    kind = next((kind for types, kind in _JSON_KINDS if isinstance(value, types)), "other")
                 if available.get(key, "other") == "other":
                     available[key] = kind
         if not available:
