@@ -197,6 +197,18 @@ def test_truth_about_other_classes_is_no_truth(tmp_path, refused):
     assert "such as 0" in line and "such as 'a'" in line
 
 
+@pytest.mark.filterwarnings("ignore:1 of 8 rows have no label")
+def test_a_label_that_is_not_known_is_not_a_wrong_one(tmp_path, refused, succeeds):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(8, 2)))
+    for name, labels in (("given", "aabbaabb"), ("true", "abbbaabb"), ("some", "a bbaabb")):
+        (tmp_path / f"{name}.txt").write_text("\n".join(labels).replace(" ", ""))
+    asked = ("compare", tmp_path / "x.npy", "-k", 4, "--methods", "random", "--json", "--truth")
+    true, some = tmp_path / "true.txt", tmp_path / "some.txt"
+    assert "has no label for 1 of the 8 rows" in refused(*asked, some, "--labels", tmp_path / "given.txt")
+    assert succeeds(*asked, true, "--labels", tmp_path / "given.txt")["wrong_labels"] == 1 / 8
+    assert succeeds(*asked, true, "--labels", some)["wrong_labels"] == 0
+
+
 def test_a_file_without_rows(tmp_path, refused):
     np.save(tmp_path / "x.npy", np.zeros((0, 3)))
     for command in (["select", "-o", tmp_path / "p.json"], ["compare"]):

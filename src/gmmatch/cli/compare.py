@@ -187,6 +187,12 @@ def _read_truth(text: str | None, embeddings: Embeddings) -> list[Any] | None:
             f"--truth {text} has labels such as {true[0]!r}, and none of them is among those of "
             f"{embeddings.path}, such as {given[0]!r}: give labels of the same classes."
         )
+    unknown = sum(one is None and other is not None for one, other in zip(true, given, strict=True))
+    if unknown:
+        raise InvalidInputError(
+            f"--truth {text} has no label for {unknown:,} of the {len(given):,} rows: give one for each, or compare "
+            "only the rows that it knows."
+        )
     _warn_of_chance(text, true, given)
     return true
 
@@ -235,8 +241,8 @@ class Comparison:
         self.wrong: Mask | None = None
         self.trusted: Mask = np.ones(len(rows), dtype=np.bool_)
         if truth is not None and given is not None:
-            self.wrong = np.array([one != other for one, other in zip(given, truth, strict=True)])
-            self.trusted = ~self.wrong
+            self.trusted = np.array([one == other for one, other in zip(given, truth, strict=True)])
+            self.wrong = ~self.trusted & np.array([label is not None for label in given])
         elif screening is not None and screening.kept.any():
             self.trusted = screening.kept
         classes: Indices | None = None
