@@ -111,6 +111,27 @@ def test_truth_is_joined_by_id_and_a_shuffled_one_is_noticed(
     assert f"has no label for 1 of 900 rows, the first of them with the id 'row-{order[0]}'" in line
 
 
+def test_ids_beside_labels_are_used_or_the_user_is_told(table, noisy, tmp_path, gmmatch, refused):
+    rows, labels, _ = noisy
+    np.save(tmp_path / "x.npy", rows)
+    order = np.random.default_rng(1).permutation(900)
+    file = tmp_path / "labels.csv"
+
+    def picked(source, ids, shown=order):
+        lines = [f"{ids(row)},{labels[row]}" for row in shown]
+        file.write_text("\n".join(["id,kind", *lines]))
+        return gmmatch("select", source, "-k", 30, "-m", "easy", "-o", "-", "--labels", file)
+
+    right = picked(tmp_path / "x.npy", str, range(900))
+    assert "its ids" not in right.stderr
+    assert picked(tmp_path / "x.npy", str).stdout == right.stdout  # a file without ids has row numbers
+    for source in (table, tmp_path / "x.npy"):
+        assert "its ids are not those of" in picked(source, "image-{}".format).stderr
+    file.write_text(file.read_text().replace("image", "row") + "\nrow-3,none")
+    line = refused("select", table, "-k", 30, "-o", "-", "--labels", file)
+    assert "two labels for the id 'row-3'" in line
+
+
 def test_percentages_are_percentages_on_the_page(table, tmp_path, succeeds):
     page = tmp_path / "page.html"
     shown = succeeds("compare", table, "-k", 60, "--methods", "robust,random", "--report", page, "--json")

@@ -229,19 +229,27 @@ def _joined(embeddings: Embeddings, labels: Any, named: Sequence[Any] | None, ty
     """Return labels in the order of the rows, by the ids that the file has beside them; None if these are others."""
     import numpy as np
 
-    ids = None if named is None else embeddings.ids_of(np.arange(len(embeddings)))
-    if ids is None or named is None:
+    if named is None:
         return None
+    ids, labels = embeddings.ids_of(np.arange(len(embeddings))), list(labels)
     known = dict(zip(map(str, named), labels, strict=True))
-    wanted = list(map(str, ids.tolist()))
+    wanted = list(map(str, range(len(embeddings)) if ids is None else ids.tolist()))
     missing = [name for name in wanted if name not in known]
-    if len(missing) == len(wanted):
+    if len(missing) == len(wanted) or (missing and ids is None):
+        note(
+            f"{typed}: its ids are not those of {embeddings.path}, so labels are taken in the order of the rows."
+        )
         return None
     if missing:
         raise InvalidInputError(
             f"{typed} has no label for {len(missing):,} of {len(wanted):,} rows, the first of them with the id "
             f"{missing[0]!r}: give one for each."
         )
+    for name, label in zip(map(str, named), labels, strict=True):
+        if known[name] is not label and known[name] != label:
+            raise InvalidInputError(
+                f"{typed} has two labels for the id {name!r}, {label!r} and {known[name]!r}: give one."
+            )
     return [known[name] for name in wanted]
 
 
