@@ -146,7 +146,11 @@ def test_what_cannot_be_corrected_is_refused(refused, succeeds, table, tmp_path)
     assert "--min-confidence 2.0: expected a number" in refused(
         "select", table, "-k", 5, "-o", out, "--relabel", "--min-confidence", 2
     )
+    asked = ("select", table, "-k", 5, "-o", out, "--min-confidence", 0.9)
+    assert "--min-confidence goes with --relabel" in refused(*asked)
     succeeds("select", table, "-k", 5, "-o", out, "-m", "gm-matching")
+    asked = ("export", out, table, "-o", tmp_path / "out.parquet", "--min-confidence", 0.9)
+    assert "--min-confidence goes with --labels corrected" in refused(*asked)
     line = refused("export", out, table, "-o", tmp_path / "out.parquet", "--labels", "corrected")
     assert "suggest no labels" in line and not (tmp_path / "out.parquet").exists()
 

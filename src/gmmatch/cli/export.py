@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import EmbeddingColumnOption, ForceOption, PicksArgument, output_option
+from gmmatch.cli.io.arguments import (
+    ConfidenceOption,
+    EmbeddingColumnOption,
+    ForceOption,
+    PicksArgument,
+    output_option,
+    sure_enough,
+)
 from gmmatch.cli.io.files import check_folder, check_output, keep_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
@@ -63,9 +70,7 @@ def export(
             "labels.csv of a folder."
         ),
     ] = LabelsChoice.given,
-    min_confidence: Annotated[
-        float, typer.Option(help="With --labels corrected: the least probability of a suggested label.")
-    ] = 0.95,
+    min_confidence: ConfidenceOption = None,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
@@ -84,19 +89,19 @@ def export(
     from gmmatch.selection.selection import Selection
 
     keep_inputs(output, [picks])
+    confidence = sure_enough(min_confidence, "--labels corrected", labels is LabelsChoice.corrected)
     selection = Selection.load(picks)
     opened = open_picked(
         selection, source, split=split, embedding_column=embedding_column, id_column=id_column
     )
-    corrected = labels is LabelsChoice.corrected
-    extra = _corrected(selection, min_confidence) if corrected else {}
+    extra = {} if confidence is None else _corrected(selection, confidence)
     if selection.weights is not None:
         extra["weight"] = selection.weights.tolist()
     write = _writer(opened, output, link=link, force=force)
     rows, places = matched_rows(selection, opened)
     columns_added = {name: [values[i] for i in places] for name, values in extra.items()}
     count = write(rows, columns_added)
-    changed = {"corrected": int(sum(columns_added["label_changed"]))} if corrected else {}
+    changed = {} if confidence is None else {"corrected": int(sum(columns_added["label_changed"]))}
     if as_json:
         print_json({"output": str(output), "exported": count, **changed})
     else:

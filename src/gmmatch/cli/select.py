@@ -12,6 +12,7 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     AmountOption,
+    ConfidenceOption,
     ForceOption,
     JsonOption,
     LabeledInput,
@@ -24,6 +25,7 @@ from gmmatch.cli.io.arguments import (
     output_option,
     parse_memory,
     parse_settings,
+    sure_enough,
 )
 from gmmatch.cli.io.engines import EngineRequest
 from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
@@ -82,9 +84,7 @@ def select(
             help="Pick rows whose label is confidently wrong for their suggested class.",
         ),
     ] = False,
-    min_confidence: Annotated[
-        float, typer.Option(help="With --relabel: the least probability of a suggested label.")
-    ] = 0.95,
+    min_confidence: ConfidenceOption = None,
     weights: Annotated[
         bool,
         typer.Option(
@@ -145,7 +145,7 @@ def select(
     if reference_weight is not None:
         options["reference_weight"] = reference_weight
     limit = parse_memory(memory)
-    confidence = min_confidence if relabel else None
+    confidence = sure_enough(min_confidence, "--relabel", relabel)
     asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
     if engine.wanted(memory=memory, report=page.report, source=source):
         if reference is not None:

@@ -90,6 +90,12 @@ PicksArgument: TypeAlias = Annotated[
 PerClassOption: TypeAlias = Annotated[
     PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
 ]
+ConfidenceOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        show_default="0.95", help="Where labels are corrected: the least probability of a suggested one."
+    ),
+]
 SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
 MemoryOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Memory limit for rows on disk, such as 2GB.")
@@ -207,6 +213,17 @@ def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
                 raise InvalidInputError(f"--set {field.name}={value}: expected True or False.")
         elif isinstance(default, (int, float)) and not isinstance(value, (int, float)):
             raise InvalidInputError(f"--set {field.name}={value}: expected a number, such as {default}.")
+
+
+def sure_enough(given: float | None, switch: str, on: bool) -> float | None:
+    """Return how probable a suggested label has to be, None unless labels are corrected, by ``switch``."""
+    if on:
+        from gmmatch.screening.corrected import CONFIDENCE
+
+        return CONFIDENCE if given is None else given
+    if given is not None:
+        raise InvalidInputError(f"--min-confidence goes with {switch}: add that, or leave it out.")
+    return None
 
 
 def split_names(text: str, option: str) -> list[str]:
