@@ -202,6 +202,9 @@ def test_a_misspelt_option_names_the_nearest():
         gm.select(X, kernal="rbf", method="gm-matching")
     with pytest.raises(InvalidInputError, match=r"sample_weights= .* Did you mean 'sample_weight'"):
         gm.select(X, sample_weights=np.ones(20), method="gm-matching")
+    # What others have is not misspelt, and 'engine' not meant.
+    with pytest.raises(InvalidInputError, match=r"refine= .* 'easy'\. It is one of 'robust', 'gm-matching'"):
+        gm.select(X, refine=2, method="easy")
 
 
 def test_random_draws_only_rows_with_a_weight():

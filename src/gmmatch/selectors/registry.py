@@ -6,7 +6,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import InvalidInputError, UnknownMethodError, did_you_mean, unknown_name
+from gmmatch.errors import InvalidInputError, UnknownMethodError, did_you_mean, listed, unknown_name
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -105,7 +105,9 @@ def make_selector(method: str, k: Any, options: dict[str, Any], *, on_engine: bo
     known = {field.name for field in fields(cls)}
     for name in options:
         if name not in known:
+            others = [one for one in methods() if name in {field.name for field in fields(method_class(one))}]
             hint = did_you_mean(name, [*known, *_SELECT_ARGUMENTS])
+            hint = f" It is one of {listed(others)}." if others else hint
             raise InvalidInputError(f"{name}= is not a parameter of method {method!r}.{hint}")
     # Batches on an engine that hand θ on to each other would have to wait for each other.
     independent = {"carry": False} if on_engine and "carry" in known else {}
