@@ -17,6 +17,8 @@ def test_curve_prints_a_table_and_writes_a_page(succeeds, refused, tmp_path):
     printed = succeeds(*asked, "--report", tmp_path / "curve.html")
     assert "within one point of 60" in printed and "interval" in printed
     assert "Accuracy of a linear probe" in (tmp_path / "curve.html").read_text(encoding="utf-8")
+    printed = succeeds("curve", tmp_path / "rows.npy", "--sizes", "5%,20%")
+    assert "Error is the moment error" in printed and "Accuracy by" not in printed
     judged = ("--test", tmp_path / "test.npy", "--test-labels", tmp_path / "test_labels.npy")
     facts = succeeds(*asked, *judged, "--methods", "random,herding", "--json")
     assert [point["k"] for point in facts["points"]] == [15, 60, 15, 60] and facts[

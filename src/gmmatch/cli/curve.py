@@ -123,6 +123,8 @@ def _print(curve: BudgetCurve) -> None:
         for one in curve.points
     ]
     print_table(f"Selections from {curve.n_rows:,} rows", headings, lines, narrow=True)
-    said = f"Accuracy by {curve.judged_by}, with 95% intervals; error is the moment error."
+    judged = any(one.accuracy is not None for one in curve.points)
+    said = f"Accuracy by {curve.judged_by}, with 95% intervals; error" if judged else "Error"
+    said += " is the moment error."
     console().print(said, soft_wrap=True)
     console().print(curve.sentence, soft_wrap=True)
