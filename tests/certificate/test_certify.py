@@ -119,6 +119,9 @@ def test_answers_become_a_certificate(selection, tmp_path, stratified):
     if not stratified:
         assert found.most_wrong == most_wrong([Stratum(800, 100, 3)])
     assert gm.certify(selection, tmp_path / "a.csv", confidence=0.99).most_wrong > found.most_wrong
+    semicolons = (tmp_path / "a.csv").read_text().replace(",", ";")  # as some spreadsheets save it
+    (tmp_path / "b.csv").write_text(semicolons, encoding="utf-8-sig")
+    assert gm.certify(selection, tmp_path / "b.csv") == found
     filled(sample, tmp_path / "a.csv", lambda row: "unsure" if row in wrong else "right")
     unsure = gm.certify(selection, tmp_path / "a.csv")
     assert unsure.most_wrong == found.most_wrong and unsure.n_unsure == 3
@@ -146,7 +149,7 @@ def test_answers_that_prove_nothing_are_refused(selection, tmp_path):
     refused("row,answer\n1,right\n", "no column 'sample'")
     refused("", "no column 'sample'")
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(gm.GMMatchError, match="cannot be read as CSV"):
+    with pytest.raises(gm.GMMatchError, match="is not UTF-8 text"):
         gm.certify(selection, path)
     path.write_text(text)
     with pytest.raises(gm.GMMatchError, match="about other picks"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from gmmatch.certificate.bounds import Stratum, most_wrong
 from gmmatch.certificate.sample import CheckSample, named_sample
+from gmmatch.data.text_tables import csv_records
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, listed
 from gmmatch.files import csv_bytes, write_file
 from gmmatch.selection.selection import Selection
@@ -137,25 +137,23 @@ def read_answers(selection: Selection, path: str | os.PathLike[str]) -> tuple[Ch
     file = Path(path)
     if not file.is_file():
         raise DataFileNotFoundError(f"answers={str(path)!r}: there is no such file.")
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as text:
-            lines = list(csv.DictReader(text, strict=True))
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} cannot be read as CSV: {error}.") from None
+    records = csv_records(file)
+    _, columns, _ = next(records, (0, [], ""))
+    lines = {number: dict(zip(columns, cells, strict=False)) for number, cells, _ in records}
     for column in ("sample", "row", "answer"):
-        if not lines or column not in lines[0]:
+        if column not in columns:
             raise InvalidInputError(
                 f"{path} has no column {column!r}: give the file that the page saved, or the table filled in."
             )
-    names = {line["sample"] for line in lines}
-    sample = named_sample(selection, str(lines[0]["sample"])) if len(names) == 1 else None
+    names = {line.get("sample", "") for line in lines.values()}
+    sample = named_sample(selection, names.pop()) if len(names) == 1 else None
     if sample is None:
         raise InvalidInputError(
             f"{path} has answers about other picks, or its column 'sample' was changed: give the answers about these."
         )
     answers: dict[int, str] = {}
-    for number, line in enumerate(lines, start=2):
-        row, answer = str(line["row"] or "").strip(), str(line["answer"] or "").strip().lower()
+    for number, line in lines.items():
+        row, answer = line.get("row", "").strip(), line.get("answer", "").strip().lower()
         if not row.isdigit() or int(row) not in set(sample.rows.tolist()):
             raise InvalidInputError(f"{path}, line {number}: row {row!r} is not one of the sample.")
         if int(row) in answers:
