@@ -158,5 +158,9 @@ def test_answers_that_prove_nothing_are_refused(selection, tmp_path):
         gm.certify(selection, path, confidence=95)
     with pytest.raises(gm.GMMatchError, match="no such file"):
         gm.certify(selection, tmp_path / "none.csv")
+    answers = dict.fromkeys(sample.rows.tolist(), "right")
+    assert gm.certify(selection, answers, sample).n_wrong == 0
+    with pytest.raises(gm.GMMatchError, match="sample is of other picks"):
+        gm.certify(selection.prefix(700), answers, sample)
     with pytest.raises(gm.GMMatchError, match="sample is missing"):
         gm.certify(selection, {1: "right"})

@@ -108,6 +108,8 @@ def certify(
         raise InvalidInputError(
             "sample is missing: give what check_sample returned, of which these are the answers."
         )
+    elif named_sample(selection, sample.name) is None:
+        raise InvalidInputError("sample is of other picks: give what check_sample returned for these.")
     told = np.array([answers.get(row, "") for row in sample.rows.tolist()])
     _check_answers(told, sample)
     strata = [
