@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from gmmatch import metrics, yardsticks
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.kernels.kernels import RBF, Kernel, Laplacian, Linear, Polynomial
+from gmmatch.selection.selection import Selection
 from gmmatch.yardsticks import Yardsticks
 
 
@@ -179,6 +180,12 @@ class TestContamination:
             ([0.0], CORRUPT, InvalidInputError, "float64"),
             (np.zeros(5, dtype=bool), CORRUPT, InvalidInputError, "picks is empty"),
             (np.ones(4, dtype=bool), CORRUPT, InvalidInputError, r"mask of shape \(4,\); expected \(5,\)"),
+            (
+                Selection([0], n_rows=4),
+                CORRUPT,
+                InvalidInputError,
+                "selection from 4 rows; expected one from 5",
+            ),
             ([0], [0, 1, 0], InvalidTypeError, "corrupt must be a boolean mask"),
             ([0], np.zeros(0, dtype=bool), InvalidInputError, "corrupt is empty"),
         ],

@@ -126,6 +126,9 @@ def check_positions(rows: Any, n: int, name: str) -> Indices:
     >>> check_positions([True, False, True], 3, "include")
     array([0, 2])
     """
+    of_rows = getattr(rows, "n_rows", n)
+    if of_rows != n:
+        raise InvalidInputError(f"{name} is a selection from {of_rows:,} rows; expected one from {n:,}.")
     rows = getattr(rows, "indices", rows)
     array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
     if array.dtype == bool:
