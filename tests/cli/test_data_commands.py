@@ -306,6 +306,18 @@ def test_info_tells_stores_selections_and_sources_apart(photos, tmp_path, succee
     assert "checksum" in refused("info", store, "--verify")
 
 
+def test_info_calls_rows_without_a_label_that(tmp_path, succeeds):
+    lines = [f"{i},{i % 3},{'' if i % 4 else 'cat'}" for i in range(12)]
+    (tmp_path / "x.csv").write_text("\n".join(["a,b,label", *lines]))
+    store, picks = tmp_path / "x.emb", tmp_path / "picks.json"
+    succeeds("embed", tmp_path / "x.csv", "-o", store, "--encoder", "identity")
+    assert "no label: 9, cat: 3" in succeeds("info", store)
+    succeeds("select", store, "-k", 4, "-o", picks, "-m", "random", "--set", "unlabeled=group")
+    assert "cat: 1 of 3, no label: 3 of 9" in succeeds("info", picks)
+    succeeds("select", store, "-k", 4, "-o", picks, "--force", "--labels", "none")
+    assert "all: 4 of 12" in succeeds("info", picks)
+
+
 def test_saved_picks_know_what_was_screened_out(tmp_path, succeeds):
     X = np.random.default_rng(0).normal(size=(200, 2))
     X[:60] += 15.0

@@ -183,7 +183,8 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             lines += _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], (dict, str)):
             more = f", and {len(value) - 20:,} more" if len(value) > 20 else ""
-            lines.append((label, escape(", ".join(map(_entry, value[:20])) + more)))
+            shown = [_entry(entry, alone=len(value) == 1) for entry in value[:20]]
+            lines.append((label, escape(", ".join(shown) + more)))
         elif isinstance(value, bool):
             lines.append((label, "yes" if value else "no"))
         elif value is not None and value != [] and value != "":
@@ -191,12 +192,11 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     return lines
 
 
-def _entry(entry: Any) -> str:
+def _entry(entry: Any, *, alone: bool) -> str:
     if not isinstance(entry, dict):
         return str(entry)
-    if "picked" in entry:
-        name = "all" if entry["label"] is None else entry["label"]
-        return f"{name}: {entry['picked']:,} of {entry['n_rows']:,}"
     if "label" in entry:
-        return f"{entry['label']}: {entry['n_rows']:,}"
+        nameless = "all" if alone else "no label"
+        picked = f"{entry['picked']:,} of " if "picked" in entry else ""
+        return f"{nameless if entry['label'] is None else entry['label']}: {picked}{entry['n_rows']:,}"
     return ", ".join(f"{name}: {value}" for name, value in entry.items() if not isinstance(value, dict))
