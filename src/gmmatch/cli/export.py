@@ -106,7 +106,7 @@ def export(
         print_json({"output": str(output), "exported": count, **changed})
     else:
         said = f" {changed['corrected']:,} of them have a corrected label." if changed else ""
-        note(f"Wrote {count:,} of the picks' rows to {output}.{said}")
+        note(f"Wrote {count:,} picked rows to {output}.{said}")
 
 
 def _corrected(selection: Selection, min_confidence: float) -> dict[str, list[Any]]:
