@@ -99,6 +99,15 @@ class TestCSV:
             list(open_source(tmp_path / "x.csv").batches(10))
         assert "\n" not in str(caught.value)
 
+    def test_numbers_are_no_column_names(self, tmp_path):
+        path = write_csv(tmp_path / "x.csv", ["0.5", "-1.25", "cat"], [("0.25", "3", "dog")] * 3)
+        with pytest.raises(InvalidInputError, match=r"begins with numbers \('0.5', '-1.25', 'cat'\)"):
+            open_source(path)
+        path = write_csv(
+            tmp_path / "y.csv", ["0", "1", "2"], [("0.25", "3", "1")] * 3
+        )  # as pandas names them
+        assert open_source(path).n_rows == 3
+
     def test_other_columns_in_the_second_file(self, tmp_path):
         write_csv(tmp_path / "1.csv", ["text"], [("a",)])
         write_csv(tmp_path / "2.csv", ["body"], [("a",)])

@@ -24,7 +24,7 @@ from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.source import Batch, Id
 from gmmatch.data.tables import TableSource, is_number
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, listed
 from gmmatch.selection.labels import Label
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -113,6 +113,11 @@ class CSVTable(TextTable):
         _, names, _ = next(csv_records(self.files[0]), (0, None, ""))
         if names is None:
             raise InvalidInputError(f"{self.files[0]} is empty: expected a header line with column names.")
+        if sum(is_number(name) and not name.isdigit() for name in names) > len(names) / 2:
+            raise InvalidInputError(
+                f"{self.files[0]} begins with numbers ({listed(names, 3)}), where a line with column names is "
+                "expected: add one."
+            )
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise InvalidInputError(f"{self.files[0]} has two columns named {twice!r}: rename one.")
