@@ -138,6 +138,15 @@ def test_text_labels_in_an_npz(tmp_path):
     assert open_source(tmp_path / "x.npz").labels == ["cat", "dög"]
 
 
+def test_objects_in_an_npz_are_refused_by_name(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.eye(2), label=np.array(["a", "b"], dtype=object), other=[None, 1])
+    with pytest.raises(
+        InvalidInputError, match=r"array 'label' holds Python objects.*np\.asarray\(label, dtype=str"
+    ):
+        open_source(tmp_path / "x.npz")
+    assert open_source(tmp_path / "x.npz", label_column="").n_rows == 2
+
+
 def test_labels_and_ids_in_memory():
     source = ArraySource(X[:3], labels=np.array([1, 0, 1]), ids=["a", "b", "c"])
     assert check_protocol(source)[1:] == (["a", "b", "c"], [1, 0, 1])

@@ -193,6 +193,12 @@ class NpzSource(VectorSource):
             raise damaged(path, ".npz archive", error) from None
         shapes = {name: header[0] for name, header in headers.items()}
         self.columns = _choose(shapes, request, str(path))
+        for name in self.columns.names():
+            if headers[name][2].hasobject:
+                raise InvalidInputError(
+                    f"{path}: the array {name!r} holds Python objects, which are not read, as they could run code: "
+                    f"save it as text or numbers, such as np.asarray({name}, dtype=str)."
+                )
         self.member = self.columns.data
         shape, fortran, dtype = headers[self.member]
         if fortran and min(shape) > 1:
