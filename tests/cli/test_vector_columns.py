@@ -57,6 +57,25 @@ def test_the_only_column_of_vectors_is_taken_whatever_stands_beside_it(beside, t
     assert np.array_equal(picked(table(**beside, v=list(ROWS))).order, EXPECTED)
 
 
+@pytest.mark.parametrize("name", ["label", "Class", "TARGET"])
+def test_labels_are_found_by_their_name_however_it_is_written(name, table, picked):
+    labels = [f"class {i % 2}" for i in range(30)]
+    assert picked(table(**{"v": list(ROWS), name: labels})).counts == {"class 0": 3, "class 1": 3}
+    both = {"v": list(ROWS), name: labels, "label": ["all"] * 30}
+    assert list(picked(table(**both)).counts) == (["all"])
+
+
+def test_a_column_that_may_hold_labels_and_is_not_used_is_named(table, picked, gmmatch, tmp_path):
+    asked = ("-k", 6, "-o", "-")
+    path = table(v=list(ROWS), label=[1.0, None, 2.0] * 10)  # what pandas makes of integers with gaps
+    assert "If column 'label' holds some, pass --labels label." in gmmatch("select", path, *asked).stderr
+    for options in (("--labels", "none"), ("--labels", "v")):
+        assert "no labels are used" not in gmmatch("select", path, *asked, *options).stderr
+    np.savez(tmp_path / "x.npz", X=ROWS, y=np.arange(30) % 2)
+    assert "pass --labels y." in gmmatch("select", tmp_path / "x.npz", *asked).stderr
+    assert "no labels" not in gmmatch("select", table(x=ROWS[:, 0], y=ROWS[:, 1]), *asked).stderr
+
+
 @pytest.mark.parametrize("beside", [{}, {"text": "words", "scores": ["a", 0.5]}], ids=["alone", "text"])
 def test_json_lines_can_hold_vectors(beside, picked, tmp_path, succeeds, refused):
     path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"

@@ -103,6 +103,11 @@ class Columns:
         wanted = (self.data, *self.features, self.label, self.id)
         return list(dict.fromkeys(name for name in wanted if name is not None))
 
+    def unused_labels(self) -> str | None:
+        """Return a column that is named as labels often are, where none is taken."""
+        others = [name for name in self.available if name not in self.names()]
+        return next((name for name in others if name.lower() in (*_LABEL_NAMES, "y")), None)
+
     def settings(self) -> tuple[str | None, ...]:
         """Return what a fingerprint must depend on."""
         return (self.kind, self.data, *self.features, self.label, self.id)
@@ -172,10 +177,10 @@ def _label_column(
         return request.label, "as asked"
     named = request.data()
     taken = {request.id, named[1] if named else None}
-    for name in _LABEL_NAMES:
-        if available.get(name) in ("text", "number") and name not in taken:
-            return name, "by its name"
-    return None, ""
+    usable = {name.lower(): name for name in sorted(available, key=str.islower)}  # "label" before "Label"
+    usable = {name: own for name, own in usable.items() if available[own] in ("text", "number")}
+    found = next((usable[name] for name in _LABEL_NAMES if usable.get(name) not in (None, *taken)), None)
+    return found, "" if found is None else "by its name"
 
 
 def _id_like(available: Mapping[str, ColumnType], taken: set[str | None]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,6 +82,11 @@ def open_embeddings(
         opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
     if labels == "none":
         return opened
+    columns = getattr(opened_as, "columns", None)
+    if labels is None and opened_as.labels is None and columns and (unused := columns.unused_labels()):
+        note(
+            f"{path}: no labels are used. If column {unused!r} holds some, pass --labels {shlex.quote(unused)}."
+        )
     return replace(opened, labels=opened_as.labels if labels is None else labels_for(opened, labels))
 
 
