@@ -185,6 +185,9 @@ def test_rows_are_rows_already():
     [
         ([1.0, 2.0], InvalidInputError, r"A must be two-dimensional.*shape \(2,\).*A.reshape\(-1, 1\)"),
         (5, InvalidInputError, "A must be two-dimensional.*a single value"),
+        (None, InvalidTypeError, "A has type NoneType: expected rows by features"),
+        ("rows.npy", InvalidTypeError, "A has type str: expected rows by features"),
+        ({"x": VALUES}, InvalidTypeError, "A has type dict: expected rows by features"),
         (np.zeros((2, 3, 4)), InvalidInputError, r"shape \(2, 3, 4\).*A.reshape\(len\(A\), -1\)"),
         (np.empty((0, 3)), InvalidInputError, "A has no rows"),
         (np.empty((3, 0)), InvalidInputError, "A has no columns"),

@@ -345,6 +345,9 @@ def _as_array(X: Any, name: str) -> tuple[NDArray[Any], bool]:
         array = X if isinstance(X, np.memmap) else np.asarray(X)
     except ValueError as error:
         raise InvalidInputError(f"{name} is not a matrix of numbers: {error}") from error
+    if array.ndim == 0 and array.dtype.kind in "OUS":  # None, a path, a mapping, an iterator
+        kind = type(X).__name__
+        raise InvalidTypeError(f"{name} has type {kind}: expected rows by features, such as an array.")
     if array.dtype.name == "bfloat16":  # the type of ml_dtypes, used by JAX and others
         return array.view(np.uint16), True
     return _numeric(array, name), False
@@ -355,13 +358,7 @@ def _numeric(array: NDArray[Any], name: str) -> NDArray[Any]:
         raise InvalidInputError(
             f"Complex data not supported: {name} has dtype {array.dtype}. Pass real numbers."
         )
-    if (
-        array.dtype.kind == "O"
-        and array.ndim
-        and array.size
-        and array.size == len(array)
-        and np.ndim(array.flat[0])
-    ):
+    if array.dtype.kind == "O" and array.size and array.size == len(array) and np.ndim(array.flat[0]):
         return _stacked(array.ravel(), name)
     if array.dtype.kind == "O":
         try:
