@@ -197,6 +197,15 @@ def test_truth_about_other_classes_is_no_truth(tmp_path, refused):
     assert "such as 0" in line and "such as 'a'" in line
 
 
+def test_numbers_in_a_text_file_are_those_of_an_array(tmp_path, succeeds):
+    labels, table = np.array([0, 1, 1, 0, 10, 10]), tmp_path / "x.csv"
+    table.write_text("\n".join(["a,b,label", *(f"{i},{i % 3},{label}" for i, label in enumerate(labels))]))
+    np.savez(tmp_path / "x.npz", x=np.arange(12).reshape(6, 2), label=labels)
+    for path, truth in ((table, tmp_path / "x.npz"), (tmp_path / "x.npz", table)):
+        asked = ("compare", path, "-k", 3, "--methods", "random", "--json", "--truth", f"{truth}::label")
+        assert succeeds(*asked)["wrong_labels"] == 0
+
+
 @pytest.mark.filterwarnings("ignore:1 of 8 rows have no label")
 def test_a_label_that_is_not_known_is_not_a_wrong_one(tmp_path, refused, succeeds):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(8, 2)))

@@ -175,13 +175,16 @@ def _read_truth(text: str | None, embeddings: Embeddings) -> list[Any] | None:
             f"--truth {text}: {embeddings.path} has no labels to compare with; give some by --labels."
         )
     true, given = _plain(labels_for(embeddings, text, option="--truth")), _plain(embeddings.labels)
-    types = {type(label) for label in given}
+    kinds = [{type(label) for label in labels if label is not None} for labels in (true, given)]
     # Everything in a text file is text, also the numbers.
-    if {type(label) for label in true} <= {str, type(None)} and int in types and str not in types:
+    if kinds == [{str}, {int}]:
         try:
             true = [None if label is None else int(str(label)) for label in true]
         except ValueError:
             raise InvalidInputError(f"--truth {text} holds text, where the labels are numbers.") from None
+    written = [None if label is None else str(label) for label in true]
+    if kinds == [{int}, {str}] and set(written) & set(given):
+        true = written
     if not set(true) & set(given):
         raise InvalidInputError(
             f"--truth {text} has labels such as {true[0]!r}, and none of them is among those of "
