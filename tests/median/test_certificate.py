@@ -97,6 +97,21 @@ def test_gap_against_fifty_digits(shape):
             assert true_gap <= mpmath.mpf(result.gap)
 
 
+@pytest.mark.parametrize("accelerate", [True, False])
+@pytest.mark.parametrize("delta", [1e-3, 0.1, 2.0])
+@pytest.mark.parametrize("shape", ["gaussian", "duplicates", "one repeated row", "heavy tails"])
+def test_delta_gives_the_smoothed_median_and_a_gap_that_counts_it(shape, delta, accelerate):
+    """A row near the smoothed median is none, and the pull that δ has weakened proves less than it seems."""
+    for n in (9, 40):
+        rows, weights = make(shape, n, 2, seed=n)
+        result = geometric_median(rows, delta=delta, accelerate=accelerate)
+        pull = weights / (np.linalg.norm(rows - result.point, axis=1) + delta)
+        assert result.point == pytest.approx(pull @ rows / pull.sum(), abs=1e-6)
+        assert result.converged
+        least = least_objective(rows, weights)
+        assert objective(result.point, rows, weights) <= (1 + Long(result.gap)) * least
+
+
 @pytest.mark.filterwarnings("ignore::gmmatch.errors.ConvergenceWarning")  # the plain iteration may not arrive
 def test_acceleration_needs_fewer_passes_for_the_same_certificate():
     fast = slow = 0

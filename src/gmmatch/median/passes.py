@@ -22,7 +22,8 @@ class Evaluation:
     """What one pass at ``point`` found.
 
     ``pull`` is Σ wᵢ(xᵢ − z)/dᵢ over the rows that are not at z: minus the gradient of the objective. In a
-    kernel's space, point and pull are coefficients on the rows, and ``length`` is the pull's.
+    kernel's space, point and pull are coefficients on the rows, and ``length`` is the pull's. With the paper's δ it
+    is Σ wᵢ(xᵢ − z)/(dᵢ + δ), and ``smoothing`` is what that adds to the bound on the subgradient.
     """
 
     point: Vector
@@ -37,6 +38,7 @@ class Evaluation:
     distances: Vector
     rounding: float
     length: float | None = None
+    smoothing: float = 0.0
 
     @property
     def pull_norm(self) -> float:
@@ -44,21 +46,25 @@ class Evaluation:
         return float(np.linalg.norm(self.pull)) if self.length is None else self.length
 
     @property
-    def excess(self) -> float:
-        """‖subgradient of least norm‖: 0 exactly where the point is a median."""
-        return max(0.0, self.pull_norm - self.coincident_weight)
+    def gap(self) -> float:
+        """Certified relative gap: ρ(z) ≤ (1 + gap) ρ(z*)."""
+        return self._gap(self.smoothing)
 
     @property
-    def gap(self) -> float:
-        """Certified relative gap: ρ(z) ≤ (1 + gap) ρ(z*).
+    def gap_without_delta(self) -> float:
+        """The gap but for what δ adds to it, which no step can lower."""
+        return self._gap(min(self.smoothing, 0.0))
 
-        With q = excess / Σw: ρ is convex, so ρ(z) − ρ* ≤ qW‖z − z*‖, and W‖z − z*‖ ≤ ρ(z) + ρ* by
-        the triangle inequality; together ρ(z)/ρ* ≤ (1 + q)/(1 − q). ``rounding`` is added to q, so that
+    def _gap(self, smoothing: float) -> float:
+        """Return the gap for what δ adds.
+
+        With q = ‖subgradient of least norm‖ / Σw: ρ is convex, so ρ(z) − ρ* ≤ qW‖z − z*‖, and W‖z − z*‖ ≤ ρ(z) + ρ*
+        by the triangle inequality; together ρ(z)/ρ* ≤ (1 + q)/(1 − q). ``rounding`` is added to q, so that
         the certificate holds for the exact sums and not only for the computed ones.
         """
         if self.objective == 0.0:
             return 0.0
-        q = self.excess / self.total_weight + self.rounding
+        q = max(0.0, self.pull_norm + smoothing - self.coincident_weight) / self.total_weight + self.rounding
         return float(2.0 * q / (1.0 - q)) if q < 1.0 else np.inf
 
     def weiszfeld_step(self) -> Vector:
@@ -98,21 +104,36 @@ class Evaluation:
 
     @classmethod
     def of_sums(
-        cls, point: Vector, pull: Vector, sums: Vector, total_weight: float, n_rows: int, distances: Vector
+        cls,
+        point: Vector,
+        pull: Vector,
+        sums: Vector,
+        total_weight: float,
+        n_rows: int,
+        distances: Vector,
+        delta: float,
     ) -> Evaluation:
         """Return what the scalar sums of :mod:`gmmatch.median.loops` over all rows say."""
+        inverse, coincident = float(sums[loops.INVERSE_DISTANCES]), float(sums[loops.COINCIDENT])
+        smoothing = 0.0
+        if delta > 0.0:
+            # What is smoothed has no corners: a row at the point is like any other, and none is the median.
+            smoothing = delta * inverse - coincident
+            inverse, coincident, sums = inverse + coincident / delta, 0.0, sums.copy()
+            sums[loops.NEAREST_ROW] = -1
         return cls(
             point=point,
             pull=pull,
-            inverse_distances=float(sums[loops.INVERSE_DISTANCES]),
+            inverse_distances=inverse,
             objective=float(sums[loops.OBJECTIVE]),
-            coincident_weight=float(sums[loops.COINCIDENT]),
+            coincident_weight=coincident,
             nearest_row=int(sums[loops.NEAREST_ROW]),
             nearest_distance=float(sums[loops.NEAREST_DISTANCE]),
             nearest_weight=float(sums[loops.NEAREST_WEIGHT]),
             total_weight=total_weight,
             distances=distances,
             rounding=rounding_of_pull(n_rows, len(point)),
+            smoothing=smoothing,
         )
 
     def nearest_row_may_be_median(self) -> bool:
@@ -145,7 +166,7 @@ def evaluate(
         sums[best, loops.NEAREST_DISTANCE], row, weight,
     )  # fmt: skip
     total_weight = float(weights.sum()) if total_weight is None else total_weight
-    return Evaluation.of_sums(point, pulls.sum(axis=0), totals, total_weight, len(rows), distances)
+    return Evaluation.of_sums(point, pulls.sum(axis=0), totals, total_weight, len(rows), distances, delta)
 
 
 def _pass(

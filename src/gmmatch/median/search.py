@@ -191,7 +191,7 @@ def _ask_row(number: int) -> Generator[Question, Evaluation | Vector, Vector]:
 def _finished(here: Evaluation, step: Vector, eps: float, stop: Stop) -> bool:
     if stop == "step":
         return float(np.linalg.norm(step)) < eps
-    return here.gap <= eps
+    return here.gap_without_delta <= eps
 
 
 def run_search(

@@ -54,8 +54,9 @@ def geometric_median(
     max_iter : int
         Most passes over the rows. Stopping there gives a :class:`~gmmatch.errors.ConvergenceWarning`.
     delta : float
-        The paper's δ, added to each distance before it is inverted. Not needed here (Vardi and Zhang's
-        rule does its work without moving the answer); the certificate is that of the true objective.
+        The paper's δ, added to each distance before it is inverted. Not needed here: Vardi and Zhang's
+        rule does its work without moving the answer. The certificate is that of the true objective: it counts
+        what δ may have moved, and the iteration ends where the rest of it is below ``eps``.
     init : "auto", "mean" or array of shape (s,)
         Where to start: the median of an evenly spaced sample of the rows when there are many and their
         mean otherwise; the mean (the paper); or your own point.

@@ -107,7 +107,9 @@ def _evaluate(
     out = {}
     for (number, point), row in zip(points.items(), sums, strict=True):
         count = float(row[s + parts.COUNT])
-        out[number] = Evaluation.of_sums(point, row[:s].copy(), row[s:], count, int(count), np.empty(0))
+        out[number] = Evaluation.of_sums(
+            point, row[:s].copy(), row[s:], count, int(count), np.empty(0), delta
+        )
     return out
 
 
