@@ -68,6 +68,15 @@ def test_computed_rows_are_the_kernels(kernel):
         assert source.row(position) == pytest.approx(gram[position], rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-157, 1.0, 1e140, 1e200])
+def test_computed_rows_of_several_chunks_at_any_bandwidth(scale):
+    """Squares of these bandwidths are 0 or too large for a float; of the rows themselves, they are not."""
+    rows = min(scale, 1e140) * np.random.default_rng(0).standard_normal((40, 1 << 17))
+    source, kernel = as_rows(rows), RBF(300.0 * scale)
+    assert source.n_chunks > 1
+    assert ComputedRows(kernel, source, 1).row(7) == pytest.approx(kernel(rows, rows)[7], rel=1e-9)
+
+
 def test_linear_kernel_is_the_linear_engine():
     random = np.random.default_rng(3)
     rows = random.standard_normal((120, 5))

@@ -69,7 +69,7 @@ class ComputedRows:
             part = self._values[start:stop]
             if isinstance(self.kernel, RBF):
                 block, index = self.rows.chunk(number)
-                negative_half_squared(block, index, point, 1.0 / self.kernel.scale**2, part)
+                negative_half_squared(block, index, point, 1.0 / self.kernel.scale, part)
                 np.exp(part, out=part)
             else:
                 part[:] = self.kernel(self.rows.block(number, np.float64), point[None, :])[:, 0]
@@ -83,19 +83,19 @@ def negative_half_squared(
     block: NDArray[Any],
     index: NDArray[np.int64],
     point: NDArray[np.float64],
-    inverse_square: float,
+    inverse: float,
     out: NDArray[np.float64],
 ) -> None:
-    """Write −‖x − point‖² · inverse_square / 2, the exponent of the Gaussian kernel."""
+    """Write −‖(x − point) · inverse‖² / 2, the exponent of the Gaussian kernel."""
     s = point.shape[0]
-    factor = -0.5 * inverse_square
     for i in range(index.shape[0]):
         row = block[index[i]]
         squared = 0.0
         for j in range(s):
-            difference = np.float64(row[j]) - point[j]
+            # Scaled before it is squared: squares of bandwidths overflow and vanish.
+            difference = (np.float64(row[j]) - point[j]) * inverse
             squared += difference * difference
-        out[i] = factor * squared
+        out[i] = -0.5 * squared
 
 
 # Scores this close, relative to what went into them, are the same number: kernel values of equal rows may
