@@ -62,6 +62,15 @@ def nearest_rows(inputs):
     return {row.tobytes() for row in X[places]}
 
 
+def test_coverage_of_clusters_far_apart_is_not_lost_to_rounding():
+    rows = np.random.default_rng(0).standard_normal((400, 8)) + 1e4 * (np.arange(400) % 2)[:, None]
+    curve = gm.budget_curve(rows, sizes=[20, 200, 400], methods="herding")
+    order = gm.select(rows, k=400, method="herding", random_state=0).order
+    for point in curve.points:
+        whole = gm.metrics.coverage(rows, order[: point.k])
+        assert (point.coverage_mean, point.coverage_max) == pytest.approx((whole.mean, whole.largest))
+
+
 def test_one_selection_is_made_and_no_row_is_judged_by_a_probe_that_has_seen_it(monkeypatch):
     asked, judged = [], []
     real, right = registry.select, probe._Probe.right

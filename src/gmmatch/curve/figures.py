@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF
+from gmmatch.metrics import nearest_squares, parts
 from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
@@ -56,16 +58,12 @@ class Measures:
             )
 
     def _coverage(self, order: Indices, sizes: Indices) -> tuple[Vector, Vector]:
-        covered = self.rows.gather(self.plain.covered, np.float32)
-        centre = covered.mean(axis=0)  # seen from here, little cancels
-        covered = covered - centre
-        own, least = np.einsum("ij,ij->i", covered, covered), np.full(len(covered), np.inf)
-        mean, largest = np.empty(len(sizes)), np.empty(len(sizes))
+        centre = typical_row(self.rows.subset(self.plain.covered))  # seen from here, little cancels
+        covered = self.rows.gather(self.plain.covered) - centre
+        least, mean, largest = np.full(len(covered), np.inf), np.empty(len(sizes)), np.empty(len(sizes))
         for number, part in enumerate(np.split(order, sizes)[: len(sizes)]):
-            for first in range(0, len(part), 4096):
-                picks = self.rows.gather(part[first : first + 4096], np.float32) - centre
-                squares = np.einsum("ij,ij->i", picks, picks) - 2.0 * (covered @ picks.T)
-                least = np.minimum(least, np.maximum(own + squares.min(axis=1), 0.0))
+            for some in parts(part, 4096):
+                least = np.minimum(least, nearest_squares(covered, self.rows.gather(some) - centre))
             distances = np.sqrt(least)
             mean[number], largest[number] = distances.mean(), distances.max()
         return mean, largest
