@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +49,37 @@ def test_confident_suggestions_replace_wrong_labels_and_nothing_else(blobs):
     assert gm.corrected_labels(numbers, gm.screen(X, numbers)).dtype == numbers.dtype
     numbers[:5] = -1
     assert np.all(gm.corrected_labels(numbers, gm.screen(X, numbers))[:5] == -1)
+
+
+MISSING = np.arange(300) % 10 == 3
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda codes: np.where(MISSING, np.nan, codes),
+        lambda codes: np.where(MISSING, None, np.array(NAMES, dtype=object)[codes]),
+        lambda codes: pd.Series(np.where(MISSING, None, np.array(NAMES, dtype=object)[codes])).astype(
+            "string"
+        ),
+        lambda codes: np.where(MISSING, -1, codes)[:, None],
+        lambda codes: np.array(NAMES, dtype=bytes)[codes],
+    ],
+    ids=["NaN", "None", "pd.NA", "a column", "bytes"],
+)
+def test_a_label_that_stays_is_not_corrected_however_it_is_written(blobs, written):
+    X, truth, given = blobs
+    codes = np.array([NAMES.index(label) for label in given])
+    y = written(codes)
+    wrong = int((np.array(truth) != np.array(given)).sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gm.errors.UnlabeledRowsWarning)
+        for method in ("herding", "robust"):
+            record = gm.select(X, y=y, k=120, method=method, relabel=0.95).provenance["relabeled"]
+            assert 0.7 * wrong <= record["n_rows"] <= wrong
+            json.dumps(record)
+    labels = gm.corrected_labels(y, gm.screen(X, y))
+    assert {type(label) for label in labels.tolist()} == {type(label) for label in np.ravel(y).tolist()}
 
 
 def test_bad_arguments_are_refused(blobs):

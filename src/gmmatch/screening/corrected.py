@@ -40,21 +40,31 @@ def corrected_labels(y: Any, screening: Screening, min_confidence: float = CONFI
     >>> corrected_labels([0, 0, 0], screening)
     array([1, 0, 0])
     """
+    return relabeled(y, screening, min_confidence)[0]
+
+
+def relabeled(y: Any, screening: Screening, min_confidence: float) -> tuple[NDArray[Any], Mask]:
+    """Return the corrected labels, and which of them are others than before.
+
+    Labels are told apart as :func:`~gmmatch.selection.labels.group_rows` does, and a new one is written as ``y``
+    itself writes it: NaN differs from NaN, and b"cat" from "cat", but no label has changed by that.
+    """
     check_confidence(min_confidence)
-    given = on_host(y)
+    given = on_host(y).reshape(-1)
     if len(given) != len(screening):
         raise InvalidInputError(
             f"y has {len(given):,} labels, but the screening is about {len(screening):,} rows."
         )
-    sure = sure_suggestions(screening, min_confidence)
-    for group in group_rows(y, n=len(given), unlabeled="group"):
-        if group.label is None:
-            sure[group.rows] = False
-    suggested = screening.suggested_labels
+    changed, suggested = sure_suggestions(screening, min_confidence), screening.suggested_labels
     assert suggested is not None
+    written: dict[Any, Any] = {}
+    for group in group_rows(y, n=len(given), unlabeled="group"):
+        if len(group.rows):
+            written[group.label] = given[group.rows[0]]
+        changed[group.rows] &= group.label is not None and suggested[group.rows] != group.label
     out = np.array(given, dtype=object if given.dtype.kind not in "iufb" else given.dtype)
-    out[sure] = suggested[sure]
-    return out.astype(given.dtype) if given.dtype.kind == "U" else out
+    out[changed] = [written.get(label, label) for label in suggested[changed].tolist()]
+    return out.astype(given.dtype) if given.dtype.kind in "SU" else out, changed
 
 
 def sure_suggestions(screening: Screening, min_confidence: float) -> Mask:

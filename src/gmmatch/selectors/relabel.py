@@ -7,20 +7,19 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.parallel import resolve_jobs
 from gmmatch.rows.preprocessing import fit_steps, parse_steps
-from gmmatch.screening.corrected import check_confidence, corrected_labels
+from gmmatch.screening.corrected import check_confidence, relabeled
 from gmmatch.screening.result import Screening
 from gmmatch.screening.screen import TOLERANCE
-from gmmatch.selection.labels import group_rows
+from gmmatch.selection.labels import Groups, group_rows
 from gmmatch.selection.selection import Selection
 from gmmatch.selectors._robust import CORRECTED, Robust
 from gmmatch.selectors.base import Selector
 from gmmatch.selectors.screened import screen_readable
-from gmmatch.types import Mask, on_host
+from gmmatch.types import Mask
 
 
 def select_relabeled(
@@ -54,9 +53,7 @@ def select_relabeled(
         seen, _ = fit_steps(rows, steps, threads, among=rows.readable)
         groups = group_rows(y, n=len(rows), unlabeled="group")
         screening, trust = screen_readable(seen, groups, method, tolerance, threads)
-        given = on_host(y)
-        labels = corrected_labels(given, screening, min_confidence)
-        changed = np.array([new != old for new, old in zip(labels.tolist(), given.tolist(), strict=True)])
+        labels, changed = relabeled(y, screening, min_confidence)
         if isinstance(selector, Robust):
             # Rows that can be corrected are the easiest of their class, and a model learns little from them. So they
             # are the reserve: no part of the target, and picked before any row whose label is likely wrong.
@@ -69,12 +66,12 @@ def select_relabeled(
             selector = copy(selector)
             selector.known = reserve, np.where(changed, 0.0, trust)  # type: ignore[misc]
         found = selector.select(rows, labels, **arguments)
-    found.provenance["relabeled"] = _record(found, given, changed, screening, min_confidence)
+    found.provenance["relabeled"] = _record(found, groups, changed, screening, min_confidence)
     return found
 
 
 def _record(
-    selection: Selection, given: NDArray[Any], changed: Mask, screening: Screening, min_confidence: float
+    selection: Selection, groups: Groups, changed: Mask, screening: Screening, min_confidence: float
 ) -> dict[str, Any]:
     """Return what a selection remembers: how many labels were corrected, and those of its picks."""
     rows = np.unique(selection.indices[changed[selection.indices]])
@@ -83,6 +80,6 @@ def _record(
         "min_confidence": min_confidence,
         "n_rows": int(changed.sum()),
         "rows": rows.tolist(),
-        "given": given[rows].tolist(),
+        "given": [groups.labels[code] for code in groups.codes(len(changed))[rows]],
         "confidence": screening.suggested_probability[rows].round(6).tolist(),
     }
