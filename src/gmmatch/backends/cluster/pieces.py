@@ -17,58 +17,6 @@ from gmmatch.types import Indices, Matrix
 
 
 @dataclass(frozen=True)
-class WorkerSpec:
-    """All that a worker needs to know to be made, and made again.
-
-    Attributes
-    ----------
-    number
-        Which worker it is.
-    first_piece
-        The number of its first piece.
-    bounds
-        Where its pieces begin, as rows of the whole, and where the last one ends.
-    files
-        The files that hold these rows.
-    absent
-        Locations of files to do without: their rows belong to no class.
-    codes
-        The class of each of its rows, -1 for none; None if all are of class 0.
-    n_classes, batches, seeds
-        Classes; batches and seed of the partition for each of them.
-    device
-        What sums are made on: "cpu", "cuda", or "auto" for a GPU where there is one.
-    """
-
-    number: int
-    first_piece: int
-    bounds: Indices
-    files: tuple[ShardFile, ...]
-    n_features: int
-    dtype: str
-    n_classes: int = 1
-    batches: tuple[int, ...] = (1,)
-    seeds: tuple[int, ...] = (0,)
-    absent: frozenset[str] = frozenset()
-    codes: NDArray[Any] | None = None
-    device: str = "cpu"
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows it has."""
-        return int(self.bounds[-1] - self.bounds[0])
-
-    def share_of(self, file: ShardFile) -> tuple[int, int]:
-        """Return the first of its rows in a file, and the one after the last."""
-        return max(int(self.bounds[0]), file.start), min(int(self.bounds[-1]), file.stop)
-
-    @property
-    def last_piece(self) -> int:
-        """The number of the piece after its last."""
-        return self.first_piece + len(self.bounds) - 1
-
-
-@dataclass(frozen=True)
 class View:
     """What a method sees of stored rows: the outcome of some steps, and then of a map for each class.
 
@@ -91,6 +39,61 @@ class View:
 
 
 STORED = View()
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """All that a worker needs to know to be made, and made again.
+
+    Attributes
+    ----------
+    number
+        Which worker it is.
+    first_piece
+        The number of its first piece.
+    bounds
+        Where its pieces begin, as rows of the whole, and where the last one ends.
+    files
+        The files that hold these rows.
+    absent
+        Locations of files to do without: their rows belong to no class.
+    codes
+        The class of each of its rows, -1 for none; None if all are of class 0.
+    n_classes, batches, seeds
+        Classes; batches and seed of the partition for each of them.
+    device
+        What sums are made on: "cpu", "cuda", or "auto" for a GPU where there is one.
+    view
+        How its rows are seen.
+    """
+
+    number: int
+    first_piece: int
+    bounds: Indices
+    files: tuple[ShardFile, ...]
+    n_features: int
+    dtype: str
+    n_classes: int = 1
+    batches: tuple[int, ...] = (1,)
+    seeds: tuple[int, ...] = (0,)
+    absent: frozenset[str] = frozenset()
+    codes: NDArray[Any] | None = None
+    device: str = "cpu"
+    view: View = STORED
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it has."""
+        return int(self.bounds[-1] - self.bounds[0])
+
+    def share_of(self, file: ShardFile) -> tuple[int, int]:
+        """Return the first of its rows in a file, and the one after the last."""
+        return max(int(self.bounds[0]), file.start), min(int(self.bounds[-1]), file.stop)
+
+    @property
+    def last_piece(self) -> int:
+        """The number of the piece after its last."""
+        return self.first_piece + len(self.bounds) - 1
 
 
 @dataclass
@@ -225,7 +228,7 @@ def open_rows(spec: WorkerSpec) -> tuple[Any, int]:
     return rows, first.start if first is not None and first.mapped else int(spec.bounds[0])
 
 
-def cut_pieces(spec: WorkerSpec, view: View, rows: Any, offset: int) -> list[Piece]:
+def cut_pieces(spec: WorkerSpec, rows: Any, offset: int) -> list[Piece]:
     """Cut a worker's rows into its pieces."""
     found = []
     for start, stop in pairwise(spec.bounds.tolist()):
@@ -235,7 +238,7 @@ def cut_pieces(spec: WorkerSpec, view: View, rows: Any, offset: int) -> list[Pie
             by_class = np.argsort(codes, kind="stable")
             cuts = np.searchsorted(codes[by_class], np.arange(spec.n_classes + 1))
             order, ends = by_class[cuts[0] :].astype(np.int32), cuts[1:] - cuts[0]
-        found.append(Piece(rows, where, start, order, ends, view))
+        found.append(Piece(rows, where, start, order, ends, spec.view))
     return found
 
 

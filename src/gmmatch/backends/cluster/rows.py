@@ -54,12 +54,14 @@ class Cluster:
 
     def _known(self, worker: int) -> list[tuple[str, Any]]:
         taken = self._taken_of(worker)
-        told = [("assign", self._assigned[worker]), ("look", self.view)]
+        told = [("assign", self._assigned[worker])]
         return [*told, ("mark", taken)] if len(taken) else told
 
-    def _assign(self, changes: list[dict[str, Any]]) -> None:
-        self._assigned = [known | new for known, new in zip(self._assigned, changes, strict=True)]
-        self.placement.call("assign", each=[(new,) for new in changes])
+    def _assign(self, own: Sequence[dict[str, Any]] | None = None, **shared: Any) -> None:
+        """Change what workers' specs say: each of its own, and all of what they share."""
+        changes = own or [{}] * len(self.placement)
+        self._assigned = [known | new | shared for known, new in zip(self._assigned, changes, strict=True)]
+        self.placement.call("assign", shared, each=[(new,) for new in changes])
 
     def check(self, skip_unreadable: bool) -> dict[str, str]:
         """Return the files to do without, if that is allowed; raise for others, and for rows that are not finite."""
@@ -77,7 +79,7 @@ class Cluster:
                     "to leave these rows out."
                 )
             absent |= broken
-            self._assign([{"absent": frozenset(absent)}] * len(self.placement))
+            self._assign(absent=frozenset(absent))
         count = sum(answer[1] for answer in answers)
         if count:
             raise not_finite(
@@ -98,13 +100,13 @@ class Cluster:
             codes = np.full(n, -1, dtype=np.int16 if len(groups) < 1 << 15 else np.int32)
             for number, rows in enumerate(groups):
                 codes[rows] = number
-        shared = {
-            "n_classes": len(groups),
-            "batches": tuple(int(count) for count in batches or [1] * len(groups)),
-            "seeds": tuple(seeds or [0] * len(groups)),
-        }
         own = [None if codes is None else codes[first:stop] for first, stop in pairwise(self.owners.tolist())]
-        self._assign([{**shared, "codes": some} for some in own])
+        self._assign(
+            [{"codes": some} for some in own],
+            n_classes=len(groups),
+            batches=tuple(int(count) for count in batches or [1] * len(groups)),
+            seeds=tuple(seeds or [0] * len(groups)),
+        )
         self.groups = list(groups)
 
     def announce(self, rows: Indices, offsets: Indices) -> None:
@@ -129,7 +131,7 @@ class Cluster:
         """Let workers see rows in this way."""
         if view is not self.view:
             self.view = view
-            self.placement.call("look", view)
+            self._assign(view=view)
 
     def combined(
         self,

@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from gmmatch.backends.cluster.compute import Compute, ScanState, compute_for, pass_over
 from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import (
-    STORED,
     Piece,
-    View,
     WorkerSpec,
     cut_pieces,
     open_rows,
@@ -59,20 +57,13 @@ class ShardWorker:
     """
 
     def __init__(self, spec: WorkerSpec, compute: Callable[[], Compute] | None = None) -> None:
-        self.spec, self.view = spec, STORED
+        self.spec = spec
         self._make_compute = compute
 
-    def assign(self, changes: dict[str, Any]) -> None:
-        """Change what the spec says of the same rows: their classes and batches, and files to do without."""
-        self.spec = replace(self.spec, **changes)
-        self._forget()
-
-    def look(self, view: View) -> None:
-        """See the rows in another way."""
-        self.view = view
-        self._forget()
-
-    def _forget(self) -> None:
+    def assign(self, *changes: dict[str, Any]) -> None:
+        """Change what the spec says of the same rows: classes, batches, how they are seen, files to do without."""
+        for change in changes:
+            self.spec = replace(self.spec, **change)
         for known in ("_pieces", "_samples", "_compute", "_available", "_scanned"):
             self.__dict__.pop(known, None)
 
@@ -88,7 +79,7 @@ class ShardWorker:
 
     @cached_property
     def _pieces(self) -> list[Piece]:
-        return cut_pieces(self.spec, self.view, *self._opened)
+        return cut_pieces(self.spec, *self._opened)
 
     @cached_property
     def _samples(self) -> list[Piece]:
