@@ -147,14 +147,14 @@ class Cluster:
             values.update(zip(subtrees(spec.first_piece, spec.last_piece), found, strict=True))
         return fold(0, self.n_pieces, lambda first, stop: values.get((first, stop)), combine)
 
-    def rows(self, numbers: Indices, *, picked: bool = False, stored: bool = False) -> NDArray[Any]:
-        """Fetch rows from the workers that own them, in the order of ``numbers``."""
+    def rows(self, numbers: Indices, *, picked: bool = False) -> NDArray[Any]:
+        """Fetch rows, as they are seen, from the workers that own them, in the order of ``numbers``."""
         if picked:  # on the record first: a worker that dies in the middle is told about these rows, too
             self._taken.append(numbers)
         owner = np.searchsorted(self.owners, numbers, side="right") - 1
         wanted = [np.flatnonzero(owner == worker) for worker in range(len(self.placement))]
         each = [(numbers[places],) if len(places) else None for places in wanted]
-        found = self.placement.call("take", picked, stored, each=each)
+        found = self.placement.call("take", picked, each=each)
         example = next(part for part in found if part is not None)
         out = np.empty((len(numbers), example.shape[1]), dtype=example.dtype)
         for places, part in zip(wanted, found, strict=True):
@@ -210,7 +210,7 @@ class ClusterSource:
         if len(numbers) == 0:
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         self.look()
-        return self.cluster.rows(numbers, stored=self.view is STORED)
+        return self.cluster.rows(numbers)
 
     def look(self) -> None:
         """Let workers see rows as this source has them."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gmmatch.backends.cluster.compute import Compute, ScanState, compute_for, pass_over
 from gmmatch.backends.cluster.layout import fold, subtrees
 from gmmatch.backends.cluster.pieces import (
+    STORED,
     Piece,
     WorkerSpec,
     cut_pieces,
@@ -158,11 +159,11 @@ class ShardWorker:
         table = np.append(group_of_batch, np.int32(-1)).astype(np.int32)
         return self._compute.scan(self._pieces, self._scanned, table, read_only(np.ascontiguousarray(thetas)))
 
-    def take(self, rows: Indices, picked: bool, stored: bool) -> NDArray[Any]:
+    def take(self, rows: Indices, picked: bool) -> NDArray[Any]:
         """Return rows by their numbers."""
         if picked:
             self.mark(rows)
-        if stored:
+        if self.spec.view == STORED:
             array, offset = self._opened
             found: NDArray[Any] = np.asarray(array[rows - offset])
             return found
