@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -19,10 +19,6 @@ from gmmatch.median.result import MedianResult
 from gmmatch.rows.checks import not_finite
 from gmmatch.rows.rows import RowMap, Rows, read_only
 from gmmatch.types import Indices, Mask, Vector
-
-
-def _tell_nobody(phase: str, done: int, total: int | None) -> None:
-    """Take no note of progress."""
 
 
 class Cluster:
@@ -44,7 +40,7 @@ class Cluster:
 
     def __init__(self, placement: Placement, progress: Progress | None = None) -> None:
         specs = placement.specs
-        self.placement, self.progress = placement, progress or _tell_nobody
+        self.placement, self.progress = placement, progress or (lambda phase, done, total: None)
         self.n_pieces = specs[-1].last_piece
         self.owners = np.array([int(spec.bounds[0]) for spec in specs] + [int(specs[-1].bounds[-1])])
         self.view, self.groups = STORED, list[Indices]()
@@ -330,18 +326,15 @@ def rows_on(engine: Any, X: Any) -> Iterator[Rows]:
             yield ClusterRows(ClusterSource(cluster, shards, running, absent))
 
 
-@contextmanager
-def _running(engine: Any) -> Iterator[Engine]:
+def _running(engine: Any) -> AbstractContextManager[Engine]:
+    """Return the engine that is meant; one that is made here is closed in the end."""
+    if hasattr(engine, "place"):
+        return nullcontext(engine)
     if engine == "local":
-        yield LocalEngine()
-    elif engine == "ray":
+        return LocalEngine()
+    if engine == "ray":
         from gmmatch.backends.cluster.ray_engine import RayEngine
 
-        with RayEngine() as made:
-            yield made
-    elif isinstance(engine, str):
-        raise InvalidInputError(f'engine={engine!r}: expected "local", "ray", a LocalEngine or a RayEngine.')
-    elif not hasattr(engine, "place"):
-        raise InvalidTypeError(f'engine={engine!r}: expected a LocalEngine, a RayEngine, "local" or "ray".')
-    else:
-        yield engine
+        return RayEngine()
+    kind = InvalidInputError if isinstance(engine, str) else InvalidTypeError
+    raise kind(f'engine={engine!r}: expected "local", "ray", a LocalEngine or a RayEngine.')
