@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -156,7 +157,8 @@ def measure(
         if engine.name == "ray":
             import ray
 
-            watch.append(Watch(ray.get([actor.process.remote() for actor in placement.actors])))
+            asked = [actor.__ray_call__.remote(lambda worker: os.getpid()) for actor in placement.actors]
+            watch.append(Watch(ray.get(asked)))
             close = placement.close
 
             def counted() -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -185,7 +186,8 @@ def on_ray(name: str, store: str) -> dict[str, Any]:
             import ray
 
             placement = place(specs)
-            workers[:] = map(psutil.Process, ray.get([actor.process.remote() for actor in placement.actors]))
+            asked = [actor.__ray_call__.remote(lambda worker: os.getpid()) for actor in placement.actors]
+            workers[:] = map(psutil.Process, ray.get(asked))
             return placement
 
         engine.place = placed  # type: ignore[method-assign]

@@ -49,7 +49,7 @@ class Killer:
             return self.plain(method, *shared, each=each)
         actor = self.random.choice(self.placement.actors)
         try:
-            process = ray.get(actor.process.remote())
+            process = ray.get(actor.__ray_call__.remote(lambda worker: os.getpid()))
         except ray.exceptions.RayActorError:  # killed after its last call, and not yet missed
             return self.plain(method, *shared, each=each)
         self.met.add(method)
@@ -139,7 +139,7 @@ def unreadable_shard(folder: Path, workers: int) -> int:
 
 # A selection that goes on for long enough to be interrupted.
 DRIVER = """
-import signal, sys, time
+import os, signal, sys, time
 # A shell starts what runs in the background with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np, ray
@@ -153,7 +153,8 @@ engine = RayEngine(workers=2, progress=slowly)
 place = engine.place
 def placed(specs):
     placement = place(specs)
-    print("processes", *ray.get([actor.process.remote() for actor in placement.actors]), flush=True)
+    asked = [actor.__ray_call__.remote(lambda worker: os.getpid()) for actor in placement.actors]
+    print("processes", *ray.get(asked), flush=True)
     return placement
 engine.place = placed
 gm.select(sys.argv[2], k=2000, method="gm-matching", batches=1, engine=engine)

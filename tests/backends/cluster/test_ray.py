@@ -93,12 +93,20 @@ def test_all_cpus_are_used_unless_told_otherwise(nodes, rows_file):
     assert ray.is_initialized()  # it was not this engine that connected
 
 
+def process_of(actor):
+    return actor.__ray_call__.remote(lambda worker: os.getpid())
+
+
+def gpus_of(actor):
+    return actor.__ray_call__.remote(lambda worker: ray.get_runtime_context().get_accelerator_ids()["GPU"])
+
+
 class WatchedEngine(RayEngine):
     """Remembers its workers' processes, so that a test can kill them."""
 
     def place(self, specs):
         self.placement = super().place(specs)
-        self.processes = ray.get([actor.process.remote() for actor in self.placement.actors])
+        self.processes = ray.get([process_of(actor) for actor in self.placement.actors])
         return self.placement
 
 
@@ -149,7 +157,7 @@ class DeadlyPlacement:
         self.kinds.add(method)
         actor = self.random.choice(self.placement.actors)
         try:
-            process = ray.get(actor.process.remote())
+            process = ray.get(process_of(actor))
         except ray.exceptions.RayActorError:  # killed after its last call, and not yet missed
             return self.plain(method, *shared, each=each)
         timer = threading.Timer(self.random.uniform(0.0, 0.01), os.kill, [process, signal.SIGKILL])
@@ -267,7 +275,7 @@ def test_workers_are_given_gpus_where_the_cluster_has_some(nodes, task, expected
 
         def look(phase, done, total):
             if not given:
-                given.extend(ray.get([actor.gpus.remote() for actor in engine.placement.actors]))
+                given.extend(ray.get([gpus_of(actor) for actor in engine.placement.actors]))
 
         engine.progress = look
         found = gm.select(**task, engine=engine)

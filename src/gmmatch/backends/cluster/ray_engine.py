@@ -104,20 +104,6 @@ class RayEngine(Engine):
             self._ray.shutdown()
 
 
-class Actor(ShardWorker):
-    """What runs in a Ray worker process."""
-
-    def process(self) -> int:
-        """Return the number of the process, which is how a test can end it."""
-        return os.getpid()
-
-    def gpus(self) -> list[str]:
-        """Return the numbers of the GPUs that Ray gave to this process."""
-        import ray
-
-        return [str(number) for number in ray.get_runtime_context().get_accelerator_ids().get("GPU", [])]
-
-
 class RayPlacement(Placement):
     """Actors, one per spec."""
 
@@ -127,9 +113,8 @@ class RayPlacement(Placement):
         super().__init__(specs)
         self._ray, self._timeout = ray, start_timeout
         # Restarts are the placement's own: a new actor has to be told what the old one knew.
-        self._class = ray.remote(num_cpus=1, num_gpus=gpus_per_worker, max_restarts=0, max_task_retries=0)(
-            Actor
-        )
+        options = {"num_cpus": 1, "num_gpus": gpus_per_worker, "max_restarts": 0, "max_task_retries": 0}
+        self._class = ray.remote(**options)(ShardWorker)
         self._handles = [ray.put(spec) for spec in self.specs]
         self.actors: list[Any] = [self._made(number) for number in range(len(self.specs))]
         try:
@@ -180,7 +165,7 @@ class RayPlacement(Placement):
 
     def _await(self, actors: list[Any]) -> None:
         errors, begun = self._ray.exceptions, time.monotonic()
-        pending, last_seen = [actor.process.remote() for actor in actors], begun
+        pending, last_seen = [actor.__ray_ready__.remote() for actor in actors], begun
         while pending:
             ready, pending = self._ray.wait(pending, timeout=min(_LOOK_SECONDS, self._timeout))
             try:
