@@ -55,6 +55,24 @@ def test_files_follow_one_another(clouds, rows_file, tmp_path):
     assert one == many
 
 
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_file_without_rows_changes_nothing(clouds, rows_file, tmp_path, remote):
+    asked = {"engine": LocalEngine(3), "k": 80, "random_state": 0, "method": "gm-matching"}
+    np.save(tmp_path / "none.npy", clouds[:0])
+    files = [str(rows_file), str(tmp_path / "none.npy"), str(rows_file)]
+    if remote:
+        memory = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]").filesystem("memory")
+        for name, path in zip("abc", files, strict=True):
+            memory.put(path, f"/empty/{name}.npy")
+        files = [f"memory://empty/{name}.npy" for name in "abc"]
+    try:
+        found = gm.select(files, **asked)
+    finally:
+        if remote:
+            memory.rm("/empty", recursive=True)
+    assert found.order.tolist() == gm.select([rows_file] * 2, **asked).order.tolist()
+
+
 def test_addresses_are_read_through_fsspec(clouds, store, rows_file):
     fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]")
     memory = fsspec.filesystem("memory")

@@ -183,9 +183,9 @@ def located(location: str) -> str:
 def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
     """Return the shape and type of the rows in a ``.npy`` file, and where in it they begin."""
     try:
-        with _opened(location) as file:
-            shape, fortran, dtype = npy_files.read_header(file)
-            offset = int(file.tell())
+        file = io.BytesIO(_between(as_path(location), 0, _HEADER))
+        shape, fortran, dtype = npy_files.read_header(file)
+        offset = file.tell()
     except (OSError, ValueError, EOFError) as error:
         raise unreadable(location, error) from None
     if len(shape) != 2 or dtype.kind not in "fiu" or fortran:
@@ -198,10 +198,7 @@ def read_header(location: str) -> tuple[tuple[int, int], np.dtype[Any], int]:
 
 
 def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: str) -> NDArray[Any]:
-    """Return the rows ``start`` to ``stop`` of the whole, which the file holds, after checking the file.
-
-    Those of a local file are memory-mapped; those at an address are read.
-    """
+    """Read the rows ``start`` to ``stop`` of the whole, which the file holds, after checking the file."""
     if file.array is not None:
         return file.array[start - file.start : stop - file.start]
     shape, found, offset = read_header(file.location)
@@ -210,20 +207,15 @@ def read_rows(file: ShardFile, start: int, stop: int, n_features: int, dtype: st
             f"{file.location} cannot be used: it holds {found} of shape {shape}, where {dtype} of shape "
             f"{(file.stop - file.start, n_features)} was expected."
         )
-    part = slice(start - file.start, stop - file.start)
-    if not is_remote(file.location):
-        try:
-            return np.asarray(npy_files.mapped(file.location))[part]
-        except (OSError, ValueError, EOFError) as error:
-            raise unreadable(file.location, error) from None
     size = n_features * found.itemsize
+    first, last = (offset + (row - file.start) * size for row in (start, stop))
     try:
         path = as_path(file.location)
         whole = path.stat().st_size >= offset + shape[0] * size
-        data = _between(path, offset + part.start * size, offset + part.stop * size) if whole else b""
+        data = _between(path, first, last) if whole else b""
     except (OSError, ValueError) as error:
         raise unreadable(file.location, error) from None
-    if not whole or len(data) != (part.stop - part.start) * size:
+    if not whole or len(data) != last - first:
         raise UnreadableShardError(f"{file.location} cannot be read: it ends too early.")
     return np.frombuffer(data, dtype=found).reshape(-1, n_features)
 
@@ -252,15 +244,14 @@ def unreadable(location: str, error: BaseException) -> UnreadableShardError:
     )
 
 
-def _opened(location: str) -> Any:
-    path = as_path(location)
-    return io.BytesIO(_between(path, 0, _HEADER)) if is_remote(location) else path.open("rb")
-
-
 def _between(path: Any, start: int, stop: int) -> bytes:
-    """Read some bytes of a file at an address by one request of its own: workers may read one file at a time."""
-    found: bytes = path.fs.cat_file(path.path, start, stop)
-    return found
+    """Read some bytes of a file; at an address by one request of its own: workers may read one file at a time."""
+    if is_remote(path):
+        found: bytes = path.fs.cat_file(path.path, start, stop)
+        return found
+    with path.open("rb") as file:
+        file.seek(start)
+        return bytes(file.read(stop - start))
 
 
 def _manifest(location: str) -> Manifest:
