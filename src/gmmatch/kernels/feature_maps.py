@@ -104,9 +104,9 @@ class FeatureMap(ABC):
         return self.transform(block)
 
     @property
-    @abstractmethod
     def takes_tensors(self) -> bool:
         """Whether a block may be a tensor, whose features are then made where it lies."""
+        return True
 
     @abstractmethod
     def _of_tensor(self, block: Any, dtype: Any) -> Any:
@@ -120,9 +120,9 @@ class FeatureMap(ABC):
     def _learn(self, X: Any, generator: np.random.Generator) -> None:
         """Set what :meth:`_write` needs, and ``n_features_out_``."""
 
-    @abstractmethod
     def _work_per_row(self) -> int:
         """Return how many float64 numbers :meth:`_write` holds for each row."""
+        return self.n_features_out_
 
     @abstractmethod
     def _write(self, block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -187,14 +187,6 @@ class FourierFeatures(FeatureMap):
         few = np.unique(np.linspace(0, len(rows) - 1, 31).astype(np.int64))
         self.centre_: NDArray[np.float64] = typical_row(rows.gather(few))
         self.n_features_out_ = int(self.n_components)
-
-    def _work_per_row(self) -> int:
-        return int(self.n_components)
-
-    @property
-    def takes_tensors(self) -> bool:
-        """Whether a block may be a tensor: always."""
-        return True
 
     def _of_tensor(self, block: Any, dtype: Any) -> Any:
         length = 1.0 / max(float(np.abs(self.frequencies_).max()), 1e-300)
