@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.source import Kind
-from gmmatch.errors import GMMatchWarning, MissingDependencyError, install_command
+from gmmatch.errors import GMMatchWarning
 
 Vectors: TypeAlias = NDArray[np.floating[Any]]
 """One row of float16 or float32 numbers per item."""
@@ -97,10 +97,3 @@ class Described:
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up."""
         return {name: getattr(self, name) for name in ("name", "kind", "fingerprint", *self.settings)}
-
-
-def missing_package(what: str, package: str, extra: str) -> MissingDependencyError:
-    """Make the error for an optional package that is not installed."""
-    return MissingDependencyError(
-        f"{what} needs {package}, which is not installed: {install_command(extra)}."
-    )

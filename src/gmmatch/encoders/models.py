@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.encoders.base import Described, Vectors, missing_package
+from gmmatch.encoders.base import Described, Vectors
 from gmmatch.errors import (
     DataFileNotFoundError,
     GMMatchError,
@@ -25,6 +25,7 @@ from gmmatch.errors import (
     MissingDependencyError,
     did_you_mean,
     first_line,
+    install_command,
 )
 
 # Names that "did you mean" offers.
@@ -162,11 +163,8 @@ def _ask_hub(name: str) -> GMMatchError | None:
 @contextmanager
 def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
     """Silence ``transformers`` while a model is loaded, and turn its errors into gmmatch's."""
-    try:
-        import_module(package)
-        logging: Any = import_module("transformers.utils.logging")
-    except ImportError as error:
-        raise missing_package(f"Loading {what}", package.replace("_", "-"), extra) from error
+    needed(package, f"Loading {what}", extra)
+    logging = needed("transformers.utils.logging", f"Loading {what}", extra)
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -201,7 +199,7 @@ class ModelEncoder(Described, ABC):
         self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
         also_try: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self._torch = import_torch(what[2])
+        self._torch = needed("torch", "This encoder", what[2])
         self.device = choose_device(device, devices_present(self._torch))
         self.dtype = choose_dtype(dtype, self.device)
         with explained(spec, *what):
@@ -234,13 +232,15 @@ class ModelEncoder(Described, ABC):
         return wait
 
 
-def import_torch(extra: str) -> Any:
-    """Import torch, or say which extra brings it."""
+def needed(module: str, what: str, extra: str) -> Any:
+    """Import a module, or say which extra brings its package."""
     try:
-        import torch
+        return import_module(module)
     except ImportError as error:
-        raise missing_package("This encoder", "torch", extra) from error
-    return torch
+        package = module.partition(".")[0].replace("_", "-")
+        raise MissingDependencyError(
+            f"{what} needs {package}, which is not installed: {install_command(extra)}."
+        ) from error
 
 
 def devices_present(torch: Any) -> dict[str, int]:
