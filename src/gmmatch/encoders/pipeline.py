@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -292,10 +291,6 @@ def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Enco
     return SkippedRow(row, name, f"{reason}.")
 
 
-def _together(parts: Sequence[Callable[[], Vectors]]) -> Vectors:
-    return np.concatenate([part() for part in parts])
-
-
 class OutOfMemoryError(GMMatchError, MemoryError):
     """Not even one row at a time fits into memory."""
 
@@ -321,7 +316,7 @@ class BackingOff:
             size = len(batch) if self.limit is None else min(self.limit, len(batch))
             try:
                 parts = [self.start(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return parts[0] if len(parts) == 1 else partial(_together, parts)
+                return lambda: parts[0]() if len(parts) == 1 else np.concatenate([part() for part in parts])
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
