@@ -65,20 +65,22 @@ def load_encoder(
     >>> load_encoder("statistics:mean", kind="embedding").name
     'statistics:mean'
     """
-    if not isinstance(spec, (str, Path, type(None))):
-        if not isinstance(spec, type) and isinstance(spec, Encoder):
-            return _without(options, spec)
-        return _without(options, _callable(spec, kind, None))
     if spec is None:
         spec = {"embedding": "identity", "text": DEFAULT_TEXT_MODEL}.get(str(kind), DEFAULT_IMAGE_MODEL)
+    encoder = _without_model(spec, kind)
+    if encoder is None:
+        return _model(str(spec), kind or _guess_kind(str(spec)), device, dtype, options)
+    for option in options:
+        raise InvalidInputError(f"{option}= is not an option of encoder={encoder.name!r}; it has none.")
+    return encoder
+
+
+def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:
+    """Return the encoder that is meant; None if it is the name of a model."""
+    if not isinstance(spec, (str, Path)):
+        given = not isinstance(spec, type) and isinstance(spec, Encoder)
+        return spec if given else _callable(spec, kind, None)
     name = str(spec)
-    encoder = _built_in(name, kind)
-    if encoder is not None:
-        return _without(options, encoder)
-    return _model(name, kind or _guess_kind(name), device, dtype, options)
-
-
-def _built_in(name: str, kind: Kind | None) -> Encoder | None:
     if name == "identity":
         return IdentityEncoder()
     if re.match(r"pixels(:|$)", name):
@@ -124,9 +126,3 @@ def _guess_kind(name: str) -> Kind:
     except (OSError, ValueError):
         pass
     return "text" if (folder / "tokenizer_config.json").exists() else "image"
-
-
-def _without(options: dict[str, Any], encoder: Encoder) -> Encoder:
-    for option in options:
-        raise InvalidInputError(f"{option}= is not an option of encoder={encoder.name!r}; it has none.")
-    return encoder
