@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -85,45 +86,38 @@ class CallableEncoder(Described):
 def import_callable(spec: str) -> Callable[[Any], Any]:
     """Import ``module:function`` or ``path/to/file.py:function``."""
     module_name, _, attribute = spec.rpartition(":")
-    found: Any = _import_module(module_name, spec)
-    for part in attribute.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise InvalidInputError(
-                f"encoder={spec!r}: {module_name} has no function {attribute!r}."
-            ) from None
-    if not callable(found):
-        raise InvalidTypeError(f"encoder={spec!r} is a {type(found).__name__}, not a function.")
-    function: Callable[[Any], Any] = found
+    module = _import_module(module_name, spec)
+    try:
+        function: Callable[[Any], Any] = attrgetter(attribute)(module)
+    except AttributeError:
+        raise InvalidInputError(f"encoder={spec!r}: {module_name} has no function {attribute!r}.") from None
+    if not callable(function):
+        raise InvalidTypeError(f"encoder={spec!r} is a {type(function).__name__}, not a function.")
     return function
 
 
 def _import_module(name: str, spec: str) -> ModuleType:
+    if name.endswith(".py") and not Path(name).is_file():
+        raise DataFileNotFoundError(f"encoder={spec!r}: there is no file {Path(name)}.")
     try:
         if name.endswith(".py"):
-            return _import_file(Path(name), spec)
+            return _import_file(Path(name))
         sys.path.insert(0, str(Path.cwd()))  # the `gmmatch` command does not look there by itself
         try:
             return importlib.import_module(name)
         finally:
             sys.path.remove(str(Path.cwd()))
-    except (InvalidInputError, DataFileNotFoundError):
-        raise
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+    except Exception as error:  # whatever the user's own code raises
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{name}.".startswith(f"{missing}."):
             raise InvalidInputError(
-                f"encoder={spec!r}: there is no module {error.name!r}; write module:function, "
+                f"encoder={spec!r}: there is no module {missing!r}; write module:function, "
                 "path/to/file.py:function, a folder, or the name of a model."
             ) from None
         raise InvalidInputError(f"encoder={spec!r} cannot be imported: {first_line(error)}.") from error
-    except Exception as error:  # whatever the user's own code raises
-        raise InvalidInputError(f"encoder={spec!r} cannot be imported: {first_line(error)}.") from error
 
 
-def _import_file(path: Path, spec: str) -> ModuleType:
-    if not path.is_file():
-        raise DataFileNotFoundError(f"encoder={spec!r}: there is no file {path}.")
+def _import_file(path: Path) -> ModuleType:
     found = importlib.util.spec_from_file_location(f"_gmmatch_encoder_{path.stem}", path)
     assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)
