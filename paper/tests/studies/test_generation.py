@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ torch = pytest.importorskip("torch")
 from gmmatch.cli import build_app  # noqa: E402
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E402
 from gmmatch_paper.studies.classification.cache import Cache  # noqa: E402
+from gmmatch_paper.studies.classification.cell import Places  # noqa: E402
 from gmmatch_paper.studies.classification.data import load_images  # noqa: E402
-from gmmatch_paper.studies.classification.image_study import Choices, places_of  # noqa: E402
 from gmmatch_paper.studies.generation.blocks import blocks_of  # noqa: E402
 from gmmatch_paper.studies.generation.claims import CLAIMS, GM, SHARES  # noqa: E402
 from gmmatch_paper.studies.generation.features import feature_space, inception_features, space_name  # noqa: E402
@@ -226,9 +227,8 @@ def test_recipes_by_name_and_length() -> None:
 
 
 def test_the_full_study_has_the_paper_cells_and_everything_once() -> None:
-    plan = STUDY.plan("full", Choices(dataset="digits", encoder="pixels", seeds=1))
-    places = places_of(plan, cache="", device="cpu", threads=1)
-    [part] = STUDY.as_study(plan, places, places.load()).parts
+    plan = STUDY.plan("full", {"dataset": "digits", "encoder": "pixels", "seeds": 1})
+    [part] = STUDY.as_study(Places(plan), plan.load()).parts
     cells = part.cells("full")
     assert {cell["corruption"] for cell in cells} == {"none", f"{SPOILT}:20%", f"{SPOILT}:30%"}
     assert {cell["method"] for cell in cells} == {*METHODS, "gm-matching-authors"}
@@ -239,13 +239,13 @@ def test_the_full_study_has_the_paper_cells_and_everything_once() -> None:
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        (Choices(networks=("resnet18",)), "--networks"),
-        (Choices(encoder="in-domain"), "in-domain"),
-        (Choices(recipe="slow"), "--recipe slow"),
-        (Choices(downstream=("missing.pt",)), "missing.pt"),
+        ({"networks": ("resnet18",)}, "--networks"),
+        ({"encoder": "in-domain"}, "in-domain"),
+        ({"recipe": "slow"}, "--recipe slow"),
+        ({"downstream": ("missing.pt",)}, "missing.pt"),
     ],
 )
-def test_what_the_study_cannot_do_is_refused(choices: Choices, words: str) -> None:
+def test_what_the_study_cannot_do_is_refused(choices: dict[str, Any], words: str) -> None:
     with pytest.raises((InvalidInputError, DataFileNotFoundError), match=words):
         STUDY.plan("quick", choices)
 

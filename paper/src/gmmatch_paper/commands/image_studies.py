@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.arguments import split_names
@@ -13,76 +11,37 @@ from gmmatch.cli.io.output import console, note, progress
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.image_study import Choices, ImageStudy, Plan
+    from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
+    from gmmatch_paper.studies.classification.running import ImageRun
     from gmmatch_paper.studies.results import Results
     from gmmatch_paper.studies.runner import Workers
-    from gmmatch_paper.studies.study import SizeName, Study, Table
+    from gmmatch_paper.studies.study import Study, Table
 
 
-@dataclass(frozen=True)
-class ImageRun:
-    """How the studies on images are run.
-
-    Attributes
-    ----------
-    choices
-        What the user chose of the studies' own options.
-    size
-        ``"quick"`` or ``"full"``.
-    output, cache
-        Folders for results, and for what cells share.
-    device, jobs
-        Where, and in how many processes; None for what suits the device.
-    fresh, seconds
-        As for :func:`~gmmatch_paper.studies.classification.running.run_image_study`.
-    """
-
-    choices: Choices
-    size: SizeName
-    output: Path
-    cache: Path | None
-    device: str
-    jobs: int | None
-    fresh: bool
-    seconds: float | None
-
-
-def choices_of(options: Mapping[str, Any]) -> Choices:
+def choices_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those options of the command line that are choices; lists are given with commas between them.
 
     Examples
     --------
-    >>> choices_of({"ratios": "0.2,0.3", "seeds": 3, "device": "cpu"}).given()
+    >>> choices_of({"ratios": "0.2,0.3", "seeds": 3, "limit": None, "device": "cpu"})
     {'ratios': ('0.2', '0.3'), 'seeds': 3}
     """
-    from gmmatch_paper.studies.classification.image_study import Choices
+    from gmmatch_paper.studies.classification.plan import CHOICES
 
-    found = {each.name: options.get(each.name) for each in fields(Choices)}
-    for name in ("ratios", "methods", "downstream", "networks", "corruptions"):
-        if found[name] is not None:
-            found[name] = tuple(split_names(str(found[name]), f"--{name}"))
-    return Choices(**found)
+    found = {name: options[name] for name in CHOICES if options.get(name) is not None}
+    for name in {"ratios", "methods", "downstream", "networks", "corruptions"} & set(found):
+        found[name] = tuple(split_names(str(found[name]), f"--{name}"))
+    return found
 
 
-def refuse_options(choices: Choices, studies: list[Study], dry_run: bool) -> None:
+def refuse_options(choices: Mapping[str, Any], studies: list[Study], dry_run: bool) -> None:
     """Raise where options of the studies on images are given for others."""
-    given = ["dry_run"] if dry_run else [*replace(choices, seeds=None).given()]
+    given = ["dry_run"] if dry_run else [name for name in choices if name != "seeds"]
     if given:
         raise InvalidInputError(
             f"--{given[0].replace('_', '-')} is an option of the studies on images, and {studies[0].name!r} is none "
             "of them."
         )
-
-
-def start_image_studies(names: list[str], run: ImageRun, dry_run: bool) -> None:
-    """Run studies on images by their names, or only say what they would take."""
-    from gmmatch_paper.studies.classification import load_image_study
-
-    studies = [load_image_study(name) for name in names]
-    if dry_run:
-        print_estimates(studies, run)
-    else:
-        run_image_studies(studies, run)
 
 
 def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
@@ -97,12 +56,11 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
 
 
 def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
-    from gmmatch_paper.studies.classification.image_study import places_of
-    from gmmatch_paper.studies.classification.running import pictures_of, run_image_study, typed_command
+    from gmmatch_paper.studies.classification.running import pictures_of, run_image_study
     from gmmatch_paper.studies.style import draw_pictures
 
     began = time.monotonic()
-    how = places_of(plan, cache="", device=run.device, threads=1).load().how
+    how = plan.load().how
     if how:
         note(f"{study.name}: {how}")
     with progress() as bar:
@@ -113,19 +71,7 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
             counts.append(done)
             bar.update(task, completed=done, total=total)
 
-        results = run_image_study(
-            study,
-            plan,
-            output=run.output,
-            cache=run.cache,
-            size=run.size,
-            device=run.device,
-            workers=workers,
-            fresh=run.fresh,
-            seconds=run.seconds,
-            command=typed_command(study.name, run.size, run.choices),
-            progress=told,
-        )
+        results = run_image_study(study, plan, run, workers, told)
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
         bar.update(task, description=f"{study.name}: drawing")
         drawn = pictures_of(study, results)
@@ -188,16 +134,15 @@ def _print_table(table: Table, not_run: str) -> None:
 
 def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
     """Say how many trainings studies need and how long they may take; nothing is trained or written."""
+    from gmmatch_paper.studies.classification.cell import Places
     from gmmatch_paper.studies.classification.estimate import estimate, shown_duration
-    from gmmatch_paper.studies.classification.image_study import places_of
     from gmmatch_paper.studies.classification.running import default_jobs, finished_keys
 
     jobs = run.jobs if run.jobs is not None else default_jobs(run.device)
     for study in studies:
         plan = study.plan(run.size, run.choices)
-        places = places_of(plan, cache="", device=run.device, threads=1)
-        data = places.load()
-        built = study.as_study(plan, places, data)
+        data = plan.load()
+        built = study.as_study(Places(plan), data)
         cells = [cell for part in built.parts for cell in part.cells(run.size)]
         finished = [] if run.fresh else finished_keys(built, run.output)
         found = estimate(cells, finished, plan, data, run.device)

@@ -115,7 +115,14 @@ def reproduce(
     if list_them:
         _list_studies()
         return
-    from gmmatch_paper.commands.image_studies import ImageRun, choices_of, refuse_options, start_image_studies
+    from gmmatch_paper.commands.image_studies import (
+        choices_of,
+        print_estimates,
+        refuse_options,
+        run_image_studies,
+    )
+    from gmmatch_paper.studies.classification import load_image_study
+    from gmmatch_paper.studies.classification.running import ImageRun
 
     others, on_images = _named(names, output)
     choices = choices_of(given)
@@ -126,7 +133,7 @@ def reproduce(
         # With data of one's own the paper's cells make sense, and those for the digits do not.
         quick = not full and dataset is None
         run = ImageRun(choices, "quick" if quick else "full", output, cache, device, jobs, fresh, stop_after)
-        start_image_studies(on_images, run, dry_run)
+        (print_estimates if dry_run else run_image_studies)([*map(load_image_study, on_images)], run)
 
 
 def _named(names: list[str] | None, output: Path) -> tuple[list[Study], list[str]]:

@@ -22,6 +22,7 @@ from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, cor
 from gmmatch_paper.studies.classification.data import ImageData, load_images
 from gmmatch_paper.studies.classification.downstream import train_network
 from gmmatch_paper.studies.classification.picks import cut_ranking, pick, rank_all, study_methods
+from gmmatch_paper.studies.classification.plan import Plan
 from gmmatch_paper.studies.classification.proxies import Embedded
 
 pytest.importorskip("torch")
@@ -41,8 +42,8 @@ CELL = {
 
 
 def places(tmp_path: Path, **changes: object) -> Places:
-    settings = {"dataset": "digits", "encoder": "pixels", "cache": str(tmp_path), "device": "cpu"}
-    return Places(**{**settings, "limit": 300, "test_limit": 100, "proxy_network": "tiny", **changes})  # type: ignore[arg-type]
+    plan = Plan("digits", "pixels", ("none",), limit=300, test_limit=100, proxy_network="tiny")
+    return Places(replace(plan, **changes), str(tmp_path), "cpu")  # type: ignore[arg-type]
 
 
 def test_easy_avoids_wrong_labels_and_so_its_probe_is_better_than_randoms(tmp_path: Path) -> None:
@@ -217,11 +218,12 @@ def test_data_and_features_from_plain_files(tmp_path: Path) -> None:
     )
     rows = np.eye(4)[y] + 0.01 * random.normal(size=(40, 4))
     np.savez(tmp_path / "rows.npz", train=rows.astype(np.float16), test=rows[:8])
-    where = Places(str(tmp_path / "tiny.npz"), str(tmp_path / "rows.npz"), str(tmp_path / "cache"), "cpu")
+    plan = Plan(str(tmp_path / "tiny.npz"), str(tmp_path / "rows.npz"), ("none",))
+    where = Places(plan, str(tmp_path / "cache"), "cpu")
     found = MeasureCell(where)(**{**CELL, "corruption": "none", "amount": "2/class"})
     assert found["accuracy"] == 1.0
     assert found["n_picked"] == 8
-    assert where.load().name == "tiny"
+    assert plan.load().name == "tiny"
     with pytest.raises(InvalidInputError, match="clean images"):
         MeasureCell(where)(**{**CELL, "corruption": "image:20%"})
 

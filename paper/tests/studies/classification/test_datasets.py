@@ -17,9 +17,9 @@ from gmmatch.cli import build_app
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies.classification import data as data_module
 from gmmatch_paper.studies.classification import load_image_study, proxies
-from gmmatch_paper.studies.classification.cell import MeasureCell
+from gmmatch_paper.studies.classification.cell import MeasureCell, Places
 from gmmatch_paper.studies.classification.data import load_images
-from gmmatch_paper.studies.classification.image_study import Choices, cells_part, places_of
+from gmmatch_paper.studies.classification.image_study import cells_part
 from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.results import Cells, Results
 
@@ -97,10 +97,10 @@ def test_the_proxy_of_a_vit_is_trained_by_a_recipe_that_suits_it(
 ) -> None:
     study = load_image_study("vit")
     plan = study.plan(
-        "full", Choices(dataset="digits", corruptions=("none",), methods=("easy",), seeds=1, limit=60)
+        "full", {"dataset": "digits", "corruptions": ("none",), "methods": ("easy",), "seeds": 1, "limit": 60}
     )
-    places = places_of(plan, cache=str(tmp_path), device="cpu", threads=1)
-    [chosen] = cells_part(plan, places, places.load()).cells("full")
+    places = Places(plan, str(tmp_path), "cpu")
+    [chosen] = cells_part(places, plan.load()).cells("full")
     assert (chosen["encoder"], chosen["recipe"]) == ("in-domain:resnet50:fast", "fast-adamw")
     trained = []
 

@@ -52,24 +52,23 @@ def test_a_dry_run_counts_trainings_and_trains_nothing(tmp_path: Path) -> None:
 def test_the_command_in_the_results_names_no_folder_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gmmatch_paper.studies.classification.image_study import Choices
     from gmmatch_paper.studies.classification.running import typed_command
 
     monkeypatch.chdir(tmp_path)
     for name in ("mnist.npz", "inception-2015-12-05.pt", "encoders/mobilenet/config.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    choices = Choices(
-        dataset=str(tmp_path / "mnist.npz"),
-        encoder="encoders/mobilenet",
-        ratios=("10/class", "40%"),
-        downstream=("classifier", str(tmp_path / "inception-2015-12-05.pt")),
-    )
+    choices = {
+        "dataset": str(tmp_path / "mnist.npz"),
+        "encoder": "encoders/mobilenet",
+        "ratios": ("10/class", "40%"),
+        "downstream": ("classifier", str(tmp_path / "inception-2015-12-05.pt")),
+    }
     assert typed_command("generation", "full", choices) == (
         "gmmatch reproduce generation --full --dataset mnist.npz --encoder mobilenet --ratios 10/class,40% "
         "--downstream classifier,inception-2015-12-05.pt"
     )
-    hub = Choices(dataset="ylecun/mnist", encoder="openai/clip-vit-base-patch32")
+    hub = {"dataset": "ylecun/mnist", "encoder": "openai/clip-vit-base-patch32"}
     assert typed_command("generation", "full", hub).endswith(
         "--dataset ylecun/mnist --encoder openai/clip-vit-base-patch32"
     )

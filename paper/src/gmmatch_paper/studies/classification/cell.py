@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidInputError
 from gmmatch.types import Indices
 from gmmatch_paper.studies.classification.amounts import budget
 from gmmatch_paper.studies.classification.attacks import attacked_images
@@ -22,7 +21,7 @@ from gmmatch_paper.studies.classification.corruptions import (
     NoisyImages,
     corrupt_data,
 )
-from gmmatch_paper.studies.classification.data import ImageData, load_images
+from gmmatch_paper.studies.classification.data import ImageData
 from gmmatch_paper.studies.classification.downstream import (
     device_name,
     pick_device,
@@ -30,6 +29,7 @@ from gmmatch_paper.studies.classification.downstream import (
     train_network,
 )
 from gmmatch_paper.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
+from gmmatch_paper.studies.classification.plan import Plan
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
 from gmmatch_paper.studies.records import source_commit
 from gmmatch_paper.studies.study import Measured
@@ -40,44 +40,24 @@ CODE = "cells-1"
 
 @dataclass(frozen=True)
 class Places:
-    """Where things are on this machine; no result depends on it.
+    """What cells are made from, and where things are on this machine; no result depends on the latter.
 
     Attributes
     ----------
-    dataset, encoder
-        As the user named them.
+    plan
+        Names the data and the encoder as the user did.
     cache
         Folder for what cells share.
     device
         ``"auto"``, ``"cpu"`` or ``"cuda"``.
-    label_column, image_size, limit, test_limit
-        See :func:`~gmmatch_paper.studies.classification.data.load_images`.
-    proxy_network
-        The network of an in-domain proxy if the encoder names none, and the one that attacks are made on.
     threads
         For the selection.
     """
 
-    dataset: str
-    encoder: str
-    cache: str
+    plan: Plan
+    cache: str = ""
     device: str = "auto"
-    label_column: str | None = None
-    image_size: int | None = None
-    limit: int | None = None
-    test_limit: int | None = None
-    proxy_network: str = "resnet18"
     threads: int = 1
-
-    def load(self) -> ImageData:
-        """Return the images."""
-        return load_images(
-            self.dataset,
-            label_column=self.label_column,
-            image_size=self.image_size,
-            limit=self.limit,
-            test_limit=self.test_limit,
-        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +69,7 @@ class MeasureCell:
     def __call__(self, **cell: Any) -> Measured:
         """Measure a cell; its ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
         with limited_threads(self.places.threads):
-            proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
+            proxy = self.places.plan.proxy
             if proxy.kind == IN_DOMAIN:
                 proxy = ProxySpec.parse(cell["encoder"])  # which may name a recipe of its own
             given = Given.of(self.places, proxy, cell["corruption"], cell["recipe"], cell["seed"])
@@ -127,13 +107,13 @@ class Given:
     @classmethod
     def of(cls, places: Places, proxy: ProxySpec, corruption: str, recipe: str, seed: int) -> Given:
         """Load the images and corrupt them."""
-        images, cache, device = places.load(), _cache(places.cache), pick_device(places.device)
+        images, cache, device = places.plan.load(), _cache(places.cache), pick_device(places.device)
         spec, attacked = CorruptionSpec.parse(corruption), None
         if spec.kind in ATTACKS:
             attacked = attacked_images(
                 images,
                 spec,
-                network=places.proxy_network,
+                network=places.plan.attacked,
                 recipe=proxy.recipe or recipe,
                 seed=seed,
                 cache=cache,
@@ -219,10 +199,3 @@ def limited_threads(threads: int) -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
-
-
-def check_downstream(name: str) -> str:
-    """Return the name of a downstream task, if there is such a one."""
-    if name not in ("probe", "scratch"):
-        raise InvalidInputError(f"--downstream {name}: expected probe or scratch.")
-    return name

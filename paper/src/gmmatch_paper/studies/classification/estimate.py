@@ -20,7 +20,7 @@ from gmmatch_paper.studies.classification.downstream import (
     recipe_named,
     train_network,
 )
-from gmmatch_paper.studies.classification.image_study import Plan
+from gmmatch_paper.studies.classification.plan import Plan
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
 
 _PROBE_FEATURES = 512
@@ -69,8 +69,9 @@ def estimate(
     device
         Where it is to run: without finished cells, a few steps are timed there.
     """
-    known = {_identity(cell) for cell in finished}
-    left = [cell for cell in cells if _identity(cell) not in known]
+    names = tuple(cells[0]) if cells else ()
+    known = {tuple(cell.get(name) for name in names) for cell in finished}
+    left = [cell for cell in cells if tuple(cell.values()) not in known]
     trainings = Counter(_name(cell) for cell in left)
     shared = _shared_trainings(left, plan)
     trainings.update(
@@ -146,8 +147,7 @@ def _cell_seconds(
 
 def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[tuple[str, str]]:
     """Count the networks that cells share: proxies of every corruption and seed, and those to attack."""
-    proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
-    target = proxy.spec if proxy.kind == IN_DOMAIN else plan.proxy_network
+    proxy = plan.proxy
     found: set[tuple[str, str, str, int]] = set()
     for cell in left:
         recipe = cell.get("recipe", "")
@@ -157,7 +157,7 @@ def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[
             recipe = ProxySpec.parse(cell["encoder"]).recipe or recipe
             found.add((proxy.spec, recipe, cell["corruption"], cell["seed"]))
         if CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS:
-            found.add((target, recipe, "target of attacks", cell["seed"]))
+            found.add((plan.attacked, recipe, "target of attacks", cell["seed"]))
     return Counter((network, recipe) for network, recipe, _, _ in found)
 
 
@@ -173,24 +173,6 @@ def _name(cell: Mapping[str, Any]) -> str:
     if "downstream" not in cell:
         return "map"
     return "linear probe" if cell["downstream"] == "probe" else f"{cell['network']} ({cell['recipe']})"
-
-
-_PARAMETERS = (
-    "dataset",
-    "data",
-    "encoder",
-    "downstream",
-    "network",
-    "recipe",
-    "corruption",
-    "amount",
-    "method",
-    "seed",
-)
-
-
-def _identity(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(cell.get(name) for name in _PARAMETERS)
 
 
 def shown_duration(seconds: float) -> str:

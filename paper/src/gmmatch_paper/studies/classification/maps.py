@@ -15,12 +15,11 @@ from gmmatch_paper.studies import style
 from gmmatch_paper.studies.classification.cell import Given, Places, limited_threads
 from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.proxies import ProxySpec
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
 
 if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
+    from gmmatch_paper.studies.classification.image_study import ImageStudy
 
 MAP_CORRUPTIONS = ("none", *(f"image-{kind}:45%" for kind in GENERATION_KINDS))
 """Clean, and the five kinds of the paper's figure."""
@@ -42,8 +41,7 @@ class MeasureMap:
             return self._measure(corruption, seed)
 
     def _measure(self, corruption: str, seed: int) -> Measured:
-        proxy = ProxySpec.parse(self.places.encoder, self.places.proxy_network)
-        given = Given.of(self.places, proxy, corruption, "fast", seed)
+        given = Given.of(self.places, self.places.plan.proxy, corruption, "fast", seed)
         rows = np.asarray(given.embedded().train, dtype=np.float32)
         near = nearest_rows(rows, _NEIGHBOURS)
         noisy, corrupt, labels = given.noisy, given.noisy.corrupt, given.images.y_train
@@ -105,9 +103,9 @@ def unpacked(text: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8).reshape(shape)
 
 
-def maps_part(plan: Plan, places: Places, data: ImageData) -> Part:
+def maps_part(places: Places, data: ImageData) -> Part:
     """Return the maps of a plan as a part that the runner measures."""
-    proxy = ProxySpec.parse(plan.encoder, plan.proxy_network)
+    plan, proxy = places.plan, places.plan.proxy
     vary = {
         "dataset": (data.name,),
         "data": (data.fingerprint + proxy.fingerprint(),),

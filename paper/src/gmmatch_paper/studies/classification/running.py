@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gmmatch.rows.parallel import available_cores
+from gmmatch_paper.studies.classification.cell import Places
 from gmmatch_paper.studies.classification.downstream import device_name, pick_device
 from gmmatch_paper.studies.classification.figures import ACCURACY
-from gmmatch_paper.studies.classification.image_study import Choices, ImageStudy, Plan, places_of
+from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
@@ -31,61 +33,55 @@ def default_jobs(device: str) -> int:
     return min(_GPU_JOBS, cores) if pick_device(device).startswith("cuda") else cores
 
 
-def run_image_study(
-    study: ImageStudy,
-    plan: Plan,
-    *,
-    output: str | os.PathLike[str],
-    cache: str | os.PathLike[str] | None = None,
-    size: SizeName = "quick",
-    device: str = "auto",
-    workers: Workers | None = None,
-    fresh: bool = False,
-    seconds: float | None = None,
-    command: str = "",
-    progress: Progress | None = None,
-) -> Results:
-    """Measure the cells of a plan that are not measured yet.
+@dataclass(frozen=True)
+class ImageRun:
+    """How studies on images are run.
 
-    Parameters
+    Attributes
     ----------
-    study, plan
-        What to measure; see :meth:`ImageStudy.plan`.
+    choices
+        What the user chose of the studies' own options.
+    size
+        ``"quick"`` or ``"full"``.
     output
-        Folder of ``NAME.json`` and of the journal; cells that are there are not measured again, and those
-        of other plans stay.
+        Folder of ``NAME.json`` and of the journal; cells that are there are not measured again, and those of
+        other plans stay.
     cache
         Folder for embeddings, proxies, attacks and selections; ``output/cache`` by default.
-    size
-        What to call the run in the results.
-    device
-        ``"auto"``, ``"cpu"`` or ``"cuda"``.
-    workers
-        Processes that pull cells; each has a CUDA context of its own.
+    device, jobs
+        Where, and in how many processes; None for what suits the device.
     fresh
         Measure everything again. The cache stays.
     seconds
         Begin no further cell after so long.
-    command
-        What was typed, for the results.
-    progress
-        Told how many cells are done.
     """
-    folder = Path(output)
-    jobs = workers.jobs if workers is not None else 1
+
+    choices: Mapping[str, Any]
+    size: SizeName
+    output: Path
+    cache: Path | None
+    device: str
+    jobs: int | None
+    fresh: bool
+    seconds: float | None
+
+
+def run_image_study(
+    study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers, progress: Progress
+) -> Results:
+    """Measure the cells of a plan that are not measured yet; each worker has a CUDA context of its own."""
     # Threads that wait for each other cost more than they bring where a step takes milliseconds.
-    threads = 1 if size == "quick" else max(1, available_cores() // jobs)
-    places = places_of(plan, cache=str(cache or folder / "cache"), device=device, threads=threads)
-    built = study.as_study(plan, places, places.load())
-    notes = {"device": device_name(pick_device(device))}
+    threads = 1 if run.size == "quick" else max(1, available_cores() // workers.jobs)
+    places = Places(plan, str(run.cache or run.output / "cache"), run.device, threads)
+    notes = {"device": device_name(pick_device(run.device))}
     return run_study(
-        built,
-        output=folder,
-        size=size,
+        study.as_study(places, plan.load()),
+        output=run.output,
+        size=run.size,
         workers=workers,
-        fresh=fresh,
+        fresh=run.fresh,
         progress=progress,
-        long_run=LongRun(command or f"gmmatch reproduce {study.name}", seconds=seconds, notes=notes),
+        long_run=LongRun(typed_command(study.name, run.size, run.choices), run.seconds, notes),
     )
 
 
@@ -116,16 +112,16 @@ def finished_keys(study: Study, output: Path) -> list[dict[str, Any]]:
     return found
 
 
-def typed_command(name: str, size: SizeName, choices: Choices) -> str:
+def typed_command(name: str, size: SizeName, choices: Mapping[str, Any]) -> str:
     """Return the command of a run, without the folders of this machine.
 
     Examples
     --------
-    >>> typed_command("label-noise", "full", Choices(dataset="/data/cifar10.npz", ratios=("0.2", "0.3"), seeds=3))
+    >>> typed_command("label-noise", "full", {"dataset": "/data/cifar10.npz", "ratios": ("0.2", "0.3"), "seeds": 3})
     'gmmatch reproduce label-noise --full --dataset cifar10.npz --ratios 0.2,0.3 --seeds 3'
     """
     words = [f"gmmatch reproduce {name} --{size}"]
-    for option, value in choices.given().items():
+    for option, value in choices.items():
         values = value if isinstance(value, tuple) else (str(value),)
         words.append(f"--{option.replace('_', '-')} {','.join(map(_without_folder, values))}")
     return " ".join(words)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from gmmatch_paper.studies.classification.cell import Given, Places, limited_threads
 from gmmatch_paper.studies.classification.downstream import device_name, require_torch
 from gmmatch_paper.studies.classification.maps import packed
-from gmmatch_paper.studies.classification.proxies import ProxySpec
 from gmmatch_paper.studies.generation.features import feature_space
 from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.study import Measured
@@ -50,7 +49,7 @@ class MeasureGeneration:
         from gmmatch_paper.training.diffusion import train_diffusion
 
         seed, plan = int(cell["seed"]), generation_recipe(cell["recipe"])
-        given = Given.of(self.places, ProxySpec.parse(self.places.encoder), cell["corruption"], "", seed)
+        given = Given.of(self.places, self.places.plan.proxy, cell["corruption"], "", seed)
         images, noisy, device = given.images, given.noisy, given.device
         picked = given.picked(cell, code=CODE)
         rows = picked["rows"]

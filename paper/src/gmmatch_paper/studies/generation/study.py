@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies.classification.cell import Places
 from gmmatch_paper.studies.classification.data import BUILT_IN, ImageData
-from gmmatch_paper.studies.classification.image_study import CLIP, SIX, Choices, ImageStudy, Plan
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
+from gmmatch_paper.studies.classification.image_study import CLIP, SIX, ImageStudy, Plan
+from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
 from gmmatch_paper.studies.generation.cell import CODE, MeasureGeneration
 from gmmatch_paper.studies.generation.features import CLASSIFIER, space_name
 from gmmatch_paper.studies.generation.figures import PICTURES
@@ -28,15 +30,14 @@ class GenerationPlan(Plan):
 
     downstream: tuple[str, ...] = (CLASSIFIER,)
 
-    def chosen(self, choices: Choices) -> GenerationPlan:
+    def chosen(self, choices: Mapping[str, Any]) -> GenerationPlan:
         """Return the plan with a user's choices, every one of them checked."""
-        plan = super().chosen(replace(choices, downstream=None))
-        if choices.downstream is not None:
-            plan = replace(plan, downstream=choices.downstream)
+        plan = super().chosen({name: value for name, value in choices.items() if name != "downstream"})
+        plan = replace(plan, downstream=choices.get("downstream", plan.downstream))
         for spec in plan.downstream:
             space_name(spec)
         generation_recipe(plan.recipe)
-        if ProxySpec.parse(plan.encoder).kind == IN_DOMAIN:
+        if plan.proxy.kind == IN_DOMAIN:
             raise InvalidInputError(
                 f"--encoder {plan.encoder}: this study picks in the features of a model that is given; name its "
                 "folder, or pixels."
@@ -45,9 +46,9 @@ class GenerationPlan(Plan):
         return plan
 
 
-def generation_part(plan: Plan, places: Places, data: ImageData) -> Part:
+def generation_part(places: Places, data: ImageData) -> Part:
     """Return the cells of a plan as a part that the runner measures."""
-    proxy = ProxySpec.parse(plan.encoder)
+    plan, proxy = places.plan, places.plan.proxy
     spaces = {space_name(spec): spec for spec in plan.downstream}
     vary = {
         "dataset": (data.name,),
