@@ -128,7 +128,7 @@ def test_growth_is_compared_at_one_share() -> None:
 
 
 def test_tables_show_means_and_the_best_of_what_was_run() -> None:
-    tables = generation_tables(STUDY, made_up(as_the_paper_says()))
+    tables = generation_tables(made_up(as_the_paper_says()))
     clean = next(table for table in tables if table.caption.startswith("No corruption"))
     assert "over 2 seeds" in clean.caption and "0.50" in clean.caption
     rows = {row[0]: dict(zip(clean.columns, row, strict=True)) for row in clean.rows}
@@ -138,8 +138,8 @@ def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     corrupted = tables[-1]
     assert corrupted.caption.startswith("Corrupted images") and corrupted.rows[0][1] == "25.0"
     only_clean = {key: value for key, value in as_the_paper_says().items() if key[0] == "none"}
-    assert not any("30% of" in one.caption for one in generation_tables(STUDY, made_up(only_clean)))
-    once = generation_tables(STUDY, made_up(only_clean, seeds=1))
+    assert not any("30% of" in one.caption for one in generation_tables(made_up(only_clean)))
+    once = generation_tables(made_up(only_clean, seeds=1))
     assert any("over 1 seed;" in one.caption for one in once)
 
 

@@ -92,12 +92,11 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
 def _print_results(study: ImageStudy, results: Results) -> None:
     from rich.markup import escape
 
-    from gmmatch_paper.studies.classification.pages import result_tables
     from gmmatch_paper.studies.classification.tables import NOT_RUN
 
     screen = console()
     screen.print(f"[bold]{study.name}[/bold]  {escape(study.title)}")
-    for table in result_tables(study, results):
+    for table in study.tables(results, study.paper):
         _print_table(table, NOT_RUN)
     errors = [cell for cells in results.parts.values() for cell in cells if "error" in cell]
     for cell in errors[:5]:

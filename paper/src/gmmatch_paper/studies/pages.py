@@ -80,11 +80,8 @@ def draw_figures(docs: Path, names: Sequence[str]) -> None:
     """Draw the figures of studies from the results in the documentation."""
     for name in names:
         results = as_results(read_record(docs / "results" / "studies" / f"{name}.json"))
-        if name in study_names():
-            pictures = load_study(name).named_pictures()
-        else:
-            pictures = pictures_of(load_image_study(name), results)
-        draw_pictures(pictures, results, docs / "images" / "studies")
+        study = load_study(name) if name in study_names() else load_image_study(name)
+        draw_pictures(pictures_of(study, results), results, docs / "images" / "studies")
 
 
 def study_page(study: Study, record: dict[str, Any]) -> str:

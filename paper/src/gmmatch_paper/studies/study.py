@@ -188,6 +188,8 @@ class Described:
         What was done, for the page; no results here.
     differs, found, missing
         The first lines of its page: what differs from the paper, what was found, what is missing.
+    pictures
+        Its figures, the main one first.
     """
 
     name: str
@@ -198,6 +200,11 @@ class Described:
     differs: str = ""
     found: str = ""
     missing: str = ""
+    pictures: tuple[Picture, ...] = ()
+
+    def named_pictures(self) -> dict[str, Picture]:
+        """Return the figures by file name, the main one first."""
+        return {f"{self.name}{picture.suffix}.png": picture for picture in self.pictures}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,9 +213,4 @@ class Study(Described):
 
     parts: tuple[Part, ...]
     claims: tuple[Claim, ...] = ()
-    pictures: tuple[Picture, ...] = ()
     tables: tuple[Callable[[Results], Table], ...] = ()
-
-    def named_pictures(self) -> dict[str, Picture]:
-        """Return the figures by file name, the main one first."""
-        return {f"{self.name}{picture.suffix}.png": picture for picture in self.pictures}

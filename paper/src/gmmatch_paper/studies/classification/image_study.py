@@ -11,8 +11,10 @@ from gmmatch_paper.studies.classification.cell import CODE, MeasureCell, Places
 from gmmatch_paper.studies.classification.corruptions import ATTACKS, CorruptionSpec
 from gmmatch_paper.studies.classification.data import BUILT_IN, ImageData
 from gmmatch_paper.studies.classification.downstream import LINEAR, QUICK, study_recipe
+from gmmatch_paper.studies.classification.figures import ACCURACY
 from gmmatch_paper.studies.classification.plan import CHOICES, Plan
 from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
+from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Described, Grid, Part, Picture, SizeName, Study, Table
 
@@ -82,7 +84,8 @@ class ImageStudy(Described):
     lacks
         The choices that it does not take.
     part
-        How its cells are made; ``tables`` and ``pictures`` how they are shown.
+        How its cells are made; ``tables``, called with the results and the labels in ``paper``, and ``pictures``
+        how they are shown.
     verdict
         What was found, where that is not a margin of GM Matching.
     """
@@ -91,8 +94,8 @@ class ImageStudy(Described):
     quick: Plan
     lacks: tuple[str, ...] = ()
     part: PartOf = cells_part
-    tables: Callable[[ImageStudy, Results], list[Table]] | None = None
-    pictures: tuple[Picture, ...] | None = None
+    tables: Callable[[Results, tuple[str, ...]], list[Table]] = study_tables
+    pictures: tuple[Picture, ...] = (ACCURACY,)
     verdict: Callable[[Results], str] | None = None
 
     def plan(self, size: SizeName, choices: Mapping[str, Any]) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.data import ImageData
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
-
-if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.image_study import ImageStudy
 
 MAP_CORRUPTIONS = ("none", *(f"image-{kind}:45%" for kind in GENERATION_KINDS))
 """Clean, and the five kinds of the paper's figure."""
@@ -116,7 +113,7 @@ def maps_part(places: Places, data: ImageData) -> Part:
     return Part("maps", MeasureMap(places), quick=grid, full=grid, code=CODE)
 
 
-def map_tables(study: ImageStudy, results: Results) -> list[Table]:
+def map_tables(results: Results, paper: tuple[str, ...]) -> list[Table]:
     """Return one table per dataset and encoder: what the neighbors of clean and of corrupted images are."""
     tables = []
     for dataset, encoder, cells in _groups(results):

@@ -13,19 +13,11 @@ from gmmatch_paper.studies.labels import cite
 from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
 from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Table
 
 _HUB = {"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist"}
 # Encoders that no hub has under these names, and the section of index.md that says how they are made.
 _TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet")
 _HOW_TO_MAKE = "encoders-to-make"
-
-
-def result_tables(study: ImageStudy, results: Results | None) -> list[Table]:
-    """Return the tables of a study that has results."""
-    if results is None:
-        return []
-    return study_tables(results, study.paper) if study.tables is None else study.tables(study, results)
 
 
 def image_study_page(
@@ -39,7 +31,7 @@ def image_study_page(
         note,
         f"**{study.question}** {paper}",
         three_lines(study),
-        *map(markdown_table, result_tables(study, results)),
+        *map(markdown_table, [] if results is None else study.tables(results, study.paper)),
     ]
     statements = statements_table(others, study.name)
     if statements is not None and results is not None:
@@ -77,7 +69,7 @@ def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
 
 def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
     """Return a command for each training that was measured; where cells differ in kind, what was typed."""
-    if study.tables is not None:
+    if study.tables is not study_tables:
         return list(dict.fromkeys(run["command"] for run in record["provenance"]["runs"]))
     same = ("dataset", "encoder", "downstream", "network", "recipe")
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}

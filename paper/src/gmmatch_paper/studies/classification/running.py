@@ -10,12 +10,11 @@ from typing import Any
 from gmmatch.rows.parallel import available_cores
 from gmmatch_paper.studies.classification.cell import Places
 from gmmatch_paper.studies.classification.downstream import device_name, pick_device
-from gmmatch_paper.studies.classification.figures import ACCURACY
 from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
-from gmmatch_paper.studies.study import Picture, SizeName, Study
+from gmmatch_paper.studies.study import Described, Picture, SizeName, Study
 
 # On a GPU: more processes than this wait for each other with networks of the paper's sizes.
 _GPU_JOBS = 4
@@ -85,17 +84,10 @@ def run_image_study(
     )
 
 
-def pictures_of(study: ImageStudy, results: Results) -> dict[str, Picture]:
+def pictures_of(study: Described, results: Results) -> dict[str, Picture]:
     """Return the figures of a study by file name; none where nothing was measured."""
-    if not has_numbers(results):
-        return {}
-    pictures = study.pictures if study.pictures is not None else (ACCURACY,)
-    return {f"{study.name}{picture.suffix}.png": picture for picture in pictures}
-
-
-def has_numbers(results: Results) -> bool:
-    """Return whether any cell was measured."""
-    return any("error" not in cell for cells in results.parts.values() for cell in cells)
+    measured = any("error" not in cell for cells in results.parts.values() for cell in cells)
+    return study.named_pictures() if measured else {}
 
 
 def finished_keys(study: Study, output: Path) -> list[dict[str, Any]]:

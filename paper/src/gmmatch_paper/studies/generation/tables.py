@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.tables import NOT_RUN, amount_size, in_order
 from gmmatch_paper.studies.generation.blocks import (
     Block,
@@ -20,7 +19,7 @@ from gmmatch_paper.studies.study import Table, how_many_agree
 from gmmatch_paper.studies.style import METHOD_NAMES
 
 
-def generation_tables(study: ImageStudy, results: Results) -> list[Table]:
+def generation_tables(results: Results, paper: tuple[str, ...] = ()) -> list[Table]:
     """Return all tables: those of the setting with most cells first."""
     tables = []
     for block in blocks_of(results):
