@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.files import check_output, same_place, written
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import csv_bytes, set_aside
+from gmmatch.frames import arrow_column
 
 if TYPE_CHECKING:
     from gmmatch.data.source import BaseSource
@@ -84,35 +86,33 @@ class Job:
     def run(self, advance: Advance = lambda done: None) -> dict[str, Any]:
         """Write the copy and its mask; return what was done, in what JSON can hold."""
         began = time.perf_counter()
-        writer = self._writer()
+        write = self._writer()
         with written(self.mask_path) as temporary:
             with set_aside(self.mask_path):
-                touched: Touched = writer(advance)
+                touched = write(self.source, self.corruption, self.output, advance)
             facts = self.describe(touched)
             write_mask(temporary, self.mask_path.suffix.lower(), touched, facts)
         return {**facts, "seconds": round(time.perf_counter() - began, 3)}
 
-    def _writer(self) -> Callable[[Advance], Touched]:
+    def _writer(self) -> Callable[[Any, Any, Path, Advance], Touched]:
         from gmmatch.data.images import ImageFolder
+        from gmmatch_paper.commands import corrupting_images
         from gmmatch_paper.corruption.images import ImageCorruption
         from gmmatch_paper.corruption.labels import LabelNoise
 
-        source, output, corruption = self.source, self.output, self.corruption
-        if isinstance(source, ImageFolder):
-            from gmmatch_paper.commands.corrupting_images import corrupt_folder
-
-            return lambda advance: corrupt_folder(source, corruption, output, advance, link=self.link)
-        if isinstance(corruption, LabelNoise):
+        on_pixels = isinstance(self.corruption, ImageCorruption)
+        if isinstance(self.source, ImageFolder):
+            write = corrupting_images.corrupt_folder if on_pixels else corrupting_images.move_images
+            return partial(write, link=self.link)
+        if on_pixels:
+            return corrupting_images.corrupt_parquet
+        if isinstance(self.corruption, LabelNoise):
             from gmmatch_paper.commands.corrupting_labels import turn_labels
 
-            return lambda advance: turn_labels(source, corruption, output, advance)
-        if isinstance(corruption, ImageCorruption):
-            from gmmatch_paper.commands.corrupting_images import corrupt_parquet
-
-            return lambda advance: corrupt_parquet(source, corruption, output, advance)
+            return turn_labels
         from gmmatch_paper.commands.corrupting_vectors import replace_vectors
 
-        return lambda advance: replace_vectors(source, corruption, output, advance)
+        return replace_vectors
 
     def describe(self, touched: Touched) -> dict[str, Any]:
         """Return the facts of a run in what JSON can hold."""
@@ -138,27 +138,18 @@ def write_mask(temporary: Path, suffix: str, touched: Touched, facts: dict[str, 
     import pyarrow.parquet as pq
 
     kinds = [kind or None for kind in touched.kinds.tolist()]
-    columns: dict[str, Any] = {"id": _column(list(touched.ids)), "corrupted": pa.array(touched.mask)}
+    columns: dict[str, Any] = {"id": arrow_column(list(touched.ids)), "corrupted": pa.array(touched.mask)}
     columns["kind"] = pa.array(kinds, type=pa.string())
     for name in ("labels", "original_labels", "source_ids"):
         values = getattr(touched, name)
         if values is not None:
-            columns[name.removesuffix("s")] = _column(list(values))
+            columns[name.removesuffix("s")] = arrow_column(list(values))
     table = pa.table(columns)
     if suffix == ".csv":
         temporary.write_bytes(csv_bytes([columns, *zip(*table.to_pydict().values(), strict=True)]))
         return
     note = {b"gmmatch_corruption": json.dumps(facts).encode()}
     pq.write_table(table.replace_schema_metadata(note), temporary)
-
-
-def _column(values: list[Any]) -> Any:
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers and texts together
-        return pa.array([None if value is None else str(value) for value in values], type=pa.string())
 
 
 def _check_kind(source: BaseSource, corruption: Any) -> None:

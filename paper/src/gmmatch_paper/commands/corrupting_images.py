@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from gmmatch_paper.corruption.images import ImageCorruption
     from gmmatch_paper.corruption.labels import LabelNoise
 
+Place = Callable[[int, Path], str | None]
+
 _AT_A_TIME = 256
 # Formats that can be written without loss, and JPEG at a quality that adds next to none.
 _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -32,37 +35,22 @@ _FORMATS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def corrupt_folder(
-    source: ImageFolder,
-    corruption: ImageCorruption | LabelNoise,
-    output: Path,
-    advance: Advance,
-    *,
-    link: bool = False,
+    source: ImageFolder, corruption: ImageCorruption, output: Path, advance: Advance, *, link: bool
 ) -> Touched:
     """Write a copy of a folder of images; it appears under its name when it is complete.
 
     Corrupted images keep their names and formats (JPEG at quality 95), all others are copied or linked as
-    they are. Label noise moves images to the folder of another class.
+    they are.
     """
-    from gmmatch_paper.corruption.images import ImageCorruption
-
-    if isinstance(corruption, ImageCorruption):
-        return _corrupted_folder(source, corruption, output, advance, link=link)
-    return _moved_folder(source, corruption, output, advance, link=link)
-
-
-def _corrupted_folder(
-    source: ImageFolder, corruption: ImageCorruption, output: Path, advance: Advance, *, link: bool
-) -> Touched:
     names = [str(name) for name in source.ids]
     mask = corruption.choose(len(names))
     _check_writable([name for name, corrupt in zip(names, mask.tolist(), strict=True) if corrupt])
 
-    def place(row: int, target: Path) -> str:
+    def place(row: int, target: Path) -> str | None:
         path = source.folder / names[row]
         if not mask[row]:
             put_image(path, target, link)
-            return ""
+            return None
         format, options = _FORMATS[path.suffix.lower()]
         corrupted, kind = corruption.corrupt(open_picture(path), row)
         corrupted.save(target, format=format, **options)
@@ -72,9 +60,10 @@ def _corrupted_folder(
     return Touched(names, mask, kinds)
 
 
-def _moved_folder(
+def move_images(
     source: ImageFolder, noise: LabelNoise, output: Path, advance: Advance, *, link: bool
 ) -> Touched:
+    """Write a copy of a folder of images, some of them in the folder of another class."""
     import numpy as np
 
     from gmmatch.data.files import natural_key
@@ -83,7 +72,11 @@ def _moved_folder(
     result = noise.apply(np.array(labels, dtype=object))
     after = moved_names(names, labels, result.data.tolist(), result.mask)
     _fill_folder(
-        source, after, output, lambda row, target: _copied(source.folder / names[row], target, link), advance
+        source,
+        after,
+        output,
+        lambda row, target: put_image(source.folder / names[row], target, link),
+        advance,
     )
     # In the order in which the copy will be read.
     order = sorted(range(len(after)), key=lambda row: natural_key(after[row]))
@@ -95,11 +88,6 @@ def _moved_folder(
         original_labels=[labels[row] for row in order],
         source_ids=[names[row] for row in order],
     )
-
-
-def _copied(image: Path, target: Path, link: bool) -> str:
-    put_image(image, target, link)
-    return ""
 
 
 def moved_names(names: list[str], before: list[Any], after: list[Any], mask: Mask) -> list[str]:
@@ -134,8 +122,8 @@ def moved_names(names: list[str], before: list[Any], after: list[Any], mask: Mas
     return places
 
 
-def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Any, advance: Advance) -> Any:
-    """Let ``place(row, path)`` make each file, on every core; return what it said of each row."""
+def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Place, advance: Advance) -> Any:
+    """Let ``place(row, path)`` make each file, on every core; return the kind that it names, if any, of each row."""
     import numpy as np
 
     from gmmatch.rows.parallel import available_cores, map_in_order
@@ -149,7 +137,7 @@ def _fill_folder(source: ImageFolder, names: list[str], output: Path, place: Any
             first = start  # bound now, as the threads look it up later
 
             def work(i: int, first: int = first) -> str:
-                return str(place(first + i, temporary / names[first + i]))
+                return place(first + i, temporary / names[first + i]) or ""
 
             kinds += map_in_order(work, count, available_cores())
             advance(start + count)

@@ -30,6 +30,7 @@ def replace_vectors(
 
     from gmmatch.data.arrays import ArraySource
     from gmmatch.data.tables import ParquetSource
+    from gmmatch_paper.corruption.gross import replaced
     from gmmatch_paper.corruption.result import one_kind
 
     if isinstance(source, ArraySource):
@@ -41,7 +42,7 @@ def replace_vectors(
         if isinstance(source, ParquetSource):
             _write_parquet(source, places, bad, output, advance)
         else:
-            changed = _replaced(array, places, bad)
+            changed = replaced(array, places, bad)
             rewrite_npz(source.path, output, {source.member: lambda _: changed})
             advance(len(array))
     mask = np.zeros(len(source), dtype=np.bool_)
@@ -49,20 +50,12 @@ def replace_vectors(
     return Touched(list(source.ids), mask, one_kind(corruption.name, mask))
 
 
-def _replaced(array: NDArray[Any], places: Indices, bad: NDArray[np.float64]) -> NDArray[Any]:
-    import numpy as np
-
-    from gmmatch_paper.corruption.gross import fitting
-
-    copy = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
-    copy[places] = fitting(bad, copy.dtype)
-    return copy
-
-
 def _write_npy(
     array: NDArray[Any], places: Indices, bad: NDArray[np.float64], output: Path, advance: Advance
 ) -> None:
     import numpy as np
+
+    from gmmatch_paper.corruption.gross import replaced
 
     n, s = array.shape
     dtype = array.dtype if array.dtype.kind == "f" else np.dtype(np.float64)
@@ -72,7 +65,7 @@ def _write_npy(
         for start in range(0, n, step):
             stop = min(n, start + step)
             low, high = np.searchsorted(places, [start, stop])
-            copy[start:stop] = _replaced(array[start:stop], places[low:high] - start, bad[low:high])
+            copy[start:stop] = replaced(array[start:stop], places[low:high] - start, bad[low:high])
             advance(stop)
         copy.flush()
         del copy
@@ -85,6 +78,7 @@ def _write_parquet(
     import pyarrow as pa
 
     from gmmatch_paper.commands.corrupting_parquet import rewrite_parquet
+    from gmmatch_paper.corruption.gross import replaced
 
     name = source.columns.data
 
@@ -97,7 +91,7 @@ def _write_parquet(
             raise InvalidInputError(
                 f"{source.location} holds integers in column {name!r}: an adversary's rows need floats."
             )
-        rows = _replaced(
+        rows = replaced(
             source.table_batch(batch, first, folder).rows, places[low:high] - first, bad[low:high]
         )
         flat = pa.array(np.ascontiguousarray(rows).reshape(-1), kind.value_type)

@@ -61,8 +61,7 @@ class GrossCorruption(RateAndSeed):
         -------
         Corrupted
         """
-        rows = check_rows(X)
-        return _replaced(rows, *self.replacements(rows), self.name)
+        return _corrupted(self, X)
 
     @property
     def name(self) -> str:
@@ -126,8 +125,7 @@ class MeanAttack:
 
     def apply(self, X: Any, /) -> Corrupted:
         """Return a copy of ``X``, of shape (n, s), with one other row."""
-        rows = check_rows(X)
-        return _replaced(rows, *self.replacements(rows), self.name)
+        return _corrupted(self, X)
 
     def replacements(self, X: Any) -> tuple[Indices, NDArray[np.float64]]:
         """Return the number of the row that is replaced, and by what, both as arrays with one entry."""
@@ -155,6 +153,14 @@ class MeanAttack:
                 f"target has shape {wanted.shape}: give one number per column of X, shape ({rows.n_features},)."
             )
         return wanted
+
+
+def _corrupted(corruption: GrossCorruption | MeanAttack, X: Any) -> Corrupted:
+    rows = check_rows(X)
+    places, bad = corruption.replacements(rows)
+    mask = np.zeros(len(rows), dtype=np.bool_)
+    mask[places] = True
+    return Corrupted(replaced(_as_array(rows), places, bad), mask, one_kind(corruption.name, mask))
 
 
 def row_that_moves_mean(sum_of_others: Vector, n: int, target: Vector) -> Vector:
@@ -187,13 +193,17 @@ def fitting(bad: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:
     return cast
 
 
-def _replaced(rows: Rows, places: Indices, bad: NDArray[np.float64], name: str) -> Corrupted:
-    array = _as_array(rows)
-    data = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
-    data[places] = fitting(bad, data.dtype)
-    mask = np.zeros(len(rows), dtype=np.bool_)
-    mask[places] = True
-    return Corrupted(data, mask, one_kind(name, mask))
+def replaced(array: NDArray[Any], places: Indices, bad: NDArray[np.float64]) -> NDArray[Any]:
+    """Return a copy of an array with an adversary's rows in some places; integers become floats.
+
+    Examples
+    --------
+    >>> replaced(np.array([[1], [2]]), np.array([0]), np.array([[0.5]])).tolist()
+    [[0.5], [2.0]]
+    """
+    copy = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
+    copy[places] = fitting(bad, copy.dtype)
+    return copy
 
 
 def _as_array(rows: Rows) -> NDArray[Any]:
