@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from gmmatch.errors import InvalidInputError
 from gmmatch.metrics import mean_offset, mean_square_distance
-from gmmatch.rows.checks import check_fraction, check_rows
+from gmmatch.rows.checks import check_fraction, check_number, check_rows, check_whole_number
 from gmmatch.types import Matrix
 
 
@@ -87,7 +85,7 @@ def median_error_bound(
     20.0
     """
     lead = _lead(n_clean, n_corrupt)
-    _check_at_least(clean_variance, 0.0, "clean_variance")
+    check_number(clean_variance, "clean_variance")
     additive = _additive_accuracy(eps, optimal_objective)
     return 8.0 * (n_clean / lead) ** 2 * clean_variance + 2.0 * (additive / lead) ** 2
 
@@ -124,8 +122,8 @@ def moment_error_bound(
     >>> moment_error_bound(10, 75, 25, clean_variance=1.0, herding_constant=50.0)
     37.0
     """
-    _check_count(k, "k")
-    _check_at_least(herding_constant, 0.0, "herding_constant")
+    check_whole_number(k, "k")
+    check_number(herding_constant, "herding_constant")
     median = median_error_bound(n_clean, n_corrupt, clean_variance, eps, optimal_objective)
     return 2.0 * herding_constant / k**2 + 2.0 * median
 
@@ -156,9 +154,9 @@ def matching_residual_bound(k: int, start_norm: float, radius: float, kappa: flo
     >>> matching_residual_bound(100, start_norm=1.0, radius=2.0, kappa=0.5)
     0.05
     """
-    _check_count(k, "k")
-    _check_at_least(start_norm, 0.0, "start_norm")
-    _check_at_least(radius, 0.0, "radius")
+    check_whole_number(k, "k")
+    check_number(start_norm, "start_norm")
+    check_number(radius, "radius")
     check_fraction(kappa, "kappa")
     return (start_norm + radius / kappa) / k
 
@@ -181,8 +179,8 @@ def batch_error_rate(k: int, batches: int) -> BatchErrorRate:
     >>> batch_error_rate(1000, 100)
     BatchErrorRate(matching=0.1, averaging=0.1)
     """
-    _check_count(k, "k")
-    _check_count(batches, "batches")
+    check_whole_number(k, "k")
+    check_whole_number(batches, "batches")
     if batches > k:
         raise InvalidInputError(f"batches={batches} is more than k={k}; every batch needs at least one pick.")
     return BatchErrorRate(batches / k, 1.0 / math.sqrt(batches))
@@ -208,16 +206,15 @@ def subsampling_variance(fraction: float, clean_variance: float, n: int) -> floa
     0.02
     """
     check_fraction(fraction, "fraction")
-    _check_at_least(clean_variance, 0.0, "clean_variance")
-    _check_count(n, "n")
+    check_number(clean_variance, "clean_variance")
+    check_whole_number(n, "n")
     return (1.0 - fraction) / fraction * clean_variance / n
 
 
 def _lead(n_clean: int, n_corrupt: int) -> int:
     """Return |G| − |B|, the majority that every bound divides by."""
-    _check_count(n_clean, "n_clean")
-    if n_corrupt != 0:
-        _check_count(n_corrupt, "n_corrupt")
+    check_whole_number(n_clean, "n_clean")
+    check_whole_number(n_corrupt, "n_corrupt", least=0)
     if n_corrupt >= n_clean:
         raise InvalidInputError(
             f"n_corrupt={n_corrupt} is not below n_clean={n_clean}: the bound needs fewer corrupted rows than "
@@ -227,7 +224,7 @@ def _lead(n_clean: int, n_corrupt: int) -> int:
 
 
 def _additive_accuracy(eps: float, optimal_objective: float | None) -> float:
-    _check_at_least(eps, 0.0, "eps")
+    check_number(eps, "eps")
     if optimal_objective is None:
         if eps > 0.0:
             raise InvalidInputError(
@@ -235,15 +232,5 @@ def _additive_accuracy(eps: float, optimal_objective: float | None) -> float:
                 "distances to the median; give that sum."
             )
         return 0.0
-    _check_at_least(optimal_objective, 0.0, "optimal_objective")
+    check_number(optimal_objective, "optimal_objective")
     return eps * optimal_objective
-
-
-def _check_count(value: int, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidInputError(f"{name}={value!r}: expected a whole number of 1 or more.")
-
-
-def _check_at_least(value: float, least: float, name: str) -> None:
-    if not isinstance(value, (int, float, np.integer, np.floating)) or not least <= value < math.inf:
-        raise InvalidInputError(f"{name}={value!r}: expected a finite number of at least {least:g}.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch.nn import functional
 
 from gmmatch.dynamics.gradients import evaluating
 from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, row_stream
 
@@ -30,10 +30,8 @@ class _Attack(RateAndSeed, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.epsilon >= 0.0:
-            raise InvalidInputError(f"epsilon={self.epsilon}: give a number of at least 0.")
-        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
-            raise InvalidInputError(f"batch_size={self.batch_size!r}: give an integer of at least 1.")
+        check_number(self.epsilon, "epsilon")
+        check_whole_number(self.batch_size, "batch_size")
 
     def apply(self, images: Any, labels: Any, model: Callable[[Any], Any]) -> Corrupted:
         """Return a copy of the images, some of them attacked.
@@ -128,10 +126,9 @@ class PGD(_Attack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step is not None and not self.step > 0.0:
-            raise InvalidInputError(f"step={self.step}: give a number above 0.")
-        if not isinstance(self.iterations, Integral) or self.iterations < 1:
-            raise InvalidInputError(f"iterations={self.iterations!r}: give an integer of at least 1.")
+        if self.step is not None:
+            check_number(self.step, "step", above_zero=True)
+        check_whole_number(self.iterations, "iterations")
 
     def _attack(self, model: Callable[[Any], Any], x: Any, y: Any, rows: list[int]) -> Any:
         low, high = (x - self.epsilon).clamp(min=0.0), (x + self.epsilon).clamp(max=1.0)

@@ -17,6 +17,7 @@ from gmmatch.encoders.base import sha256_of
 from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import write_file
+from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.views import random_views
@@ -225,12 +226,10 @@ def train_simclr(
     >>> len(train_simclr(images, epochs=2, device="cpu").losses)
     2
     """
-    for option, value in (("epochs", epochs), ("batch_size", batch_size)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidInputError(f"{option}={value!r}: expected a whole number of at least 1.")
-    for option, number in (("temperature", temperature), ("learning_rate", learning_rate)):
-        if not 0.0 < number < float("inf"):
-            raise InvalidInputError(f"{option}={number!r}: expected a finite number above 0.")
+    check_whole_number(epochs, "epochs")
+    check_whole_number(batch_size, "batch_size")
+    check_number(temperature, "temperature", above_zero=True)
+    check_number(learning_rate, "learning_rate", above_zero=True)
     place = choose_device(device, devices_present(torch))
     count = len(images)
     if count < 2:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
 from gmmatch_paper.training.recipes import Recipe
 
@@ -53,9 +54,8 @@ class DiffusionRecipe:
     noise: NoiseSchedule = field(default_factory=NoiseSchedule)
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name}={getattr(self, name)!r}: expected 1 or more.")
+        check_whole_number(self.steps, "steps")
+        check_whole_number(self.batch_size, "batch_size")
         if self.schedule not in ("constant", "one-cycle"):
             raise InvalidInputError(f'schedule={self.schedule!r}: expected "constant" or "one-cycle".')
         if not 0.0 <= self.average < 1.0:

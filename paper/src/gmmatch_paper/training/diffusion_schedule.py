@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class NoiseSchedule:
     last: float = 0.02
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise InvalidInputError(f"steps={self.steps!r}: expected 1 or more.")
+        check_whole_number(self.steps, "steps")
         if not 0.0 < self.first <= self.last < 1.0:
             raise InvalidInputError(
                 f"first={self.first!r}, last={self.last!r}: expected 0 < first ≤ last < 1, as in 1e-4 and 0.02."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gmmatch.errors import InvalidInputError, unknown_name
+from gmmatch.rows.checks import check_whole_number
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,8 @@ class Recipe:
     median_fraction: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name}={getattr(self, name)}: expected 1 or more.")
+        check_whole_number(self.epochs, "epochs")
+        check_whole_number(self.batch_size, "batch_size")
         if self.schedule not in ("steps", "one-cycle"):
             raise InvalidInputError(f'schedule={self.schedule!r}: expected "steps" or "one-cycle".')
         if self.optimizer not in ("sgd", "adamw"):

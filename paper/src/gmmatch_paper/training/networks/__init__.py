@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command, unknown_name
+from gmmatch.rows.checks import check_whole_number
 
 if TYPE_CHECKING:
     from gmmatch_paper.training.networks.base import ImageClassifier
@@ -82,8 +82,7 @@ def build_network(
     if key not in _NETWORKS:
         raise unknown_name("network", name, _NETWORKS, "there is no such network; there are")
     for argument, value in zip(_SHARED, (n_classes, image_size, channels), strict=True):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise InvalidInputError(f"{argument}={value!r}: expected an integer of at least 1.")
+        check_whole_number(value, argument)
     module, _, attribute = _NETWORKS[key].partition(":")
     try:
         build = getattr(import_module(f"gmmatch_paper.training.networks.{module}"), attribute)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.checks import check_whole_number
 from gmmatch_paper.training.networks.fused_norm import FusedNorm
 
 _GROUPS = 8
@@ -50,9 +51,8 @@ class UNet(nn.Module):
 
     def __init__(self, channels: int = 1, width: int = 32, levels: int = 3, blocks: int = 1) -> None:
         super().__init__()
-        for name, value, least in (("levels", levels, 1), ("blocks", blocks, 1), ("channels", channels, 1)):
-            if value < least:
-                raise InvalidInputError(f"{name}={value!r}: expected an integer of at least {least}.")
+        for name, value in (("levels", levels), ("blocks", blocks), ("channels", channels)):
+            check_whole_number(value, name)
         if width < _GROUPS or width % _GROUPS:
             raise InvalidInputError(f"width={width!r}: expected a multiple of {_GROUPS}.")
         self.width = width
