@@ -216,12 +216,9 @@ def _table_error(results: Results) -> Table:
     rows = []
     for number in cells.distinct("batches"):
         row = [f"{number:,}"]
-        for mode in MODES:
-            actual = "carry" if number == 1 else mode
-            row.append(f"{cells.mean('residual', batches=number, mode=actual):.2e}")
-        for mode in MODES:
-            actual = "carry" if number == 1 else mode
-            row.append(f"{cells.mean('delta_squared', batches=number, mode=actual):.4g}")
+        modes = ["carry" if number == 1 else mode for mode in MODES]
+        row += [f"{cells.mean('residual', batches=number, mode=mode):.2e}" for mode in modes]
+        row += [f"{cells.mean('delta_squared', batches=number, mode=mode):.4g}" for mode in modes]
         rate = batch_error_rate(k, int(number))
         rows.append([*row, f"{rate.matching:.2g}", f"{rate.averaging:.2g}"])
     fixed = results.fixed["errors"]

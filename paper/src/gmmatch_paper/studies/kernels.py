@@ -15,8 +15,8 @@ from gmmatch.selectors._gm_matching import GMMatching
 from gmmatch.types import Indices, Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
-from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.results import Cells, Results
+from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
 
 DEGREES = (1, 3, 5, 10)
 KERNELS = (*(f"degree {degree}" for degree in DEGREES), "rbf")
@@ -107,13 +107,9 @@ def draw(results: Results) -> Any:
     data = noisy_gaussian(n, 0.2, 0)
     for panel, letter, name in zip(axes.flat, "abcde", KERNELS, strict=False):
         cell = results["kernels"].one(psi=0.2, kernel=name, seed=0)
-        style.scatter_rows(panel, data.clean, data.rows[data.corrupt])
-        look = {"linewidths": 0.5, "facecolors": "black", "edgecolors": "white"}
-        panel.scatter(*data.rows[cell["picks"]].T, s=15, **look)
-        panel.scatter([], [], s=45, label="Picked", **look)
+        style.scatter_picks(panel, data, cell["picks"])
         title = "RBF" if name == "rbf" else name.capitalize()
         panel.set_title(f"({letter})  {title}\n{style.percent(cell['gm_contamination'])} corrupted")
-        panel.set(xlim=(-5, 14), ylim=(-4, 9), xticks=(0, 10), yticks=(0, 5))
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     _draw_bandwidths(axes.flat[5], results)
     return figure
@@ -171,11 +167,9 @@ def _check_mean(results: Results) -> Verdict:
     )
 
 
-def _gains(results: Results, psi: float) -> dict[float, float]:
-    cells = results["bandwidths"].where(psi=psi)
-    return {
-        width: float(np.mean([ratio(cell) for cell in cells.where(bandwidth=width)])) for width in BANDWIDTHS
-    }
+def _gain(cells: Cells, **conditions: Any) -> float:
+    """Return the mean of the ratio above."""
+    return float(np.mean([ratio(cell) for cell in cells.where(**conditions)]))
 
 
 @claim(
@@ -184,7 +178,7 @@ def _gains(results: Results, psi: float) -> dict[float, float]:
     "keeps over 90% of its error at ψ = 0.4.",
 )
 def _check_narrow(results: Results) -> Verdict:
-    gains = _gains(results, 0.4)
+    gains = {width: _gain(results["bandwidths"], psi=0.4, bandwidth=width) for width in BANDWIDTHS}
     narrow = [gains[width] for width in BANDWIDTHS if width <= 0.5]
     return Verdict(
         min(narrow) > 0.9,
@@ -195,8 +189,7 @@ def _check_narrow(results: Results) -> Verdict:
 
 @claim("ours", "The same holds for the usual bandwidth, the median distance (over 80%).")
 def _check_median_bandwidth(results: Results) -> Verdict:
-    cells = results["kernels"].where(kernel="rbf")
-    gains = {psi: float(np.mean([ratio(cell) for cell in cells.where(psi=psi)])) for psi in RATES}
+    gains = {psi: _gain(results["kernels"], kernel="rbf", psi=psi) for psi in RATES}
     shares = {psi: _mean(results, "gm_contamination", "rbf", psi) for psi in RATES}
     herding = {psi: _mean(results, "herding_contamination", "rbf", psi) for psi in RATES}
     return Verdict(
@@ -225,8 +218,7 @@ def _table(results: Results) -> Table:
     for psi in RATES:
         for name in KERNELS:
             cells = results["kernels"].where(psi=psi, kernel=name)
-            gain = float(np.mean([ratio(cell) for cell in cells]))
-            row = [f"{psi:g}", "RBF" if name == "rbf" else f"polynomial, {name}", f"{gain:.2g}"]
+            row = [f"{psi:g}", "RBF" if name == "rbf" else f"polynomial, {name}", f"{_gain(cells):.2g}"]
             for field in ("contamination", "error", "mmd"):
                 row += [f"{cells.mean(f'{target}_{field}'):.2f}" for target in ("gm", "herding")]
             rows.append(row)
@@ -251,8 +243,6 @@ def _table(results: Results) -> Table:
 
 
 _FIXED = {"n": 1000, "k": 100}
-_KERNEL_GRID = {"psi": RATES, "kernel": KERNELS}
-_WIDTH_GRID = {"psi": RATES, "bandwidth": BANDWIDTHS}
 
 STUDY = Study(
     name="kernels",
@@ -273,17 +263,11 @@ STUDY = Study(
     ),
     missing="Nothing.",
     parts=(
-        Part(
-            "kernels",
-            measure_kernel,
-            quick=Grid(_KERNEL_GRID, _FIXED, 2),
-            full=Grid(_KERNEL_GRID, _FIXED, 10),
-        ),
+        Part("kernels", measure_kernel, *grids({"psi": RATES, "kernel": KERNELS}, _FIXED, seeds=(2, 10))),
         Part(
             "bandwidths",
             measure_bandwidth,
-            quick=Grid(_WIDTH_GRID, _FIXED, 1),
-            full=Grid(_WIDTH_GRID, _FIXED, 10),
+            *grids({"psi": RATES, "bandwidth": BANDWIDTHS}, _FIXED, seeds=(1, 10)),
         ),
     ),
     claims=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from gmmatch.median import geometric_median
 from gmmatch.types import Matrix
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.noisy_gaussian_data import CLEAN_MEAN, noisy_gaussian
-from gmmatch_paper.studies.results import Results, log_slope
+from gmmatch_paper.studies.results import Curve, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.timing import timed
 
@@ -84,45 +85,50 @@ def iteration_rows(case: str, seed: int) -> Matrix:
 
 def draw_time(results: Results) -> Any:
     """Draw time against n, a curve for each s, by both protocols."""
-    from matplotlib import colormaps
-
-    figure = style.new_figure(4.0)
-    axes = figure.subplots(1, 2, sharey=True)
     cells = results["times"]
-    sizes = sorted(cells.distinct("s"))
-    shades = colormaps["cividis"](np.linspace(0.0, 0.9, len(sizes)))
-    for panel, letter, protocol in zip(axes, "ab", PROTOCOLS, strict=True):
-        for s, color in zip(sizes, shades, strict=True):
-            curve = cells.curve("n", "time", s=s, protocol=protocol)
-            style.band(panel, curve, color, marker="o", markersize=4, label=f"{s:,}")
-        panel.set(xscale="log", yscale="log", xlabel="Rows n")
-        panel.set_title(f"({letter})  {_NAMES[protocol].capitalize()}")
+    lines = {
+        _NAMES[protocol].capitalize(): {
+            f"{s:,}": cells.curve("n", "time", s=s, protocol=protocol) for s in sorted(cells.distinct("s"))
+        }
+        for protocol in PROTOCOLS
+    }
+    figure, axes = _draw_against_n(4.0, lines, "Time of one median (s)", "Columns s")
     top = max(cells.distinct("n"))
-    axes[0].plot((top / 8, top), (1e-7 * top / 8, 1e-7 * top), color="black", linestyle=":", linewidth=1.2)
-    axes[0].annotate("∝ n", (top / 3, 1e-7 * top / 3), xytext=(6, -10), textcoords="offset points")
-    axes[0].set_ylabel("Time of one median (s)")
-    figure.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside right center", title="Columns s", reverse=True
-    )
+    axes.plot((top / 8, top), (1e-7 * top / 8, 1e-7 * top), color="black", linestyle=":", linewidth=1.2)
+    axes.annotate("∝ n", (top / 3, 1e-7 * top / 3), xytext=(6, -10), textcoords="offset points")
     return figure
 
 
 def draw_error(results: Results) -> Any:
     """Draw the error against n for several rates, median and mean side by side."""
+    lines = {
+        style.LABELS[name]: {
+            f"{psi:g}": results["errors"].curve("n", f"{name}_error", psi=psi) for psi in RATES
+        }
+        for name in ("median", "mean")
+    }
+    return _draw_against_n(3.9, lines, "Distance to the true mean", "ψ")[0]
+
+
+def _draw_against_n(
+    height: float, lines: Mapping[str, Mapping[str, Curve]], label: str, legend: str
+) -> tuple[Any, Any]:
+    """Draw two panels of curves, by title and label; return the figure and its first panel."""
     from matplotlib import colormaps
 
-    figure = style.new_figure(3.9)
+    figure = style.new_figure(height)
     axes = figure.subplots(1, 2, sharey=True)
-    shades = colormaps["cividis"](np.linspace(0.0, 0.9, len(RATES)))
-    for panel, letter, field in zip(axes, "ab", ("median", "mean"), strict=True):
-        for psi, color in zip(RATES, shades, strict=True):
-            curve = results["errors"].curve("n", f"{field}_error", psi=psi)
-            style.band(panel, curve, color, marker="o", markersize=4, label=f"{psi:g}")
+    for panel, letter, (title, curves) in zip(axes, "ab", lines.items(), strict=True):
+        shades = colormaps["cividis"](np.linspace(0.0, 0.9, len(curves)))
+        for (name, curve), color in zip(curves.items(), shades, strict=True):
+            style.band(panel, curve, color, marker="o", markersize=4, label=name)
         panel.set(xscale="log", yscale="log", xlabel="Rows n")
-        panel.set_title(f"({letter})  {style.LABELS[field]}")
-    axes[0].set_ylabel("Distance to the true mean")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", title="ψ", reverse=True)
-    return figure
+        panel.set_title(f"({letter})  {title}")
+    axes[0].set_ylabel(label)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside right center", title=legend, reverse=True
+    )
+    return figure, axes[0]
 
 
 def time_slopes(results: Results, along: str, across: str, protocol: str) -> dict[int, float]:
@@ -305,14 +311,7 @@ def _table_iterations(results: Results) -> Table:
     )
 
 
-def _powers(first: int, last: int, factor: int) -> tuple[int, ...]:
-    sizes = [first]
-    while sizes[-1] * factor <= last:
-        sizes.append(sizes[-1] * factor)
-    return tuple(sizes)
-
-
-_QUICK, _FULL = _powers(32, 2048, 4), _powers(32, 4096, 2)
+_QUICK, _FULL = tuple(2**power for power in range(5, 12, 2)), tuple(2**power for power in range(5, 13))
 
 STUDY = Study(
     name="median-scaling",
@@ -340,8 +339,8 @@ STUDY = Study(
         Part(
             "errors",
             measure_error,
-            quick=Grid({"n": _powers(32, 4096, 4), "psi": RATES}, seeds=5),
-            full=Grid({"n": _powers(32, 65536, 2), "psi": RATES}, seeds=20),
+            quick=Grid({"n": _QUICK, "psi": RATES}, seeds=5),
+            full=Grid({"n": tuple(2**power for power in range(5, 17)), "psi": RATES}, seeds=20),
         ),
         Part(
             "times",

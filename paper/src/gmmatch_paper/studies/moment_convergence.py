@@ -73,7 +73,9 @@ def draw(results: Results) -> Any:
     """Draw Δ² against k at three rates, without and with replacement."""
     figure = style.new_figure(6.4)
     axes = figure.subplots(2, 3, sharex=True, sharey=True)
-    for row, replacement in zip(axes, (False, True), strict=True):
+    for row, replacement, words in zip(
+        axes, (False, True), ("each row once", "with replacement"), strict=True
+    ):
         for panel, psi in zip(row, RATES, strict=True):
             for method in METHODS:
                 cells = results["paths"].where(psi=psi, method=method, replacement=replacement)
@@ -86,12 +88,11 @@ def draw(results: Results) -> Any:
             panel.plot(guide, 1.5 / guide, color="black", linestyle=":", linewidth=1.1, label="∝ 1/k")
             panel.plot(guide, 12.0 / guide**2, color="black", linestyle="--", linewidth=1.1, label="∝ 1/k²")
             panel.set(xscale="log", yscale="log", ylim=(1e-10, 1e3))
-    for panel, psi in zip(axes[0], RATES, strict=True):
-        panel.set_title(f"{style.percent(psi)} corrupted")
-    for row, words in zip(axes, ("each row once", "with replacement"), strict=True):
+            if replacement:
+                panel.set_xlabel("Picks k")
+            else:
+                panel.set_title(f"{style.percent(psi)} corrupted")
         row[0].set_ylabel(f"Δ², {words}")
-        for panel in row:
-            panel.set_xlabel("Picks k" if words != "each row once" else "")
     figure.legend(
         *axes.flat[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, columnspacing=1.1
     )

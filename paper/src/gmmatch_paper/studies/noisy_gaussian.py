@@ -75,12 +75,7 @@ def draw_every_rate(results: Results) -> Any:
 
 def _draw_panel(axes: Any, results: Results, cell: Any, size: float) -> None:
     data = noisy_gaussian(results.fixed["picks"]["n"], cell["psi"], cell["seed"])
-    style.scatter_rows(axes, data.clean, data.rows[data.corrupt], size)
-    picked = data.rows[cell["picks"]]
-    look = {"linewidths": 0.5, "facecolors": "black", "edgecolors": "white"}
-    axes.scatter(*picked.T, s=3 * size, **look)
-    axes.scatter([], [], s=45, label="Picked", **look)
-    axes.set(xlim=(-5, 14), ylim=(-4, 9), xticks=(0, 10), yticks=(0, 5))
+    style.scatter_picks(axes, data, cell["picks"], size)
 
 
 def draw_curves(results: Results) -> Any:

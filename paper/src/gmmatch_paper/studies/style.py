@@ -153,6 +153,15 @@ def scatter_rows(axes: Any, clean: Any, corrupt: Any, size: float = 5.0) -> None
         axes.scatter([], [], s=45, linewidths=0, color=color, label=label)
 
 
+def scatter_picks(axes: Any, data: Any, picks: Any, size: float = 5.0) -> None:
+    """Draw the paper's mixture as dots, and the picked rows in black on top of them."""
+    scatter_rows(axes, data.clean, data.rows[data.corrupt], size)
+    look = {"linewidths": 0.5, "facecolors": "black", "edgecolors": "white"}
+    axes.scatter(*data.rows[picks].T, s=3 * size, **look)
+    axes.scatter([], [], s=45, label="Picked", **look)
+    axes.set(xlim=(-5, 14), ylim=(-4, 9), xticks=(0, 10), yticks=(0, 5))
+
+
 def mark_point(axes: Any, point: Any, estimate: str, **options: Any) -> None:
     """Mark a mean or a median by its shape and color."""
     marker = MARKERS[estimate]

@@ -159,19 +159,15 @@ def _check_time(results: Results) -> Verdict:
 def _table(results: Results) -> Table:
     rows = []
     for gamma in FRACTIONS:
-        row = [f"{gamma:g}"]
-        for psi in RATES:
-            cells = results["errors"].where(psi=psi, gamma=gamma)
-            row.append(f"{cells.mean('median_added'):.2e}")
-        cells = results["errors"].where(psi=0.0, gamma=gamma)
-        row.append(f"{cells.mean('predicted'):.2e}")
-        for field in ("time", "time_with_draw"):
-            row.append(f"{1e3 * results['times'].median(field, gamma=gamma):.2f}")
-        rows.append(row)
-    fixed, times = results.fixed["errors"], results.fixed["times"]
+        cells = results["errors"].where(gamma=gamma)
+        added = [f"{cells.mean('median_added', psi=psi):.2e}" for psi in RATES]
+        times = [1e3 * results["times"].median(field, gamma=gamma) for field in ("time", "time_with_draw")]
+        predicted = f"{cells.mean('predicted', psi=0.0):.2e}"
+        rows.append([f"{gamma:g}", *added, predicted, *(f"{time:.2f}" for time in times)])
+    fixed, timed_rows = results.fixed["errors"], results.fixed["times"]
     return Table(
         f"Mean squared distance between the median of γn rows and that of all n = {fixed['n']:,}; the prediction at "
-        f"ψ = 0; and the time of a median of n = {times['n']:,} rows with {times['s']} columns, one core.",
+        f"ψ = 0; and the time of a median of n = {timed_rows['n']:,} rows with {timed_rows['s']} columns, one core.",
         ("γ", "ψ = 0", "ψ = 0.2", "ψ = 0.4", "(1−γ)/γ · σ²/n", "time (ms)", "with draw (ms)"),
         rows,
     )
