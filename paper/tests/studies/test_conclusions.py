@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 
 from gmmatch.median import geometric_median
-from gmmatch_paper.studies import (
-    batch_scaling,
+from gmmatch_paper.studies.results import log_slope
+from gmmatch_paper.studies.scaling import batch_scaling, median_scaling, subsampling
+from gmmatch_paper.studies.synthetic import (
     bounds,
     breakdown,
     kernels,
     median_landscape,
-    median_scaling,
     moment_convergence,
     noisy_gaussian,
     robust_mean,
-    subsampling,
 )
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian as rows_of
-from gmmatch_paper.studies.results import log_slope
-from gmmatch_paper.studies.worst_attack import (
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian as rows_of
+from gmmatch_paper.studies.synthetic.worst_attack import (
     distance_to_hull,
     far_cluster_error,
     in_hull,

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch_paper.studies import breakdown, load_study, noisy_gaussian, study_names
+from gmmatch_paper.studies import load_study, study_names
 from gmmatch_paper.studies.records import Journal, code_fingerprint, plain, read_record, write_results
 from gmmatch_paper.studies.results import Cells, log_slope
+from gmmatch_paper.studies.synthetic import breakdown, noisy_gaussian
 
 
 def test_numbers_become_plain_with_six_digits() -> None:

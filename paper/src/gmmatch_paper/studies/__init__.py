@@ -15,18 +15,19 @@ from gmmatch.errors import unknown_name
 if TYPE_CHECKING:
     from gmmatch_paper.studies.study import Study
 
-_STUDIES = (
-    "robust-mean",
-    "median-landscape",
-    "noisy-gaussian",
-    "moment-convergence",
-    "kernels",
-    "median-scaling",
-    "batch-scaling",
-    "subsampling",
-    "breakdown",
-    "bounds",
-)
+# By the folder that has them.
+_STUDIES = {
+    "robust-mean": "synthetic",
+    "median-landscape": "synthetic",
+    "noisy-gaussian": "synthetic",
+    "moment-convergence": "synthetic",
+    "kernels": "synthetic",
+    "median-scaling": "scaling",
+    "batch-scaling": "scaling",
+    "subsampling": "scaling",
+    "breakdown": "synthetic",
+    "bounds": "synthetic",
+}
 
 
 def study_names() -> tuple[str, ...]:
@@ -37,7 +38,7 @@ def study_names() -> tuple[str, ...]:
     >>> "noisy-gaussian" in study_names()
     True
     """
-    return _STUDIES
+    return tuple(_STUDIES)
 
 
 def load_study(name: str) -> Study:
@@ -56,5 +57,5 @@ def load_study(name: str) -> Study:
         raise unknown_name(
             "name", name, known, "there is no such study; beside 'all' and 'all-images' there are"
         )
-    study: Study = import_module(f"gmmatch_paper.studies.{key.replace('-', '_')}").STUDY
+    study: Study = import_module(f"{__name__}.{_STUDIES[key]}.{key.replace('-', '_')}").STUDY
     return study

@@ -12,10 +12,10 @@ from gmmatch.matching.match import match
 from gmmatch.median import geometric_median
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
-from gmmatch_paper.studies.batch_scaling_figure import MODES, draw, largest_k
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results, log_slope
+from gmmatch_paper.studies.scaling.batch_scaling_figure import MODES, draw, largest_k
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.timing import timed
 from gmmatch_paper.theory import batch_error_rate
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.worst_attack import pull
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
+from gmmatch_paper.studies.synthetic.worst_attack import pull
 
 _SHARES = ((0.2, style.SKY), (0.4, style.BLUE), (0.45, style.ORANGE), (0.48, style.VERMILLION))
 

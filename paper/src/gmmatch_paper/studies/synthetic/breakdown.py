@@ -8,11 +8,11 @@ import numpy as np
 
 from gmmatch.median import geometric_median
 from gmmatch.selectors.registry import select
-from gmmatch_paper.studies.breakdown_figure import draw
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
-from gmmatch_paper.studies.worst_attack import (
+from gmmatch_paper.studies.synthetic.breakdown_figure import draw
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
+from gmmatch_paper.studies.synthetic.worst_attack import (
     distance_to_hull,
     far_cluster_error,
     in_hull,

@@ -11,9 +11,9 @@ from gmmatch import metrics
 from gmmatch.selectors.registry import select
 from gmmatch.types import Indices
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import NoisyRows, noisy_gaussian
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import NoisyRows, noisy_gaussian
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
 SIX = ("random", "easy", "hard", "moderate", "herding", "gm-matching")

@@ -14,9 +14,9 @@ from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.selectors._gm_matching import GMMatching
 from gmmatch.types import Indices, Vector
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 
 DEGREES = (1, 3, 5, 10)
 KERNELS = (*(f"degree {degree}" for degree in DEGREES), "rbf")

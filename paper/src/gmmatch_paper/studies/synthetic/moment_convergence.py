@@ -9,9 +9,9 @@ import numpy as np
 from gmmatch.selectors.registry import select
 from gmmatch.types import Vector
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Cells, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 
 RATES = (0.0, 0.2, 0.4)
 METHODS = ("random", "herding", "gm-matching")

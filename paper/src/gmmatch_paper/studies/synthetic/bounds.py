@@ -12,11 +12,11 @@ from gmmatch.median.in_kernel import kernel_geometric_median
 from gmmatch.selectors._gm_matching import GMMatching
 from gmmatch.types import Vector
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.kernels import greedy_picks
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
-from gmmatch_paper.studies.worst_attack import worst_median
+from gmmatch_paper.studies.synthetic.kernels import greedy_picks
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
+from gmmatch_paper.studies.synthetic.worst_attack import worst_median
 from gmmatch_paper.theory import (
     clean_variance,
     matching_residual_bound,

@@ -9,9 +9,9 @@ import numpy as np
 from gmmatch.median import geometric_median
 from gmmatch.selectors.registry import select
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.results import Curve, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.timing import timed
 from gmmatch_paper.theory import clean_variance, subsampling_variance
 

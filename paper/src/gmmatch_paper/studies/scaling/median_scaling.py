@@ -10,9 +10,9 @@ import numpy as np
 from gmmatch.median import geometric_median
 from gmmatch.types import Matrix
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import CLEAN_MEAN, noisy_gaussian
 from gmmatch_paper.studies.results import Curve, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import CLEAN_MEAN, noisy_gaussian
 from gmmatch_paper.studies.timing import timed
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)

@@ -9,9 +9,9 @@ import numpy as np
 
 from gmmatch.median import geometric_median
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.noisy_gaussian_data import CORRUPT_MEAN, noisy_gaussian
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.synthetic.noisy_gaussian_data import CORRUPT_MEAN, noisy_gaussian
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
 SHOWN = (0.0, 0.2, 0.4, 0.45)
