@@ -14,9 +14,6 @@ torch = pytest.importorskip("torch")
 
 from gmmatch.cli import build_app  # noqa: E402
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E402
-from gmmatch_paper.studies.classification.cache import Cache  # noqa: E402
-from gmmatch_paper.studies.classification.cell import Places  # noqa: E402
-from gmmatch_paper.studies.classification.data import load_images  # noqa: E402
 from gmmatch_paper.studies.generation.blocks import blocks_of  # noqa: E402
 from gmmatch_paper.studies.generation.claims import CLAIMS, GM, SHARES  # noqa: E402
 from gmmatch_paper.studies.generation.features import feature_space, inception_features, space_name  # noqa: E402
@@ -24,6 +21,9 @@ from gmmatch_paper.studies.generation.figures import PICTURES, draw_digits  # no
 from gmmatch_paper.studies.generation.recipes import generation_recipe  # noqa: E402
 from gmmatch_paper.studies.generation.study import SPOILT, STUDY  # noqa: E402
 from gmmatch_paper.studies.generation.tables import generation_tables, generation_verdict  # noqa: E402
+from gmmatch_paper.studies.image_cells.cache import Cache  # noqa: E402
+from gmmatch_paper.studies.image_cells.cell import Places  # noqa: E402
+from gmmatch_paper.studies.image_cells.data import load_images  # noqa: E402
 from gmmatch_paper.studies.results import Cells, Results  # noqa: E402
 from gmmatch_paper.studies.style import save  # noqa: E402
 

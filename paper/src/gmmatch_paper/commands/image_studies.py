@@ -26,7 +26,7 @@ def choices_of(options: Mapping[str, Any]) -> dict[str, Any]:
     >>> choices_of({"ratios": "0.2,0.3", "seeds": 3, "limit": None, "device": "cpu"})
     {'ratios': ('0.2', '0.3'), 'seeds': 3}
     """
-    from gmmatch_paper.studies.classification.plan import CHOICES
+    from gmmatch_paper.studies.image_cells.plan import CHOICES
 
     found = {name: options[name] for name in CHOICES if options.get(name) is not None}
     for name in {"ratios", "methods", "downstream", "networks", "corruptions"} & set(found):
@@ -133,9 +133,9 @@ def _print_table(table: Table, not_run: str) -> None:
 
 def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
     """Say how many trainings studies need and how long they may take; nothing is trained or written."""
-    from gmmatch_paper.studies.classification.cell import Places
     from gmmatch_paper.studies.classification.estimate import estimate, shown_duration
     from gmmatch_paper.studies.classification.running import default_jobs, finished_keys
+    from gmmatch_paper.studies.image_cells.cell import Places
 
     jobs = run.jobs if run.jobs is not None else default_jobs(run.device)
     for study in studies:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gmmatch_paper.studies.classification import image_study_names, load_image_study
-from gmmatch_paper.studies.classification.cell import CODE
 from gmmatch_paper.studies.classification.maps import CODE as MAPS_CODE
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.generation.cell import CODE as GENERATION_CODE
+from gmmatch_paper.studies.image_cells.cell import CODE
 from gmmatch_paper.studies.pages import take_results
 from gmmatch_paper.studies.records import as_results, read_record
 

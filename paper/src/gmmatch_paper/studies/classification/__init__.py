@@ -1,4 +1,4 @@
-"""The paper's image-classification studies: one short file each, over one function that measures a cell."""
+"""The paper's image-classification studies: one short file each, and how they are run and shown."""
 
 from __future__ import annotations
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch_paper.studies.classification.amounts import rows_of
-from gmmatch_paper.studies.classification.corruptions import ATTACKS, CorruptionSpec
-from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.downstream import (
+from gmmatch_paper.studies.image_cells.amounts import rows_of
+from gmmatch_paper.studies.image_cells.corruptions import ATTACKS, CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import ImageData
+from gmmatch_paper.studies.image_cells.downstream import (
     PROBE_ITERATIONS,
     PROBE_STRENGTHS,
     pick_device,
     recipe_named,
     train_network,
 )
-from gmmatch_paper.studies.classification.plan import Plan
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
+from gmmatch_paper.studies.image_cells.plan import Plan
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, ProxySpec
 
 _PROBE_FEATURES = 512
 

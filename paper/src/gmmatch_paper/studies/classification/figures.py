@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.picks import VARIANTS
 from gmmatch_paper.studies.classification.tables import (
     DATASETS,
     Block,
     Setting,
     measured_blocks,
 )
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.picks import VARIANTS
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Picture
 

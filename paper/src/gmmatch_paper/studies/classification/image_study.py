@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification.cell import CODE, MeasureCell, Places
-from gmmatch_paper.studies.classification.corruptions import ATTACKS, CorruptionSpec
-from gmmatch_paper.studies.classification.data import BUILT_IN, ImageData
-from gmmatch_paper.studies.classification.downstream import LINEAR, QUICK, study_recipe
 from gmmatch_paper.studies.classification.figures import ACCURACY
-from gmmatch_paper.studies.classification.plan import CHOICES, Plan
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
 from gmmatch_paper.studies.classification.tables import study_tables
+from gmmatch_paper.studies.image_cells.cell import CODE, MeasureCell, Places
+from gmmatch_paper.studies.image_cells.corruptions import ATTACKS, CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import BUILT_IN, ImageData
+from gmmatch_paper.studies.image_cells.downstream import LINEAR, QUICK, study_recipe
+from gmmatch_paper.studies.image_cells.plan import CHOICES, Plan
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Described, Grid, Part, Picture, SizeName, Study, Table
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from gmmatch_paper.corruption.kinds import GENERATION_KINDS
 from gmmatch_paper.studies import style
-from gmmatch_paper.studies.classification.cell import Given, Places, limited_threads
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.image_cells.cell import Given, Places, limited_threads
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import ImageData
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
 

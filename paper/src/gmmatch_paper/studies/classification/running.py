@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.rows.parallel import available_cores
-from gmmatch_paper.studies.classification.cell import Places
-from gmmatch_paper.studies.classification.downstream import device_name, pick_device
 from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
+from gmmatch_paper.studies.image_cells.cell import Places
+from gmmatch_paper.studies.image_cells.downstream import device_name, pick_device
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.downstream import LINEAR
 from gmmatch_paper.studies.classification.paper import PaperBlock, Printed, paper_blocks
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.downstream import LINEAR
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Table
 from gmmatch_paper.studies.style import METHOD_NAMES

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
 from gmmatch_paper.studies.classification.paper import Printed
 from gmmatch_paper.studies.classification.tables import amount_size, in_order
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.results import Cells, Results
 
 BASELINES = ("random", "easy", "hard", "moderate", "herding")

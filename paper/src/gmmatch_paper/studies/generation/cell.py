@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch_paper.studies.classification.cell import Given, Places, limited_threads
-from gmmatch_paper.studies.classification.downstream import device_name, require_torch
 from gmmatch_paper.studies.classification.maps import packed
 from gmmatch_paper.studies.generation.features import feature_space
 from gmmatch_paper.studies.generation.recipes import generation_recipe
+from gmmatch_paper.studies.image_cells.cell import Given, Places, limited_threads
+from gmmatch_paper.studies.image_cells.downstream import device_name, require_torch
 from gmmatch_paper.studies.study import Measured
 
 CODE = "generation-1"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.downstream import pick_device
 from gmmatch_paper.studies.generation.recipes import generation_recipe
+from gmmatch_paper.studies.image_cells.data import ImageData
+from gmmatch_paper.studies.image_cells.downstream import pick_device
 
 
 def cell_seconds(recipe: str, data: ImageData, device: str, rates: dict[tuple[str, str], float]) -> float:
@@ -28,7 +28,7 @@ def cell_seconds(recipe: str, data: ImageData, device: str, rates: dict[tuple[st
 
     Examples
     --------
-    >>> from gmmatch_paper.studies.classification.data import load_images
+    >>> from gmmatch_paper.studies.image_cells.data import load_images
     >>> cell_seconds("quick:1000", load_images("digits"), "cpu", {}) > 0.0
     True
     """

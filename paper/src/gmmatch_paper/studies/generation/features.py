@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.frechet import Moments, moments_of, squared_distance
-from gmmatch_paper.studies.classification.cache import Arrays, Cache
-from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.image_cells.cache import Arrays, Cache
+from gmmatch_paper.studies.image_cells.data import ImageData
 from gmmatch_paper.training.recipes import Recipe
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification.cell import Places
-from gmmatch_paper.studies.classification.data import BUILT_IN, ImageData
 from gmmatch_paper.studies.classification.image_study import CLIP, SIX, ImageStudy, Plan
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN
 from gmmatch_paper.studies.generation.cell import CODE, MeasureGeneration
 from gmmatch_paper.studies.generation.features import CLASSIFIER, space_name
 from gmmatch_paper.studies.generation.figures import PICTURES
 from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.generation.tables import generation_tables, generation_verdict
+from gmmatch_paper.studies.image_cells.cell import Places
+from gmmatch_paper.studies.image_cells.data import BUILT_IN, ImageData
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.study import Grid, Part
 
 SPOILT = "image-generation-mixture"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch_paper.studies.classification.cache import Arrays, Cache
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.downstream import recipe_named, train_network
-from gmmatch_paper.studies.classification.proxies import VERSION
+from gmmatch_paper.studies.image_cells.cache import Arrays, Cache
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import ImageData
+from gmmatch_paper.studies.image_cells.downstream import recipe_named, train_network
+from gmmatch_paper.studies.image_cells.proxies import VERSION
 
 if TYPE_CHECKING:
     from torch import nn

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, UnknownMethodError
 from gmmatch.selectors import registry
-from gmmatch_paper.studies.classification import cell as cell_module
-from gmmatch_paper.studies.classification.amounts import parse_amount
-from gmmatch_paper.studies.classification.cache import Cache
-from gmmatch_paper.studies.classification.cell import Given, MeasureCell, Places
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec, corrupt_data
-from gmmatch_paper.studies.classification.data import ImageData, load_images
-from gmmatch_paper.studies.classification.downstream import train_network
-from gmmatch_paper.studies.classification.picks import cut_ranking, pick, rank_all, study_methods
-from gmmatch_paper.studies.classification.plan import Plan
-from gmmatch_paper.studies.classification.proxies import Embedded
+from gmmatch_paper.studies.image_cells import cell as cell_module
+from gmmatch_paper.studies.image_cells.amounts import parse_amount
+from gmmatch_paper.studies.image_cells.cache import Cache
+from gmmatch_paper.studies.image_cells.cell import Given, MeasureCell, Places
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, corrupt_data
+from gmmatch_paper.studies.image_cells.data import ImageData, load_images
+from gmmatch_paper.studies.image_cells.downstream import train_network
+from gmmatch_paper.studies.image_cells.picks import cut_ranking, pick, rank_all, study_methods
+from gmmatch_paper.studies.image_cells.plan import Plan
+from gmmatch_paper.studies.image_cells.proxies import Embedded
 
 pytest.importorskip("torch")
 
@@ -85,7 +85,7 @@ def test_picks_are_made_once_for_all_that_is_trained_on_them(
 def test_an_in_domain_proxy_is_trained_once_for_all_methods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gmmatch_paper.studies.classification import proxies
+    from gmmatch_paper.studies.image_cells import proxies
 
     trained: list[str] = []
     real = proxies.train_network
@@ -105,7 +105,7 @@ def test_an_in_domain_proxy_is_trained_once_for_all_methods(
 
 
 def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> None:
-    from gmmatch_paper.studies.classification.attacks import attacked_images
+    from gmmatch_paper.studies.image_cells.attacks import attacked_images
 
     data = load_images("digits", limit=300, test_limit=100)
     spec = CorruptionSpec.parse("fgsm:50%")
@@ -140,7 +140,7 @@ def _share_right(data: ImageData, images: NDArray[np.uint8], labels: NDArray[np.
 def test_attacks_share_the_network_that_they_are_made_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gmmatch_paper.studies.classification import attacks
+    from gmmatch_paper.studies.image_cells import attacks
 
     data, cache = load_images("digits", limit=200, test_limit=50), Cache(tmp_path)
     from_scratch = []
@@ -270,7 +270,7 @@ def test_a_ranking_cut_to_an_amount_is_what_the_method_picks(amount: dict[str, o
 def test_a_frozen_encoder_sees_every_image_once_and_again_only_those_that_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gmmatch_paper.studies.classification import proxies
+    from gmmatch_paper.studies.image_cells import proxies
 
     encoded: list[int] = []
     real = proxies.encode

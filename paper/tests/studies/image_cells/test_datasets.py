@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from gmmatch.cli import build_app
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification import data as data_module
-from gmmatch_paper.studies.classification import load_image_study, proxies
-from gmmatch_paper.studies.classification.cell import MeasureCell, Places
-from gmmatch_paper.studies.classification.data import load_images
+from gmmatch_paper.studies.classification import load_image_study
 from gmmatch_paper.studies.classification.image_study import cells_part
 from gmmatch_paper.studies.classification.tables import study_tables
+from gmmatch_paper.studies.image_cells import data as data_module
+from gmmatch_paper.studies.image_cells import proxies
+from gmmatch_paper.studies.image_cells.cell import MeasureCell, Places
+from gmmatch_paper.studies.image_cells.data import load_images
 from gmmatch_paper.studies.results import Cells, Results
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gmmatch.selection.budget import quotas
 from gmmatch.types import Indices
-from gmmatch_paper.studies.classification.cache import Arrays
-from gmmatch_paper.studies.classification.proxies import Embedded
+from gmmatch_paper.studies.image_cells.cache import Arrays
+from gmmatch_paper.studies.image_cells.proxies import Embedded
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gm-matching-unit": ("gm-matching", {"normalize": True}),

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch_paper.studies.classification.cache import Arrays
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.data import ImageData, digest_of
-from gmmatch_paper.studies.classification.downstream import recipe_named, train_network
+from gmmatch_paper.studies.image_cells.cache import Arrays
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import ImageData, digest_of
+from gmmatch_paper.studies.image_cells.downstream import recipe_named, train_network
 
 if TYPE_CHECKING:
-    from gmmatch_paper.studies.classification.cell import Given
+    from gmmatch_paper.studies.image_cells.cell import Given
 
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"

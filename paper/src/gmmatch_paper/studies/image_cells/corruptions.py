@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.types import Indices, Mask
-from gmmatch_paper.studies.classification.data import ImageData
+from gmmatch_paper.studies.image_cells.data import ImageData
 
 ATTACKS = ("pgd", "fgsm")
 _KINDS = ("label", "pair", "image", *ATTACKS)
@@ -101,11 +101,11 @@ def corrupt_data(
         Decides which rows, and how.
     attacked
         For the attacks: the images that an attack made; see
-        :func:`~gmmatch_paper.studies.classification.attacks.attacked_images`.
+        :func:`~gmmatch_paper.studies.image_cells.attacks.attacked_images`.
 
     Examples
     --------
-    >>> from gmmatch_paper.studies.classification.data import load_images
+    >>> from gmmatch_paper.studies.image_cells.data import load_images
     >>> noisy = corrupt_data(load_images("digits"), CorruptionSpec.parse("label:20%"), seed=0)
     >>> round(float(noisy.corrupt.mean()), 2)
     0.2

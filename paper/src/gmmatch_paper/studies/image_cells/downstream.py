@@ -84,7 +84,7 @@ def train_network(
 ) -> Trained:
     """Train a network by name on images, the small ones of the studies included."""
     require_torch()
-    from gmmatch_paper.studies.classification.small_networks import SMALL_NETWORKS, build_small_network
+    from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, build_small_network
     from gmmatch_paper.training.loop import train
 
     built: Any = network

@@ -12,25 +12,25 @@ from typing import Any
 import numpy as np
 
 from gmmatch.types import Indices
-from gmmatch_paper.studies.classification.amounts import budget
-from gmmatch_paper.studies.classification.attacks import attacked_images
-from gmmatch_paper.studies.classification.cache import Arrays, Cache
-from gmmatch_paper.studies.classification.corruptions import (
+from gmmatch_paper.studies.image_cells.amounts import budget
+from gmmatch_paper.studies.image_cells.attacks import attacked_images
+from gmmatch_paper.studies.image_cells.cache import Arrays, Cache
+from gmmatch_paper.studies.image_cells.corruptions import (
     ATTACKS,
     CorruptionSpec,
     NoisyImages,
     corrupt_data,
 )
-from gmmatch_paper.studies.classification.data import ImageData
-from gmmatch_paper.studies.classification.downstream import (
+from gmmatch_paper.studies.image_cells.data import ImageData
+from gmmatch_paper.studies.image_cells.downstream import (
     device_name,
     pick_device,
     probe_accuracy,
     train_network,
 )
-from gmmatch_paper.studies.classification.picks import cut_ranking, learns_scores, pick, rank_all
-from gmmatch_paper.studies.classification.plan import Plan
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
+from gmmatch_paper.studies.image_cells.picks import cut_ranking, learns_scores, pick, rank_all
+from gmmatch_paper.studies.image_cells.plan import Plan
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
 from gmmatch_paper.studies.records import source_commit
 from gmmatch_paper.studies.study import Measured
 

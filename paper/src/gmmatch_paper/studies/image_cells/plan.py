@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError, unknown_name
-from gmmatch_paper.studies.classification.amounts import parse_amount
-from gmmatch_paper.studies.classification.corruptions import CorruptionSpec
-from gmmatch_paper.studies.classification.data import ImageData, load_images
-from gmmatch_paper.studies.classification.downstream import study_recipe
-from gmmatch_paper.studies.classification.picks import study_methods
-from gmmatch_paper.studies.classification.proxies import IN_DOMAIN, ProxySpec
+from gmmatch_paper.studies.image_cells.amounts import parse_amount
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.data import ImageData, load_images
+from gmmatch_paper.studies.image_cells.downstream import study_recipe
+from gmmatch_paper.studies.image_cells.picks import study_methods
+from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, ProxySpec
 
 CHOICES = (
     "dataset", "label_column", "encoder", "ratios", "methods", "recipe", "downstream", "networks", "corruptions",
@@ -42,7 +42,7 @@ class Plan:
     proxy_network
         The network of the in-domain proxy if the encoder names none, and of attacks on other proxies.
     label_column, image_size, limit, test_limit
-        See :func:`~gmmatch_paper.studies.classification.data.load_images`.
+        See :func:`~gmmatch_paper.studies.image_cells.data.load_images`.
     """
 
     dataset: str
