@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from gmmatch.errors import InvalidInputError  # noqa: E402
 from gmmatch_paper.training.diffusion import FAST, PAPER, DiffusionRecipe, train_diffusion  # noqa: E402
-from gmmatch_paper.training.diffusion_execution import ELSEWHERE, Execution, execution_on  # noqa: E402
+from gmmatch_paper.training.diffusion_execution import execution_on  # noqa: E402
 from gmmatch_paper.training.diffusion_sampling import ANCESTRAL, as_bytes, sample_images, walk_times  # noqa: E402
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule, mix  # noqa: E402
 
@@ -250,51 +250,11 @@ def test_gradients_arrive_whatever_their_layout(squares, filled_up, monkeypatch)
         assert torch.equal(mine.grad, copied.grad.float()) and mine.grad.any()
 
 
-def short_run(images, execution, **options):
-    recipe = DiffusionRecipe("short", steps=12, batch_size=8, learning_rate=1e-3, width=8, levels=1)
-    return train_diffusion(images, recipe=recipe, device="cpu", execution=execution, **options)
-
-
-@pytest.mark.parametrize(
-    "execution",
-    [
-        Execution(torch.channels_last, tuned=True),
-        Execution(torch.contiguous_format, tuned=False),
-    ],
-)
-def test_layout_and_choice_of_kernels_leave_the_training_as_it_is(squares, execution):
+def test_the_choice_of_kernels_is_put_back():
     before = torch.backends.cudnn.benchmark
-    usual, other = short_run(squares, None), short_run(squares, execution)
-    assert other.losses == pytest.approx(usual.losses, rel=1e-4)
-    assert list(other.model.state_dict()) == list(usual.model.state_dict())
-    drawn = [done.sample(4, steps=3).astype(int) for done in (usual, other)]
-    assert np.abs(drawn[0] - drawn[1]).max() <= 2
+    with execution_on("cuda").choosing_kernels():
+        assert torch.backends.cudnn.benchmark
     assert torch.backends.cudnn.benchmark == before
-
-
-def test_weights_and_images_lie_as_the_execution_says(squares):
-    from gmmatch_paper.training.diffusion_step import DiffusionStep
-    from gmmatch_paper.training.step import make_optimizer
-
-    seen = []
-
-    class Watched(TwoLayers):
-        def forward(self, x, times):
-            seen.append(x.stride())
-            return super().forward(x, times)
-
-    # Two channels and more: with one, both layouts are the same.
-    pixels = torch.zeros(8, 6, 6, 1, dtype=torch.uint8).expand(-1, -1, -1, 3)
-    for layout in (torch.channels_last, torch.contiguous_format):
-        model = Watched()
-        model.first, model.last = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Conv2d(4, 3, 3, padding=1)
-        optimizer = make_optimizer(model, TINY.updates, torch.device("cpu"))
-        execution = Execution(layout, tuned=False)
-        step = DiffusionStep(model, optimizer, TINY, pixels, execution=execution)
-        with torch.random.fork_rng():
-            step(torch.arange(8), torch.arange(8), 1e-3)
-    assert seen == [(108, 1, 18, 3), (108, 36, 6, 1)]
-    assert execution_on("cpu") == ELSEWHERE
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

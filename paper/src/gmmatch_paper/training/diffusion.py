@@ -15,7 +15,7 @@ from torch import nn
 
 from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
-from gmmatch_paper.training.diffusion_execution import Execution, execution_on
+from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch_paper.training.diffusion_sampling import Progress, as_bytes, sample_images
 from gmmatch_paper.training.diffusion_step import DiffusionStep
@@ -93,7 +93,6 @@ def train_diffusion(
     device: str = "auto",
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
-    execution: Execution | None = None,
     progress: Progress | None = None,
 ) -> TrainedDiffusion:
     """Train a network to predict the noise in images, as Ho et al. (2020) do.
@@ -119,9 +118,6 @@ def train_diffusion(
     checkpoint, checkpoint_seconds
         A file to save to from time to time and to go on from if it is there; it is refused if it belongs to
         another run.
-    execution
-        How the network lies in memory and is run, which leaves the numbers as they are but for rounding; by default
-        as :func:`~gmmatch_paper.training.diffusion_execution.execution_on` its device.
     progress
         Called every 100 updates with how many are done and how many there are.
 
@@ -140,7 +136,7 @@ def train_diffusion(
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
-        run = _Run(model, recipe, data, seed, execution or execution_on(place))
+        run = _Run(model, recipe, data, seed)
         if checkpoint is not None:
             fingerprint = run_fingerprint(f"{type(model).__name__}, {recipe!r}", recipe.updates, data, seed)
             run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, place)
@@ -157,14 +153,12 @@ def train_diffusion(
 class _Run(ResumableRun):
     """One training, stretch by stretch."""
 
-    def __init__(
-        self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int, execution: Execution
-    ) -> None:
-        model = model.to(data.device, memory_format=execution.memory_format).train()
+    def __init__(self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int) -> None:
+        model = model.to(data.device, memory_format=execution_on(data.device).memory_format).train()
         super().__init__(model, make_optimizer(model, recipe.updates, data.device))
         self.recipe, self.data, self.seed = recipe, data, seed
         self.average = copy.deepcopy(model).requires_grad_(False)
-        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels, execution=execution)
+        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels)
 
     def weights(self) -> dict[str, Any]:
         """Return those of the network and their average."""

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from gmmatch_paper.training.diffusion_execution import Execution, execution_on
+from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_recipes import DiffusionRecipe
 from gmmatch_paper.training.diffusion_schedule import mix
 from gmmatch_paper.training.step import TrainingStep
@@ -33,8 +33,6 @@ class DiffusionStep(TrainingStep):
         The images.
     dtype
         In which the network predicts: bfloat16 on CUDA and float32 elsewhere, unless it is given.
-    execution
-        How the network is run; by default as on its device.
     """
 
     def __init__(
@@ -44,9 +42,8 @@ class DiffusionStep(TrainingStep):
         recipe: DiffusionRecipe,
         pixels: Tensor,
         dtype: torch.dtype | None = None,
-        execution: Execution | None = None,
     ) -> None:
-        self.execution = execution or execution_on(pixels.device)
+        self.execution = execution_on(pixels.device)
         super().__init__(model, optimizer, recipe.updates)
         self.pixels, self.factors = pixels, recipe.noise.factors(pixels.device)
         self.dtype = dtype or (torch.bfloat16 if self.device.type == "cuda" else torch.float32)
