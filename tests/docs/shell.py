@@ -168,8 +168,7 @@ def _check_study(options: dict[str, object]) -> None:
     """Fail unless the studies exist and know the values of their options."""
     from gmmatch_paper.commands.image_studies import choices_of
     from gmmatch_paper.commands.reproduce import expanded
-    from gmmatch_paper.studies import study_names
-    from gmmatch_paper.studies.classification import image_study_names
+    from gmmatch_paper.studies import image_study_names, study_names
 
     names = options["names"] or []
     assert isinstance(names, (list, tuple))

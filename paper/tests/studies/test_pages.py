@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gmmatch_paper.studies import load_study, study_names
-from gmmatch_paper.studies.classification import image_study_names
+from gmmatch_paper.studies import image_study_names, load_study, study_names
 from gmmatch_paper.studies.pages import main, take_results, write_pages
 from gmmatch_paper.studies.records import as_results, code_fingerprint, read_record
 

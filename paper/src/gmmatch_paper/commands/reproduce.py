@@ -121,7 +121,7 @@ def reproduce(
         refuse_options,
         run_image_studies,
     )
-    from gmmatch_paper.studies.classification import load_image_study
+    from gmmatch_paper.studies import load_image_study
     from gmmatch_paper.studies.classification.running import ImageRun
 
     others, on_images = _named(names, output)
@@ -138,8 +138,7 @@ def reproduce(
 
 def _named(names: list[str] | None, output: Path) -> tuple[list[Study], list[str]]:
     """Return the studies that were named without images, and the names of those on images."""
-    from gmmatch_paper.studies import load_study
-    from gmmatch_paper.studies.classification import image_study_names
+    from gmmatch_paper.studies import image_study_names, load_study
 
     if not names:
         raise InvalidInputError(
@@ -160,8 +159,7 @@ def expanded(names: list[str]) -> list[str]:
     >>> expanded(["Robust_Mean", "robust-mean"]), len(expanded(["all"]))
     (['robust-mean'], 10)
     """
-    from gmmatch_paper.studies import study_names
-    from gmmatch_paper.studies.classification import image_study_names
+    from gmmatch_paper.studies import image_study_names, study_names
 
     groups = {"all": study_names(), "all-images": image_study_names()}
     found: dict[str, None] = {}
@@ -219,8 +217,7 @@ def _print_claims(study: Study, results: Results) -> None:
 def _list_studies() -> None:
     from rich.table import Table
 
-    from gmmatch_paper.studies import load_study, study_names
-    from gmmatch_paper.studies.classification import image_study_names, load_image_study
+    from gmmatch_paper.studies import image_study_names, load_image_study, load_study, study_names
 
     table = Table.grid(padding=(0, 2))
     studies: list[Study | ImageStudy] = [load_study(name) for name in study_names()]

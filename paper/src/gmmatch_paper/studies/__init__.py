@@ -1,8 +1,9 @@
-"""The paper's synthetic figures and its theory, measured afresh.
+"""The paper's figures and tables and its theory, measured afresh.
 
 A study is one file with one :class:`~gmmatch_paper.studies.study.Study`: what varies, what is measured in each
 cell, how it is drawn, and which statements of the paper are checked against the numbers.
-:func:`~gmmatch_paper.studies.runner.run_study` runs any of them.
+:func:`~gmmatch_paper.studies.runner.run_study` runs any of them. One on images is an
+:class:`~gmmatch_paper.studies.classification.image_study.ImageStudy`, which has options.
 """
 
 from __future__ import annotations
@@ -13,25 +14,38 @@ from typing import TYPE_CHECKING
 from gmmatch.errors import unknown_name
 
 if TYPE_CHECKING:
+    from gmmatch_paper.studies.classification.image_study import ImageStudy
     from gmmatch_paper.studies.study import Study
 
-# By the folder that has them.
 _STUDIES = {
-    "robust-mean": "synthetic",
-    "median-landscape": "synthetic",
-    "noisy-gaussian": "synthetic",
-    "moment-convergence": "synthetic",
-    "kernels": "synthetic",
-    "median-scaling": "scaling",
-    "batch-scaling": "scaling",
-    "subsampling": "scaling",
-    "breakdown": "synthetic",
-    "bounds": "synthetic",
+    "robust-mean": "synthetic.robust_mean",
+    "median-landscape": "synthetic.median_landscape",
+    "noisy-gaussian": "synthetic.noisy_gaussian",
+    "moment-convergence": "synthetic.moment_convergence",
+    "kernels": "synthetic.kernels",
+    "median-scaling": "scaling.median_scaling",
+    "batch-scaling": "scaling.batch_scaling",
+    "subsampling": "scaling.subsampling",
+    "breakdown": "synthetic.breakdown",
+    "bounds": "synthetic.bounds",
+}
+_ON_IMAGES = {
+    "clean-classification": "classification.clean_classification",
+    "image-corruption": "classification.image_corruption",
+    "label-noise": "classification.label_noise",
+    "adversarial": "classification.adversarial",
+    "vit": "classification.vit",
+    "network-transfer": "classification.network_transfer",
+    "domain-transfer": "classification.domain_transfer",
+    "clip-transfer": "classification.clip_transfer",
+    "embedding-maps": "classification.embedding_maps",
+    "human-noise": "classification.human_noise",
+    "generation": "generation.study",
 }
 
 
 def study_names() -> tuple[str, ...]:
-    """Return the names of all studies, in the paper's order.
+    """Return the names of all studies without images, in the paper's order.
 
     Examples
     --------
@@ -41,21 +55,42 @@ def study_names() -> tuple[str, ...]:
     return tuple(_STUDIES)
 
 
+def image_study_names() -> tuple[str, ...]:
+    """Return the names of the studies on images, in the paper's order.
+
+    Examples
+    --------
+    >>> "label-noise" in image_study_names()
+    True
+    """
+    return tuple(_ON_IMAGES)
+
+
 def load_study(name: str) -> Study:
-    """Return a study by its name.
+    """Return a study without images by its name.
 
     Examples
     --------
     >>> load_study("robust-mean").paper
     ('fig:toy-moment', 'fig:exp-syn-moment')
     """
-    from gmmatch_paper.studies.classification import image_study_names
-
     key = str(name).lower().replace("_", "-")
     if key not in _STUDIES:
-        known = (*_STUDIES, *image_study_names())
+        known = (*_STUDIES, *_ON_IMAGES)
         raise unknown_name(
             "name", name, known, "there is no such study; beside 'all' and 'all-images' there are"
         )
-    study: Study = import_module(f"{__name__}.{_STUDIES[key]}.{key.replace('-', '_')}").STUDY
+    study: Study = import_module(f"{__name__}.{_STUDIES[key]}").STUDY
+    return study
+
+
+def load_image_study(name: str) -> ImageStudy:
+    """Return a study on images by its name, one of :func:`image_study_names`.
+
+    Examples
+    --------
+    >>> load_image_study("label-noise").paper[0]
+    'tab:exp-classification-label_noise'
+    """
+    study: ImageStudy = import_module(f"{__name__}.{_ON_IMAGES[name]}").STUDY
     return study

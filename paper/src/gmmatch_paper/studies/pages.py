@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gmmatch_paper.studies import load_study, study_names
-from gmmatch_paper.studies.classification import image_study_names, load_image_study
+from gmmatch_paper.studies import image_study_names, load_image_study, load_study, study_names
 from gmmatch_paper.studies.classification.pages import image_study_page
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.joining import joined_records

@@ -28,8 +28,7 @@ import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import write_file
-from gmmatch_paper.studies import study_names
-from gmmatch_paper.studies.classification import image_study_names
+from gmmatch_paper.studies import image_study_names, study_names
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Part
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gmmatch_paper.studies.classification import image_study_names, load_image_study
+from gmmatch_paper.studies import image_study_names, load_image_study
 from gmmatch_paper.studies.classification.maps import CODE as MAPS_CODE
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.generation.cell import CODE as GENERATION_CODE

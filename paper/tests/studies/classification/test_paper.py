@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gmmatch_paper.studies.classification import image_study_names, load_image_study
+from gmmatch_paper.studies import image_study_names, load_image_study
 from gmmatch_paper.studies.classification.paper import paper_blocks
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.style import METHOD_NAMES

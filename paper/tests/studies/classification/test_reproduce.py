@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gmmatch.cli import build_app
-from gmmatch_paper.studies.classification import image_study_names
+from gmmatch_paper.studies import image_study_names
 
 pytest.importorskip("torch")
 

@@ -158,7 +158,7 @@ def test_statements_of_a_study_without_results_are_not_run() -> None:
 
 
 def test_statements_name_studies_and_tables_that_there_are() -> None:
-    from gmmatch_paper.studies.classification import load_image_study
+    from gmmatch_paper.studies import load_image_study
 
     for statement in STATEMENTS:
         assert statement.source in load_image_study(statement.study).paper

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from gmmatch.cli import build_app
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification import load_image_study
+from gmmatch_paper.studies import load_image_study
 from gmmatch_paper.studies.classification.image_study import cells_part
 from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.image_cells import data as data_module
