@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="adversarial",
@@ -30,14 +30,6 @@ STUDY = ImageStudy(
         "30% kept; on CIFAR-100 two seeds of Herding and of the five methods below it; on CIFAR-10 the authors' "
         "version; Tiny-ImageNet."
     ),
-    full=Plan(
-        "uoft-cs/cifar100",
-        "in-domain",
-        ("pgd:100%", "fgsm:100%"),
-        ("20%", "30%"),
-        networks=("resnet50",),
-        proxy_network="resnet50",
-        recipe="paper",
-    ),
+    full=paper_plan(("pgd:100%", "fgsm:100%"), ("20%", "30%")),
     quick=quick_plan(("pgd:100%", "fgsm:20%"), limit=300),
 )

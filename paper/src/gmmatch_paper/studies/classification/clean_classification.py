@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="clean-classification",
@@ -34,14 +34,6 @@ STUDY = ImageStudy(
         "Optimization-based, and of EL2N and Self-supervised beyond 20% kept; Tiny-ImageNet and ImageNet-1k "
         "(1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
     ),
-    full=Plan(
-        "uoft-cs/cifar100",
-        "in-domain",
-        ("none",),
-        ("20%", "30%", "40%", "60%", "80%", "100%"),
-        networks=("resnet50",),
-        proxy_network="resnet50",
-        recipe="paper",
-    ),
+    full=paper_plan(("none",), ("20%", "30%", "40%", "60%", "80%", "100%")),
     quick=quick_plan(("none",), ratios=("20%", "100%"), downstream=("probe", "scratch")),
 )

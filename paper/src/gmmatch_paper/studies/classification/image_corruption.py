@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="image-corruption",
@@ -30,14 +30,6 @@ STUDY = ImageStudy(
         "30% kept and more; two seeds of GraNd, Optimization-based and Self-supervised, and of EL2N at 5 and 10%; "
         "Tiny-ImageNet."
     ),
-    full=Plan(
-        "uoft-cs/cifar100",
-        "in-domain",
-        ("image:5%", "image:10%", "image:20%"),
-        ("20%", "30%", "40%", "60%", "80%", "100%"),
-        networks=("resnet50",),
-        proxy_network="resnet50",
-        recipe="paper",
-    ),
+    full=paper_plan(("image:5%", "image:10%", "image:20%"), ("20%", "30%", "40%", "60%", "80%", "100%")),
     quick=quick_plan(("image:20%",), methods=("random", "herding", "gm-matching"), encoder="in-domain"),
 )

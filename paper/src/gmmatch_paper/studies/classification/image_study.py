@@ -114,6 +114,26 @@ class ImageStudy(Described):
         return Study(**said, parts=(self.part(places, data),))
 
 
+def paper_plan(corruptions: tuple[str, ...], ratios: tuple[str, ...], **changes: Any) -> Plan:
+    """Return cells of the paper's tables: CIFAR-100, a ResNet-50 that is proxy and trained on the picks, its recipe.
+
+    Examples
+    --------
+    >>> paper_plan(("none",), ("20%",), networks=("vgg16",)).proxy_network
+    'resnet50'
+    """
+    plan = Plan(
+        "uoft-cs/cifar100",
+        "in-domain",
+        corruptions,
+        ratios,
+        networks=("resnet50",),
+        recipe="paper",
+        proxy_network="resnet50",
+    )
+    return replace(plan, **changes)
+
+
 def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
     """Return a few cells on the built-in digits.
 
@@ -139,4 +159,4 @@ def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
     return replace(plan, **changes)
 
 
-__all__ = ["CLIP", "SIX", "ImageStudy", "Plan", "cells_part", "quick_plan"]
+__all__ = ["CLIP", "SIX", "ImageStudy", "Plan", "cells_part", "paper_plan", "quick_plan"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="label-noise",
@@ -30,14 +30,6 @@ STUDY = ImageStudy(
         "Some seeds of GraNd, EL2N, Optimization-based and Self-supervised (a number without deviation has one); "
         "Tiny-ImageNet."
     ),
-    full=Plan(
-        "uoft-cs/cifar100",
-        "in-domain",
-        ("label:20%", "label:35%"),
-        ("20%", "30%"),
-        networks=("resnet50",),
-        proxy_network="resnet50",
-        recipe="paper",
-    ),
+    full=paper_plan(("label:20%", "label:35%"), ("20%", "30%")),
     quick=quick_plan(("label:20%", "label:35%"), methods=("random", "easy", "gm-matching")),
 )

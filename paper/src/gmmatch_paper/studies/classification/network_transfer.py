@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="network-transfer",
@@ -27,14 +27,11 @@ STUDY = ImageStudy(
         "Tiny-ImageNet, corrupted and attacked images, 30% kept, SENet and EfficientNet-B0, and most of the other "
         "methods."
     ),
-    full=Plan(
-        "zh-plus/tiny-imagenet",
-        "in-domain",
+    full=paper_plan(
         ("none", "label:20%", "image:20%", "pgd:100%"),
         ("20%", "30%"),
+        dataset="zh-plus/tiny-imagenet",
         networks=("senet50", "efficientnet-b0", "vgg16", "shufflenetv2"),
-        proxy_network="resnet50",
-        recipe="paper",
     ),
     quick=quick_plan(
         ("none", "label:20%"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
 
 STUDY = ImageStudy(
     name="vit",
@@ -25,13 +25,8 @@ STUDY = ImageStudy(
         "clean images, 1.2 on corrupted ones and 2.4 under label noise, where Robust is another point above it."
     ),
     missing="Attacked images; Forgetting, GraNd, EL2N, Optimization-based and Self-supervised; more seeds.",
-    full=Plan(
-        "uoft-cs/cifar100",
-        "in-domain",
-        ("none", "image:20%", "label:20%", "pgd:100%"),
-        ("20%",),
-        networks=("vit-s",),
-        proxy_network="resnet50",
+    full=paper_plan(
+        ("none", "image:20%", "label:20%", "pgd:100%"), ("20%",), networks=("vit-s",), recipe="fast"
     ),
     quick=quick_plan(("none", "label:20%"), downstream=("scratch",), limit=300),
 )
