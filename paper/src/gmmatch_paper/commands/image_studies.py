@@ -150,5 +150,5 @@ def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
         for name, count in found.trainings.items():
             screen.print(f"  {count:5d} × {name}")
         screen.print(
-            f"  about {shown_duration(found.seconds or 0.0)} in one process, from {found.source}; --jobs {jobs}"
+            f"  about {shown_duration(found.seconds)} in one process, from {found.source}; --jobs {jobs}"
         )

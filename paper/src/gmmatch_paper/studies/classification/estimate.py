@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gmmatch_paper.studies.image_cells.downstream import (
 )
 from gmmatch_paper.studies.image_cells.plan import Plan
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, ProxySpec
+from gmmatch_paper.training.recipes import Recipe
 
 _PROBE_FEATURES = 512
 
@@ -37,7 +39,7 @@ class Estimate:
     trainings
         By what is trained: those of the cells, of in-domain proxies and of networks to attack.
     seconds
-        Of all of them one after another in one process; None where nothing could be measured.
+        Of all of them one after another in one process.
     source
         Where the seconds come from.
     """
@@ -45,7 +47,7 @@ class Estimate:
     cells: int
     done: int
     trainings: dict[str, int]
-    seconds: float | None
+    seconds: float
     source: str
 
 
@@ -78,71 +80,59 @@ def estimate(
         {f"{network} as proxy or target ({recipe})": n for (network, recipe), n in shared.items()}
     )
     measured = _mean_seconds(finished)
-    rates: dict[tuple[str, str], float] = {}
-    total, timed = 0.0, False
-    for cell in left:
-        if _name(cell) in measured:
-            total += measured[_name(cell)]
-            continue
-        rows = rows_of(cell.get("amount", "100%"), len(data.y_train), data.n_classes)
-        total += _cell_seconds(cell, rows, data, device, rates)
-        timed = True
+    unlike = [cell for cell in left if _name(cell) not in measured]
+    total = sum(measured[_name(cell)] for cell in left if _name(cell) in measured)
+    total += sum(_cell_seconds(cell, data, device) for cell in unlike)
     for (network, recipe), count in shared.items():
-        total += count * training_seconds(network, recipe, len(data.y_train), data, device, rates)
-        timed = True
-    source = "a few steps timed on this machine" if timed else "the cells that are measured"
+        total += count * training_seconds(network, recipe, len(data.y_train), data, device)
+    source = "a few steps timed on this machine" if unlike or shared else "the cells that are measured"
     return Estimate(len(cells), len(cells) - len(left), dict(trainings), total, source)
 
 
-def training_seconds(
-    network: str, recipe: str, n_rows: int, data: ImageData, device: str, rates: dict[tuple[str, str], float]
-) -> float:
+def training_seconds(network: str, recipe: str, n_rows: int, data: ImageData, device: str) -> float:
     """Return about how long a training takes, from the time per image of a few steps."""
     plan = recipe_named(recipe)
-    if (network, recipe) not in rates:
-        place = pick_device(device)
-        # A few images do on a CPU, whose time grows with their number; a GPU needs whole batches.
-        batch, steps = (plan.batch_size, 8) if place.startswith("cuda") else (8, 2)
-        short = replace(plan, epochs=2, min_steps=0, batch_size=batch)
-        rates[network, recipe] = _seconds_per_image(network, short, batch * steps, data, place)
-    size = plan.rows_per_step(n_rows)
-    images = plan.epochs_for(n_rows) * plan.steps_per_epoch(n_rows) * size
-    return images * rates[network, recipe]
+    images = plan.epochs_for(n_rows) * plan.steps_per_epoch(n_rows) * plan.rows_per_step(n_rows)
+    return images * _seconds_per_image(network, plan, data, pick_device(device))
 
 
-def _seconds_per_image(network: str, recipe: Any, count: int, data: ImageData, device: str) -> float:
-    rows = np.arange(count) % len(data.x_train)
+@cache
+def _seconds_per_image(network: str, recipe: Recipe, data: ImageData, device: str) -> float:
+    # A few images do on a CPU, whose time grows with their number; a GPU needs whole batches.
+    batch, steps = (recipe.batch_size, 8) if device.startswith("cuda") else (8, 2)
+    rows = np.arange(batch * steps) % len(data.x_train)
     trained = train_network(
         network,
         data.x_train[rows],
         data.y_train[rows],
         n_classes=data.n_classes,
-        recipe=recipe,
+        recipe=replace(recipe, epochs=2, min_steps=0, batch_size=batch),
         seed=0,
         device=device,
     )
     # The first epoch pays for setting up.
-    return trained.history[-1].seconds / count
+    return trained.history[-1].seconds / len(rows)
 
 
-def _cell_seconds(
-    cell: Mapping[str, Any], rows: int, data: ImageData, device: str, rates: dict[tuple[str, str], float]
-) -> float:
+def _cell_seconds(cell: Mapping[str, Any], data: ImageData, device: str) -> float:
     if cell.get("downstream") == "diffusion":
         from gmmatch_paper.studies.generation.estimate import cell_seconds
 
-        return cell_seconds(cell["recipe"], data, device, rates)
+        return cell_seconds(cell["recipe"], data, pick_device(device))
+    rows = rows_of(cell.get("amount", "100%"), len(data.y_train), data.n_classes)
     if cell.get("downstream") == "scratch":
-        return training_seconds(cell["network"], cell["recipe"], rows, data, device, rates)
-    if ("probe", "") not in rates:
-        from gmmatch_paper.training.probe import fit_linear_probe
+        return training_seconds(cell["network"], cell["recipe"], rows, data, device)
+    return rows * _probe_seconds_per_row(max(2, data.n_classes))
 
-        random = np.random.default_rng(0)
-        X, y = random.normal(size=(300, _PROBE_FEATURES)), np.arange(300) % max(2, data.n_classes)
-        began = time.perf_counter()
-        fit_linear_probe(X, y, strengths=PROBE_STRENGTHS, max_iter=PROBE_ITERATIONS)
-        rates["probe", ""] = (time.perf_counter() - began) / 300
-    return rows * rates["probe", ""]
+
+@cache
+def _probe_seconds_per_row(n_classes: int) -> float:
+    from gmmatch_paper.training.probe import fit_linear_probe
+
+    X, y = np.random.default_rng(0).normal(size=(300, _PROBE_FEATURES)), np.arange(300) % n_classes
+    began = time.perf_counter()
+    fit_linear_probe(X, y, strengths=PROBE_STRENGTHS, max_iter=PROBE_ITERATIONS)
+    return (time.perf_counter() - began) / len(X)
 
 
 def _shared_trainings(left: Sequence[Mapping[str, Any]], plan: Plan) -> Counter[tuple[str, str]]:

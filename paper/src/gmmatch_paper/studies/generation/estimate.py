@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.image_cells.data import ImageData
-from gmmatch_paper.studies.image_cells.downstream import pick_device
 
 
-def cell_seconds(recipe: str, data: ImageData, device: str, rates: dict[tuple[str, str], float]) -> float:
+@cache
+def cell_seconds(recipe: str, data: ImageData, device: str) -> float:
     """Return about how long training and sampling take, from a few updates and a few samples.
 
     Parameters
@@ -22,22 +23,14 @@ def cell_seconds(recipe: str, data: ImageData, device: str, rates: dict[tuple[st
     data
         Decides the size of the images.
     device
-        Where it is to run.
-    rates
-        What was timed before, by what it was; added to.
+        Where it is to run: ``"cpu"`` or ``"cuda"``.
 
     Examples
     --------
     >>> from gmmatch_paper.studies.image_cells.data import load_images
-    >>> cell_seconds("quick:1000", load_images("digits"), "cpu", {}) > 0.0
+    >>> cell_seconds("quick:1000", load_images("digits"), "cpu") > 0.0
     True
     """
-    if ("diffusion", recipe) not in rates:
-        rates["diffusion", recipe] = _timed(recipe, data, pick_device(device))
-    return rates["diffusion", recipe]
-
-
-def _timed(recipe: str, data: ImageData, device: str) -> float:
     from gmmatch_paper.training.diffusion import train_diffusion
 
     plan = generation_recipe(recipe)

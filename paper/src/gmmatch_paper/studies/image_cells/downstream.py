@@ -54,7 +54,7 @@ def study_recipe(name: str, network: str, image_size: int) -> str:
     return name
 
 
-def recipe_named(name: str) -> Recipe:
+def recipe_named(name: str | Recipe) -> Recipe:
     """Return a recipe, the quick one included."""
     return QUICK if name == QUICK.name else find_recipe(name)
 
@@ -75,7 +75,7 @@ def train_network(
     labels: Any,
     *,
     n_classes: int,
-    recipe: str,
+    recipe: str | Recipe,
     seed: int,
     device: str,
     test: tuple[Any, Any] | None = None,
