@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gmmatch_paper.studies.classification.claims import CAPTION, STATEMENTS, VERSIONS
+from gmmatch_paper.studies.classification.claims import CAPTION, VERSIONS, checked_statements
 from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.tables import NOT_RUN
 from gmmatch_paper.studies.labels import number_of, numbers_of
@@ -88,15 +88,11 @@ def _image_rows(study: ImageStudy, measured: Mapping[str, Results]) -> list[list
         return [
             [numbers_of(study.paper), f"[{study.title}]({link})", study.verdict(results), NOT_RUN, "MNIST"]
         ]
-    rows = []
-    for statement in STATEMENTS:
-        if statement.study == study.name:
-            outcomes = [statement.check(measured, own) for own in VERSIONS]
-            basis = [one.margin.basis for one in outcomes if one.margin is not None]
-            if basis:
-                number = number_of(statement.source)
-                rows.append([number, f"[{statement.text}]({link})", *map(str, outcomes), basis[0]])
-    return rows
+    return [
+        [number_of(statement.source), f"[{statement.text}]({link})", *found]
+        for statement, found in checked_statements(measured, study.name).items()
+        if found[-1] != "not run"
+    ]
 
 
 def _agreement(study: Study, record: dict[str, Any]) -> str:

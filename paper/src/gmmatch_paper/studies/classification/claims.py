@@ -248,18 +248,19 @@ def _margin_at(block: Block, amount: str, own: str, common: float) -> tuple[floa
     return column[own] - column[best], error, len(others)
 
 
-def statements_table(results: Mapping[str, Results], study: str) -> Table | None:
-    """Return the statements of a study, with a verdict for both versions of GM Matching."""
-    rows = []
+def checked_statements(results: Mapping[str, Results], study: str) -> dict[Statement, list[str]]:
+    """Return the statements of a study, with a verdict for both versions of GM Matching and what these rest on."""
+    found = {}
     for statement in STATEMENTS:
         if statement.study == study:
             outcomes = [statement.check(results, own) for own in VERSIONS]
             basis = next((one.margin.basis for one in outcomes if one.margin is not None), "not run")
-            rows.append([statement.text, *map(str, outcomes), basis])
-    if not rows:
-        return None
-    return Table(
-        CAPTION,
-        ("what the text says", *VERSIONS.values(), "measured on"),
-        rows,
-    )
+            found[statement] = [*map(str, outcomes), basis]
+    return found
+
+
+def statements_table(results: Mapping[str, Results], study: str) -> Table | None:
+    """Return the statements of a study as a table, if there are any."""
+    rows = [[statement.text, *found] for statement, found in checked_statements(results, study).items()]
+    heads = ("what the text says", *VERSIONS.values(), "measured on")
+    return Table(CAPTION, heads, rows) if rows else None

@@ -21,6 +21,12 @@ from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
 MAP_CORRUPTIONS = ("none", *(f"image-{kind}:45%" for kind in GENERATION_KINDS))
 """Clean, and the five kinds of the paper's figure."""
 
+_SHARES = {
+    "same_class": "same class",
+    "same_class_clean": "same class, of clean images",
+    "corrupt_near_corrupt": "corrupted, of corrupted images",
+    "corrupt_near_clean": "corrupted, of clean images",
+}
 _NEIGHBOURS = 10
 _SAMPLES = 6
 CODE = "maps-1"
@@ -118,28 +124,11 @@ def map_tables(results: Results, paper: tuple[str, ...]) -> list[Table]:
     tables = []
     for dataset, encoder, cells in _groups(results):
         rows = [
-            [
-                CorruptionSpec.parse(cell["corruption"]).words,
-                f"{100 * cell['same_class']:.1f}",
-                f"{100 * cell['same_class_clean']:.1f}",
-                f"{100 * cell['corrupt_near_corrupt']:.1f}",
-                f"{100 * cell['corrupt_near_clean']:.1f}",
-            ]
+            [CorruptionSpec.parse(cell["corruption"]).words, *(f"{100 * cell[name]:.1f}" for name in _SHARES)]
             for cell in cells
         ]
-        tables.append(
-            Table(
-                f"{dataset}, features of `{encoder}`: shares of the ten nearest neighbors, in percent.",
-                (
-                    "corruption",
-                    "same class",
-                    "same class, of clean images",
-                    "corrupted, of corrupted images",
-                    "corrupted, of clean images",
-                ),
-                rows,
-            )
-        )
+        caption = f"{dataset}, features of `{encoder}`: shares of the ten nearest neighbors, in percent."
+        tables.append(Table(caption, ("corruption", *_SHARES.values()), rows))
     return tables
 
 
@@ -151,19 +140,9 @@ def draw_maps(results: Results) -> Any:
     for panel, letter, cell in zip(axes.flat, "abcdef", cells, strict=False):
         points, labels = np.array(cell["points"]), np.array(cell["labels"])
         corrupt = np.array(cell["corrupt"], dtype=bool)
-        panel.scatter(
-            *points[~corrupt].T, c=labels[~corrupt], cmap="tab10", vmin=0, vmax=9, s=7, linewidths=0
-        )
-        panel.scatter(
-            *points[corrupt].T,
-            c=labels[corrupt],
-            cmap="tab10",
-            vmin=0,
-            vmax=9,
-            s=9,
-            marker="x",
-            linewidths=0.5,
-        )
+        dots, crosses = {"s": 7, "linewidths": 0}, {"s": 9, "linewidths": 0.5, "marker": "x"}
+        for rows, look in ((~corrupt, dots), (corrupt, crosses)):
+            panel.scatter(*points[rows].T, c=labels[rows], cmap="tab10", vmin=0, vmax=9, **look)
         panel.set(xticks=(), yticks=())
         panel.set_title(f"({letter})  {_title(cell['corruption'])}")
     for panel in list(axes.flat)[len(cells) :]:

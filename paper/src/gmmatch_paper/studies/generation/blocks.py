@@ -90,20 +90,6 @@ def is_paper(corruption: str) -> bool:
     return spec.kind == "none" or spec.detail == "generation-mixture"
 
 
-def words_of(corruption: str) -> str:
-    """Return a corruption for people.
-
-    Examples
-    --------
-    >>> words_of("image-generation-mixture:30%"), words_of("none")
-    ('30% of images corrupted', 'No corruption')
-    """
-    spec = CorruptionSpec.parse(corruption)
-    if spec.detail == "generation-mixture":
-        return f"{100 * spec.rate:g}% of images corrupted"
-    return spec.words
-
-
 def only(cells: Cells, name: str) -> str:
     """Return the values of a field as text, one after another if there are several."""
     values: list[Any] = [value for value in cells.distinct(name) if value is not None]

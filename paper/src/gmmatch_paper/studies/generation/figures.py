@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.classification.maps import unpacked
 from gmmatch_paper.studies.classification.tables import NOT_RUN
-from gmmatch_paper.studies.generation.blocks import Block, blocks_of, words_of
+from gmmatch_paper.studies.generation.blocks import Block, blocks_of
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Picture
 
@@ -59,7 +60,7 @@ def _draw_panel(panel: Any, block: Block, corruption: str) -> None:
     panel.set_xticks(np.arange(len(amounts)), amounts)
     panel.set(xlabel="Kept", yscale="log")
     panel.margins(x=0.15)
-    panel.set_title(words_of(corruption), fontsize=10)
+    panel.set_title(CorruptionSpec.parse(corruption).words, fontsize=10)
 
 
 def draw_digits(results: Results) -> Any:
@@ -79,7 +80,7 @@ def draw_digits(results: Results) -> Any:
                 panel.imshow(strip[..., 0] if strip.shape[2] == 1 else strip, cmap="gray", vmin=0, vmax=255)
             else:
                 panel.text(0.5, 0.5, NOT_RUN, ha="center", va="center", fontsize=9, transform=panel.transAxes)
-        column[0].set_title(f"{words_of(corruption)}, {amount} kept", fontsize=10)
+        column[0].set_title(f"{CorruptionSpec.parse(corruption).words}, {amount} kept", fontsize=10)
     for panel, method in zip(panels[:, 0], methods, strict=True):
         panel.set_ylabel(
             style.METHOD_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9

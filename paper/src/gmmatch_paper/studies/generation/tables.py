@@ -9,10 +9,10 @@ from gmmatch_paper.studies.generation.blocks import (
     only,
     rate_of,
     seeds_of,
-    words_of,
 )
 from gmmatch_paper.studies.generation.claims import CLAIMS
 from gmmatch_paper.studies.generation.recipes import generation_recipe
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table, how_many_agree
@@ -55,7 +55,7 @@ def distance_table(block: Block, corruption: str) -> Table:
     cells = block.cells.where(corruption=corruption)
     amounts = sorted(cells.distinct("amount"), key=amount_size)
     methods = cells.distinct("method")
-    caption = f"{words_of(corruption)}: Fréchet distance to real digits, less is better."
+    caption = f"{CorruptionSpec.parse(corruption).words}: Fréchet distance to real digits, less is better."
     heads = ("method", *(f"{amount} kept" for amount in amounts))
     rows = []
     for method in in_order(methods):

@@ -66,11 +66,14 @@ class CorruptionSpec:
     def words(self) -> str:
         """The corruption for people."""
         share = f"{100 * self.rate:g}%"
+        named = (
+            self.detail and self.detail != "generation-mixture"
+        )  # which is all that the study of generation has
         return {
             "none": "No corruption",
             "label": f"{share} label noise",
             "pair": f"{share} labels turned into the next class",
-            "image": f"{share} of images corrupted{f' ({self.detail})' if self.detail else ''}",
+            "image": f"{share} of images corrupted{f' ({self.detail})' if named else ''}",
             "pgd": f"{share} of images attacked (PGD)",
             "fgsm": f"{share} of images attacked (gradient sign)",
             "human": f"Human labels ({self.detail})",
