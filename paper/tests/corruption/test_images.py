@@ -127,9 +127,8 @@ def test_a_higher_rate_spoils_the_same_images_in_the_same_way_and_more():
 )
 def test_a_mixture_uses_its_five_kinds_equally_often(mixture, kinds):
     corruption = ImageCorruption(kind=mixture, rate=1.0, seed=0)
-    counts = dict.fromkeys(kinds, 0)
-    for row in range(5_000):
-        counts[corruption.kind_of(row)] += 1
+    counts = corruption.apply(np.zeros((5_000, 4, 4), dtype=np.uint8)).counts
+    assert counts.keys() == set(kinds)
     # Binomial with 5,000 trials and a fifth: five standard deviations are 141.
     assert max(abs(count - 1_000) for count in counts.values()) < 141
 
@@ -141,7 +140,6 @@ def test_the_recorded_kind_is_what_was_done():
     assert result.counts.keys() == {"cutout", "random-image"} and sum(result.counts.values()) == 40
     for image, kind in zip(result.data, result.kinds, strict=True):
         assert (set(np.unique(image)) == {0, 200}) == (kind == "cutout")
-    assert [ImageCorruption(kind=kinds, seed=0).kind_of(row) for row in range(40)] == result.kinds.tolist()
 
 
 @pytest.mark.parametrize("kind", SINGLE)

@@ -112,11 +112,6 @@ class ImageCorruption(RateAndSeed):
         """What the kind stands for."""
         return as_distortions(self.kind)
 
-    def kind_of(self, row: int) -> str:
-        """Return what happens to a row if it is corrupted."""
-        distortions = self.distortions
-        return distortions[self._drawn_kind(row_stream(self.seed, row), len(distortions))].name
-
     def corrupt(self, image: Any, row: int) -> tuple[Any, str]:
         """Return a corrupted copy of one image, whatever the rate, and the name of what was done to it.
 
@@ -140,9 +135,6 @@ class ImageCorruption(RateAndSeed):
         pixels, name = self.corrupt(np.asarray(picture.convert("L") if gray else picture), row)
         return Image.fromarray(pixels), name
 
-    def _drawn_kind(self, stream: np.random.Generator, count: int) -> int:
-        return int(stream.integers(count)) if count > 1 else 0
-
     def _corrupt_array(
         self, images: NDArray[Any], places: Indices, rows: Indices
     ) -> tuple[NDArray[Any], NDArray[np.str_]]:
@@ -150,7 +142,8 @@ class ImageCorruption(RateAndSeed):
         distortions = self.distortions
         streams = [row_stream(self.seed, row) for row in rows.tolist()]
         # The first draw of a stream is the kind, so this comes before anything else.
-        drawn = np.array([self._drawn_kind(stream, len(distortions)) for stream in streams], dtype=np.int64)
+        count = len(distortions)
+        drawn = np.array([stream.integers(count) if count > 1 else 0 for stream in streams], dtype=np.int64)
         out = np.empty((len(places), *images.shape[1:]), dtype=images.dtype)
         at_a_time = max(1, _BLOCK_NUMBERS // max(1, int(np.prod(images.shape[1:]))))
         for number, distortion in enumerate(distortions):

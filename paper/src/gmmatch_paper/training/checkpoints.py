@@ -8,7 +8,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -24,18 +24,11 @@ Numbers: TypeAlias = tuple[float, float, float]
 """What a stretch of a training came to: its loss, another number, and its seconds."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The state after a stretch; ``history`` has an entry for each so far."""
-
-    fingerprint: str
-    model: dict[str, Any]
-    optimizer: dict[str, Any]
-    history: list[Numbers]
-
-
 class ResumableRun(ABC):
-    """A training in stretches. Between them it saves itself to a file, and resumes from there."""
+    """A training in stretches. Between them it saves itself to a file, and resumes from there.
+
+    ``history`` has an entry for each stretch so far.
+    """
 
     def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         self.model, self.optimizer = model, optimizer
@@ -61,9 +54,9 @@ class ResumableRun(ABC):
         self._path, self._wait, self._fingerprint = path, seconds, fingerprint
         found = load_checkpoint(path, fingerprint, device)
         if found is not None:
-            self.set_weights(found.model)
-            self.optimizer.load_state_dict(found.optimizer)
-            self.history = [(loss, other, spent) for loss, other, spent in found.history]
+            self.set_weights(found["model"])
+            self.optimizer.load_state_dict(found["optimizer"])
+            self.history = [(loss, other, spent) for loss, other, spent in found["history"]]
 
     def train(self, stretches: int, told: Callable[[int], object]) -> None:
         """Run the stretches that are left; ``told`` hears how many are done."""
@@ -71,10 +64,16 @@ class ResumableRun(ABC):
         for number in range(len(self.history), stretches):
             self.history.append(self.stretch(number))
             if self._path is not None and (time.monotonic() - saved >= self._wait or number + 1 == stretches):
-                state = self.weights(), self.optimizer.state_dict(), self.history
-                save_checkpoint(self._path, Checkpoint(self._fingerprint, *state))
+                self._save(self._path)
                 saved = time.monotonic()
             told(number + 1)
+
+    def _save(self, path: Path) -> None:
+        """Write a checkpoint; the file is the old one or the new one, never half of each."""
+        buffer = io.BytesIO()
+        state = {"format": 1, "fingerprint": self._fingerprint, "history": self.history}
+        torch.save({**state, "model": self.weights(), "optimizer": self.optimizer.state_dict()}, buffer)
+        write_file(path, [buffer.getbuffer()])
 
 
 def run_fingerprint(network: str, recipe: Recipe, data: Images, seed: int) -> str:
@@ -91,26 +90,19 @@ def run_fingerprint(network: str, recipe: Recipe, data: Images, seed: int) -> st
     return digest.hexdigest()
 
 
-def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; the file is the old one or the new one, never half of each."""
-    buffer = io.BytesIO()
-    torch.save({"format": 1, **checkpoint.__dict__}, buffer)
-    write_file(path, [buffer.getbuffer()])
-
-
-def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> Checkpoint | None:
+def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[str, Any] | None:
     """Return the checkpoint of a run, or None if there is none yet."""
     if not path.exists():
         return None
     try:
         found = torch.load(path, map_location=device, weights_only=True)
-        checkpoint = Checkpoint(*(found[name] for name in ("fingerprint", "model", "optimizer", "history")))
+        checkpoint = {name: found[name] for name in ("fingerprint", "model", "optimizer", "history")}
     except Exception as error:  # torch raises whatever its unpickler and archive reader do
         raise InvalidInputError(
             f"checkpoint={str(path)!r} cannot be read as a checkpoint ({type(error).__name__}): "
             "delete it to start over, or name another file."
         ) from error
-    if checkpoint.fingerprint != fingerprint:
+    if checkpoint["fingerprint"] != fingerprint:
         raise InvalidInputError(
             f"checkpoint={str(path)!r} belongs to another run (other images, labels, network, recipe or "
             "seed): name another file, or delete it."

@@ -20,6 +20,7 @@ from gmmatch.files import write_file
 from gmmatch.rows.checks import check_number, check_whole_number
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
+from gmmatch_paper.training.networks.base import seeded
 from gmmatch_paper.training.views import random_views
 
 _PROJECTED = 64
@@ -256,7 +257,7 @@ def _train(
     random = torch.Generator(data.device).manual_seed(seed)
     with torch.no_grad():
         width = features_of(model, data.normalized(data.pixels[:2])).shape[1]
-    projection = _seeded(lambda: _projection(width), seed + 1).to(data.device)
+    projection = seeded(lambda: _projection(width), seed + 1).to(data.device)
     parameters = [*model.parameters(), *projection.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=1e-4)
     steps = len(data) // batch_size
@@ -295,15 +296,8 @@ def _projection(width: int) -> nn.Module:
 
 def _build(name: str, image_size: int, channels: int, seed: int) -> nn.Module:
     if name == "compact":
-        return _seeded(lambda: CompactNetwork(channels), seed)
-    return _seeded(lambda: build_network(name, 1, image_size, channels), seed)
-
-
-def _seeded(make: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """Make a module from a seed, and leave torch's own generator as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return make()
+        return seeded(lambda: CompactNetwork(channels), seed)
+    return seeded(lambda: build_network(name, 1, image_size, channels), seed)
 
 
 def _settings(data: Images) -> dict[str, Any]:

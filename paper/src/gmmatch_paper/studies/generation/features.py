@@ -189,13 +189,10 @@ def _key(data: ImageData) -> dict[str, Any]:
 
 def _trained(data: ImageData, device: str) -> Arrays:
     """Train the classifier; return its weights, its accuracy and a hash of the weights."""
-    import torch
-
     from gmmatch_paper.training.loop import train
+    from gmmatch_paper.training.networks.base import seeded
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = build_classifier(data.n_classes, data.x_train.shape[3])
+    model = seeded(lambda: build_classifier(data.n_classes, data.x_train.shape[3]), seed=0)
     done = train(
         model,
         data.x_train,

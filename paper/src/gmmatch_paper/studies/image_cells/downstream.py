@@ -84,12 +84,13 @@ def train_network(
 ) -> Trained:
     """Train a network by name on images, the small ones of the studies included."""
     require_torch()
-    from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, build_small_network
+    from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, TinyNetwork
     from gmmatch_paper.training.loop import train
+    from gmmatch_paper.training.networks.base import seeded
 
     built: Any = network
     if network in SMALL_NETWORKS:
-        built = build_small_network(network, n_classes, images.shape[3], seed)
+        built = seeded(lambda: TinyNetwork(n_classes, images.shape[3], SMALL_NETWORKS[network]), seed)
     test_images, test_labels = test if test is not None else (None, None)
     return train(
         built,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from gmmatch_paper.training.networks.base import ImageClassifier
@@ -23,6 +22,7 @@ class TinyNetwork(ImageClassifier):
 
     Examples
     --------
+    >>> import torch
     >>> TinyNetwork(10, 1, width=8)(torch.zeros(2, 1, 16, 16)).shape
     torch.Size([2, 10])
     """
@@ -45,16 +45,3 @@ class TinyNetwork(ImageClassifier):
         """Return the second convolution's means over the quarters of the picture."""
         found: Tensor = self.body(x)
         return found
-
-
-def build_small_network(name: str, n_classes: int, channels: int, seed: int) -> TinyNetwork:
-    """Return a small network by name, its weights drawn from the seed alone.
-
-    Examples
-    --------
-    >>> build_small_network("tiny", 10, 1, seed=0).head.out_features
-    10
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return TinyNetwork(n_classes, channels, SMALL_NETWORKS[name])

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from gmmatch.errors import InvalidInputError
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 class ImageClassifier(nn.Module):
@@ -49,6 +54,20 @@ class ImageClassifier(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits: (batch, channels, height, width) to (batch, n_classes)."""
         return self.head(self.features(x))
+
+
+def seeded(make: Callable[[], AnyModule], seed: int) -> AnyModule:
+    """Make a module whose weights are drawn from the seed alone, and leave torch's own generator as it was.
+
+    Examples
+    --------
+    >>> first, again = (seeded(lambda: nn.Linear(2, 2), seed=3).weight for _ in range(2))
+    >>> torch.equal(first, again)
+    True
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make()
 
 
 def choose_stem_stride(network: str, image_size: int, stem_stride: int | None = None) -> int:
