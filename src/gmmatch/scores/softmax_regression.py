@@ -208,19 +208,6 @@ class SoftmaxRegression:
         slope: Parameters = np.sum([gradient for _, gradient in parts], axis=0) + self.strength * decayed
         return sum(loss for loss, _ in parts) + self.strength / 2 * float(np.sum(decayed**2)), slope
 
-    def log_probabilities(self, parameters: Parameters) -> NDArray[np.float64]:
-        """Return log p of every row and class, shape (n, classes)."""
-        logs = np.empty((len(self.rows), self.n_classes))
-
-        def work(number: int) -> None:
-            _, inputs, part = self._inputs(number)
-            logits = on_host(inputs @ _like(parameters, inputs).T).astype(np.float64, copy=False)
-            logits -= logits.max(axis=1, keepdims=True)
-            logs[part] = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-
-        map_in_order(work, self.n_blocks, self.threads)
-        return logs
-
     @property
     def _rows_per_block(self) -> int:
         if is_tensor(self.rows):
@@ -235,8 +222,15 @@ class SoftmaxRegression:
 
     def block(self, parameters: Parameters, number: int) -> Block:
         """Return a block of rows, and what the model makes of them."""
-        xp, inputs, part = self._inputs(number)
-        targets = self.targets[part]
+        first = number * self._rows_per_block
+        part = slice(first, min(len(self.rows), first + self._rows_per_block))
+        inputs: Any
+        if isinstance(self.rows, Rows):
+            inputs = np.ones((part.stop - first, self.shape[1]))
+            inputs[:, :-1] = self.scale.take(self.rows, np.arange(first, part.stop))
+        else:
+            inputs = self.rows[part]
+        xp, targets = namespace(inputs), self.targets[part]
         logits = inputs @ _like(parameters, inputs).T
         logits = logits - xp.amax(logits, axis=1, keepdims=True)
         weights = xp.exp(logits)
@@ -250,15 +244,6 @@ class SoftmaxRegression:
             wanted = _like(targets, logits)
             errors, agreement = probabilities - wanted, xp.sum(wanted * logits, axis=1)
         return Block(part, inputs, probabilities, errors, xp.log(total) - agreement)
-
-    def _inputs(self, number: int) -> tuple[Any, Any, slice]:
-        first = number * self._rows_per_block
-        last = min(len(self.rows), first + self._rows_per_block)
-        if not isinstance(self.rows, Rows):
-            return namespace(self.rows), self.rows[first:last], slice(first, last)
-        inputs = np.ones((last - first, self.shape[1]))
-        inputs[:, :-1] = self.scale.take(self.rows, np.arange(first, last))
-        return np, inputs, slice(first, last)
 
 
 def _like(values: Any, other: Any) -> Any:

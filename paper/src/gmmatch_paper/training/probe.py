@@ -13,7 +13,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import as_generator, check_rows
 from gmmatch.rows.parallel import available_cores
 from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
-from gmmatch.types import Vector
+from gmmatch.types import Vector, on_host
 
 STRENGTHS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)
 """The closed set of regularizations that cross-validation chooses from, strongest first."""
@@ -147,8 +147,9 @@ def _cross_validate(
         held_out, others = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
         judged = problem.subset(held_out)
         for number, parameters in enumerate(_fits(problem.subset(others), path, max_iter)):
-            predicted = judged.log_probabilities(parameters).argmax(axis=1)
-            correct[number] += np.sum(predicted == codes[held_out])
+            blocks = (judged.block(parameters, at) for at in range(judged.n_blocks))
+            predicted = [on_host(block.probabilities.argmax(1)) for block in blocks]
+            correct[number] += np.sum(np.concatenate(predicted) == codes[held_out])
     return {
         float(strength): float(share) for strength, share in zip(path, correct / len(fold_of), strict=True)
     }
