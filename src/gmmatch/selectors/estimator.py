@@ -6,6 +6,7 @@ They are kept without scikit-learn's base class: importing it takes longer than 
 from __future__ import annotations
 
 import inspect
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,9 +102,19 @@ class EstimatorConventions:
         return False
 
     def __sklearn_tags__(self) -> Any:
-        from gmmatch.selectors.tags import selector_tags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        return selector_tags(needs_labels=self.needs_labels)
+        class SamplerInput(InputTags):
+            dataframe = True  # imbalanced-learn's own, like the tags of samplers
+
+        class Sampler(Tags):
+            sampler_tags = SimpleNamespace(sample_indices=True)
+
+        return Sampler(
+            estimator_type=None,
+            target_tags=TargetTags(required=self.needs_labels),
+            input_tags=SamplerInput(sparse=False, allow_nan=False),
+        )
 
 
 def _parameters(selector: Any) -> dict[str, Any]:
