@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.curve.figures import Along, Measures
+from gmmatch.curve.figures import Measures
 from gmmatch.curve.probe import FOLDS, TestSet, accuracies
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.checks import check_pair, check_rows, check_whole_number
@@ -245,14 +245,19 @@ def _test_set(rows: Rows, labels: list[Any], test: tuple[Any, Any], threads: int
 
 
 def _points(
-    method: str, found: Selection, sizes: Indices, along: Along, accuracy: Vector | None, test: TestSet | None
+    method: str,
+    found: Selection,
+    sizes: Indices,
+    along: dict[str, Vector],
+    accuracy: Vector | None,
+    test: TestSet | None,
 ) -> list[CurvePoint]:
     wrong = None
     if found.screening is not None and found.screening.noise_rate is not None:
         wrong = np.cumsum(found.screening.probability[found.order])[sizes - 1]
     points = []
     for number, size in enumerate(sizes.tolist()):
-        known: dict[str, Any] = {name: float(values[number]) for name, values in vars(along).items()}
+        known: dict[str, Any] = {name: float(values[number]) for name, values in along.items()}
         if wrong is not None:
             known["mislabeled"] = float(wrong[number])
         if accuracy is not None:

@@ -1,15 +1,12 @@
-"""What is measured of the first picks, at several sizes, each pick looked at once."""
+"""What is measured of the first picks, at several sizes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from gmmatch.kernels.distances import typical_row
 from gmmatch.kernels.feature_maps import FourierFeatures
 from gmmatch.kernels.kernels import RBF
-from gmmatch.metrics import nearest_squares, parts
+from gmmatch.metrics import coverage
 from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Vector
@@ -22,23 +19,13 @@ _SCALE_CLASSES, _SCALE_ROWS = 20, 200
 _FEATURES = 256
 
 
-@dataclass(frozen=True)
-class Along:
-    """Figures of the first picks, one number for each size; less is better everywhere."""
-
-    moment_error: Vector
-    mmd: Vector
-    coverage_mean: Vector
-    coverage_max: Vector
-
-
 class Measures:
     """Measures the first picks of selections from the same rows.
 
     Examples
     --------
     >>> measures = Measures(Rows(np.array([[0.0], [2.0], [4.0]])), np.zeros(3, dtype=np.int64))
-    >>> measures.along(np.array([0, 1, 2]), np.array([1, 3])).moment_error
+    >>> measures.along(np.array([0, 1, 2]), np.array([1, 3]))["moment_error"]
     array([2., 0.])
     """
 
@@ -49,24 +36,16 @@ class Measures:
         seen = rows.mapped(features.fit(rows.subset(np.arange(min(len(rows), _SCALE_ROWS)))))
         self.in_features = Yardsticks(seen, classes, sampled_rows=0, covered_rows=0, seed=seed)
 
-    def along(self, order: Indices, sizes: Indices) -> Along:
-        """Return the figures of the first picks, as many as each of the ascending ``sizes`` says."""
+    def along(self, order: Indices, sizes: Indices) -> dict[str, Vector]:
+        """Return the figures of the first picks by name, as many as each of the ascending ``sizes`` says."""
         with blas_threads_for(len(self.rows) * self.rows.n_features):
-            nearest = self._coverage(order, sizes)
-            return Along(
-                self.plain.moment_errors(order, sizes), self.in_features.moment_errors(order, sizes), *nearest
-            )
-
-    def _coverage(self, order: Indices, sizes: Indices) -> tuple[Vector, Vector]:
-        centre = typical_row(self.rows.subset(self.plain.covered))  # seen from here, little cancels
-        covered = self.rows.gather(self.plain.covered) - centre
-        least, mean, largest = np.full(len(covered), np.inf), np.empty(len(sizes)), np.empty(len(sizes))
-        for number, part in enumerate(np.split(order, sizes)[: len(sizes)]):
-            for some in parts(part, 4096):
-                least = np.minimum(least, nearest_squares(covered, self.rows.gather(some) - centre))
-            distances = np.sqrt(least)
-            mean[number], largest[number] = distances.mean(), distances.max()
-        return mean, largest
+            nearest = [coverage(self.rows, order[:size], of=self.plain.covered) for size in sizes.tolist()]
+            return {
+                "moment_error": self.plain.moment_errors(order, sizes),
+                "mmd": self.in_features.moment_errors(order, sizes),
+                "coverage_mean": np.array([one.mean for one in nearest]),
+                "coverage_max": np.array([one.largest for one in nearest]),
+            }
 
 
 def _scale(rows: Rows, classes: Indices) -> float:
