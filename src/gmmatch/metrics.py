@@ -26,7 +26,7 @@ from gmmatch.rows.checks import (
 )
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import distinct_values
-from gmmatch.types import Indices, Matrix, Vector, on_host
+from gmmatch.types import Indices, Matrix, Vector, evenly_spaced, on_host
 
 __all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
 
@@ -232,7 +232,7 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     chosen = np.unique(_pick_indices(picks, len(rows)))
     covered = np.arange(len(rows)) if of is None else of
     # Distances do not change when all rows move, but norms shrink, and with them the rounding.
-    centre = typical_row(rows.gather(chosen[np.linspace(0, len(chosen) - 1, 31).astype(np.int64)]))
+    centre = typical_row(rows.gather(chosen[evenly_spaced(len(chosen), 31)]))
     squares = np.full(len(covered), np.inf)
     for some in parts(chosen, max(1, BLOCK_ELEMENTS // rows.n_features)):
         candidates = rows.gather(some) - centre

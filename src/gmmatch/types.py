@@ -85,6 +85,17 @@ def on_host(values: Any) -> NDArray[Any]:
     return np.asarray(values)
 
 
+def evenly_spaced(n: int, at_most: int) -> Indices:
+    """Return up to ``at_most`` positions among n, the first and the last included.
+
+    Examples
+    --------
+    >>> evenly_spaced(10, 3), evenly_spaced(2, 3)
+    (array([0, 4, 9]), array([0, 1]))
+    """
+    return np.unique(np.linspace(0, max(0, n - 1), min(n, at_most)).astype(np.int64))
+
+
 def offsets_of(sizes: ArrayLike) -> Indices:
     """Return where each of several runs begins in the whole, and where the last ends.
 

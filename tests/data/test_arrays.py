@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from gmmatch.data import open_source
 from gmmatch.data.arrays import ArraySource
-from gmmatch.data.files import evenly_spaced, fingerprint_of
+from gmmatch.data.files import fingerprint_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.types import evenly_spaced
 
 from .helpers import check_protocol
 
@@ -286,7 +287,7 @@ def test_different_sequences_have_different_fingerprints(a, b):
 
 @given(n=st.integers(0, 10**9), at_most=st.integers(1, 50))
 def test_evenly_spaced_positions_are_few_and_reach_both_ends(n, at_most):
-    positions = evenly_spaced(n, at_most)
+    positions = evenly_spaced(n, at_most).tolist()
     assert positions == sorted(set(positions))
     assert len(positions) == min(n, at_most)
     if n and at_most > 1:

@@ -9,7 +9,7 @@ from gmmatch.kernels.kernels import RBF
 from gmmatch.metrics import coverage
 from gmmatch.rows.parallel import blas_threads_for
 from gmmatch.rows.rows import Rows
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Vector, evenly_spaced
 from gmmatch.yardsticks import Yardsticks
 
 # Rows whose nearest pick is sought, and classes and rows whose distances set the scale of the MMD.
@@ -54,6 +54,6 @@ def _scale(rows: Rows, classes: Indices) -> float:
     for number in range(min(int(classes.max()) + 1, _SCALE_CLASSES)):
         own = np.flatnonzero(classes == number)
         if len(own) > 1:
-            some = own[np.linspace(0, len(own) - 1, min(len(own), _SCALE_ROWS)).astype(np.int64)]
+            some = own[evenly_spaced(len(own), _SCALE_ROWS)]
             scales.append(RBF().fit(rows.gather(some)).scale)
     return float(np.median(scales)) if scales else 1.0

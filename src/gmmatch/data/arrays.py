@@ -26,13 +26,13 @@ from gmmatch.data.columns import (
     plain_labels,
     plain_values,
 )
-from gmmatch.data.files import canonical, damaged, evenly_spaced, files_fingerprint, fingerprint_of
+from gmmatch.data.files import canonical, damaged, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError
 from gmmatch.rows.npy_files import mapped, read_header
 from gmmatch.rows.rows import from_bfloat16
 from gmmatch.selection.labels import Label
-from gmmatch.types import is_tensor
+from gmmatch.types import evenly_spaced, is_tensor
 
 _SAMPLED_ROWS = 1024
 _SAFETENSORS_TYPES = {
@@ -131,7 +131,8 @@ class ArraySource(VectorSource):
         n, s = self.array.shape
         parts: list[str | int | bytes | None] = ["array", int(n), int(s), str(self.array.dtype)]
         parts.append(int(self._bfloat16))
-        parts.extend(self._block(row, row + 1).tobytes() for row in evenly_spaced(n, _SAMPLED_ROWS))
+        sampled = evenly_spaced(n, _SAMPLED_ROWS).tolist()
+        parts.extend(self._block(row, row + 1).tobytes() for row in sampled)
         parts.append(canonical(self.labels))
         parts.append(repr(self.ids) if isinstance(self.ids, range) else canonical(self.ids))
         return fingerprint_of(parts)

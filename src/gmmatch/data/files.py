@@ -163,11 +163,6 @@ def files_fingerprint(paths: Iterable[str | os.PathLike[str]], *settings: str | 
     return fingerprint_of(parts)
 
 
-def evenly_spaced(n: int, at_most: int) -> list[int]:
-    """Return up to ``at_most`` positions among n, the first and the last included."""
-    return np.unique(np.linspace(0, n - 1, min(n, at_most)).astype(np.int64)).tolist() if n else []
-
-
 def canonical(value: Any) -> str:
     """Write a value of rows, ids or labels as text, the same in every process."""
     if isinstance(value, dict):

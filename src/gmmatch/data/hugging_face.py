@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import canonical, evenly_spaced, fingerprint_of
+from gmmatch.data.files import canonical, fingerprint_of
 from gmmatch.data.source import Batch
 from gmmatch.data.tables import TableSource, column_types
 from gmmatch.errors import (
@@ -19,6 +19,7 @@ from gmmatch.errors import (
     install_command,
     unknown_name,
 )
+from gmmatch.types import evenly_spaced
 
 _SAMPLED_ROWS = 64
 _SAMPLED_FROM_STREAM = 16
@@ -63,7 +64,7 @@ class HuggingFaceSource(TableSource):
         if self.streaming:
             tables = self._data.take(_SAMPLED_FROM_STREAM).iter(_SAMPLED_FROM_STREAM)
             return fingerprint_of([*parts, self.location, *(_content(table) for table in tables)])
-        rows = evenly_spaced(int(self._data.num_rows), _SAMPLED_ROWS)
+        rows = evenly_spaced(int(self._data.num_rows), _SAMPLED_ROWS).tolist()
         return fingerprint_of([*parts, *(_content(self._data[row : row + 1]) for row in rows)])
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.files import evenly_spaced, file_ends, fingerprint_of, list_files, pick_split
+from gmmatch.data.files import file_ends, fingerprint_of, list_files, pick_split
 from gmmatch.data.source import BaseSource, Batch
 from gmmatch.errors import (
     DataFileNotFoundError,
@@ -26,6 +26,7 @@ from gmmatch.errors import (
     install_command,
 )
 from gmmatch.selection.labels import Label
+from gmmatch.types import evenly_spaced
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -338,7 +339,7 @@ class ImageFolder(BaseSource):
                 parts.extend((name, os.stat(path).st_size))  # noqa: PTH116
             except OSError:
                 parts.extend((name, -1))
-        for position in evenly_spaced(len(self.ids), _SAMPLED_FILES):
+        for position in evenly_spaced(len(self.ids), _SAMPLED_FILES).tolist():
             path = os.path.join(self.folder, self.ids[position])  # noqa: PTH118
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
         return fingerprint_of(parts)

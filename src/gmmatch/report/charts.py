@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.types import Indices
+from gmmatch.types import Indices, evenly_spaced
 
 WIDTH, HEIGHT = 460, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
@@ -161,9 +161,8 @@ def _table(named: list[Series], percent: bool) -> list[list[str]]:
     shared = named[0].x
     for one in named[1:]:
         shared = np.intersect1d(shared, one.x)
-    positions = np.unique(np.linspace(0, max(0, len(shared) - 1), min(len(shared), _TABLE_ROWS)).astype(int))
     lines = []
-    for x in shared[positions].tolist():
+    for x in shared[evenly_spaced(len(shared), _TABLE_ROWS)].tolist():
         values = [float(one.y[np.searchsorted(one.x, x)]) for one in named]
         lines.append([short(x), *(f"{value:.1%}" if percent else f"{value:.4g}" for value in values)])
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -236,15 +236,3 @@ def describe(contents: dict[int, Content]) -> str:
     ]
     said = [" and ".join(parts), f"{counts['broken']:,} could not be read" if counts["broken"] else ""]
     return "; ".join(part for part in said if part)
-
-
-def spread(rows: Sequence[int] | Indices, limit: int) -> Indices:
-    """Return at most ``limit`` of some rows, evenly spaced.
-
-    Examples
-    --------
-    >>> spread(np.arange(10), 3)
-    array([0, 4, 9])
-    """
-    positions = np.unique(np.linspace(0, max(0, len(rows) - 1), min(len(rows), limit)).astype(np.int64))
-    return np.asarray(rows, dtype=np.int64)[positions]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.report.content import Content, spread
+from gmmatch.report.content import Content
 from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices, Vector
+from gmmatch.types import Indices, Vector, evenly_spaced
 
 SHOWN_FIRST = 6
 SUSPICIOUS_PER_REASON = 30
@@ -145,7 +145,7 @@ def typical_picks(
     for number in largest.tolist():
         mine = picks[classes.of_row[picks] == number]
         if len(mine):
-            mine = spread(mine, _CANDIDATES)
+            mine = mine[evenly_spaced(len(mine), _CANDIDATES)]
             gaps = np.linalg.norm(rows.gather(mine) - centres[number], axis=1)
             found[number] = mine[np.argsort(gaps, kind="stable")[:TYPICAL_PER_CLASS]]
     return found

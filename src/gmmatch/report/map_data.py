@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.report.content import Content, spread
+from gmmatch.report.content import Content
 from gmmatch.report.galleries import looks_like
 from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
 from gmmatch.report.projection import Projection
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices
+from gmmatch.types import Indices, evenly_spaced
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -157,7 +157,8 @@ def content_sample(drawn: Drawn, selections: list[Selection], random: np.random.
     picks = np.concatenate([selection.order for selection in selections])
     picks = np.array(list(dict.fromkeys(picks[on_map[picks]].tolist())), dtype=np.int64)
     others = np.setdiff1d(drawn.rows, picks)
-    some = spread(picks, max(SAMPLED_CONTENTS // 2, SAMPLED_CONTENTS - len(others)))
+    most = max(SAMPLED_CONTENTS // 2, SAMPLED_CONTENTS - len(others))
+    some = picks[evenly_spaced(len(picks), most)]
     rest = random.choice(others, min(len(others), SAMPLED_CONTENTS - len(some)), replace=False)
     return np.unique(np.concatenate([some, rest])).astype(np.int64)
 
@@ -247,7 +248,7 @@ def _ids(
         return found
     wanted = np.zeros(len(rows), dtype=np.bool_)
     for selection in selections:
-        wanted |= np.isin(rows, spread(selection.order, 10_000))
+        wanted |= np.isin(rows, selection.order[evenly_spaced(selection.k, 10_000)])
     wanted |= np.isin(rows, np.array(list(contents), dtype=np.int64))
     return {
         str(place): name for place in np.flatnonzero(wanted).tolist() if (name := found[place]) is not None

@@ -15,6 +15,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.kernels.kernels import Kernel
 from gmmatch.rows.rows import Rows
 from gmmatch.selection.labels import Group, Groups
+from gmmatch.types import evenly_spaced
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -100,10 +101,10 @@ def fingerprint(rows: Rows) -> str:
 
     Enough to tell whether the same data came again, without reading all of a large input once more.
     """
-    positions = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), 1024)).astype(np.int64))
     kind = "bfloat16" if rows.bfloat16 else rows.source.dtype
     digest = hashlib.sha256(f"{len(rows)} {rows.n_features} {kind}".encode())
-    digest.update(np.ascontiguousarray(rows.source[rows.subset(positions).index]).tobytes())
+    some = rows.subset(evenly_spaced(len(rows), 1024)).index
+    digest.update(np.ascontiguousarray(rows.source[some]).tobytes())
     return digest.hexdigest()[:32]
 
 
