@@ -113,7 +113,9 @@ class _Search:
             return
         axes = sketch_axes(rows, self.random)
         self.left = sketches(rows, axes, threads)
-        self.right = self.left if others is None else sketches(others, axes, threads)
+        self.right = self.left
+        if others is not None:
+            self.right = sketches(others.here() if on_device(others) else others, axes, threads)
 
     def candidates(self, take: Take) -> None:
         """Pass on all pairs that may be near-duplicates, and some that are not."""

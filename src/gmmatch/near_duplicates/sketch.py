@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gmmatch.rows.parallel import map_in_order
 from gmmatch.rows.rows import Rows
 from gmmatch.types import Indices, Matrix, Vector
 
@@ -67,17 +66,7 @@ def sketches(rows: Rows, axes: NDArray[np.float32] | None, threads: int) -> NDAr
     >>> short.shape, bool(np.all(short @ short.T >= unit(X) @ unit(X).T - 1e-6))
     ((5, 65), True)
     """
-    if hasattr(rows.source, "cluster"):
-        found: Any = rows.each(_sketched, axes)
-        return found  # type: ignore[no-any-return]
-    width = rows.n_features if axes is None else axes.shape[1] + 1
-    out = np.empty((len(rows), width), dtype=np.float32)
-
-    def work(number: int) -> None:
-        out[slice(*rows.bounds(number))] = _sketched(*rows.chunk(number), axes)
-
-    map_in_order(work, rows.n_chunks, threads)
-    return out
+    return rows.each(_sketched, axes, threads=threads)
 
 
 def _sketched(block: NDArray[Any], index: Indices, axes: NDArray[np.float32] | None) -> NDArray[Any]:

@@ -156,22 +156,16 @@ class Rows:
         """Return the rows at these positions, in float64; a read-only view where they are stored so."""
         return self._convert(self.index[positions], np.dtype(dtype))
 
-    def each(self, score: Callable[..., Vector], *arguments: Any, threads: int = 1) -> Vector:
-        """Return a number per row: ``score(block, index, *arguments)`` of every chunk.
+    def each(self, score: Callable[..., NDArray[Any]], *arguments: Any, threads: int = 1) -> NDArray[Any]:
+        """Return a number per row, or several: ``score(block, index, *arguments)`` of every chunk.
 
         Like :meth:`total` it runs wherever the rows lie; workers are sent the function, so let it be a module's.
         """
         device = self._on_device()
         if device is not None:
             return device.each(score, *arguments)
-        out = np.empty(len(self))
-
-        def work(number: int) -> None:
-            start, stop = self.bounds(number)
-            out[start:stop] = score(*self.chunk(number), *arguments)
-
-        map_in_order(work, self.n_chunks, threads)
-        return out
+        found = map_in_order(lambda number: score(*self.chunk(number), *arguments), self.n_chunks, threads)
+        return np.concatenate(found)
 
     def total(
         self,
