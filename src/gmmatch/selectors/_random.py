@@ -9,7 +9,7 @@ import numpy as np
 from gmmatch.errors import InvalidInputError
 from gmmatch.selectors.base import Results, Selector, Tasks
 from gmmatch.selectors.places import place_of
-from gmmatch.selectors.tasks import Stream
+from gmmatch.selectors.tasks import random_of_group
 from gmmatch.types import Indices, offsets_of
 
 
@@ -54,5 +54,5 @@ class Random(Selector):
                 "sample_weight."
             )
         shares = weights / weights.sum()
-        random = Stream(tasks.seed, int(tasks.numbers[number])).random
+        random, _ = random_of_group(tasks.seed, int(tasks.numbers[number]))
         return random.choice(positions, size=k, replace=self.replacement, p=shares)

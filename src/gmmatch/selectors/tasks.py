@@ -17,26 +17,10 @@ from gmmatch.targets.reference import PastMoment, Reference
 from gmmatch.types import Indices, Mask, Vector, offsets_of
 
 
-class Stream:
-    """The random numbers of one group: a stream of its own, made when it is asked for."""
-
-    def __init__(self, seed: int, number: int) -> None:
-        self._origin = (seed, number)
-
-    @cached_property
-    def _sequence(self) -> np.random.SeedSequence:
-        seed, number = self._origin
-        return np.random.SeedSequence(seed, spawn_key=(number,))
-
-    @cached_property
-    def random(self) -> np.random.Generator:
-        """The generator."""
-        return np.random.default_rng(self._sequence)
-
-    @cached_property
-    def seed(self) -> int:
-        """A number that tells this stream from others."""
-        return int(self._sequence.generate_state(1, np.uint64)[0])
+def random_of_group(seed: int, number: int) -> tuple[np.random.Generator, int]:
+    """Return the random numbers of one group, a stream of its own, and a number that tells it from others."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(number,))
+    return np.random.default_rng(sequence), int(sequence.generate_state(1, np.uint64)[0])
 
 
 @dataclass(frozen=True)
@@ -55,7 +39,8 @@ class GroupTask:
     available: Mask
     already: Indices
     k: int
-    stream: Stream
+    random: np.random.Generator
+    seed: int
     threads: int
     label: Any
     input_bytes: int
@@ -63,16 +48,6 @@ class GroupTask:
     facts: Any = None
     n_total: int = 0
     reference: Reference | PastMoment | None = None
-
-    @property
-    def random(self) -> np.random.Generator:
-        """The group's random numbers."""
-        return self.stream.random
-
-    @property
-    def seed(self) -> int:
-        """A number of the group's random stream."""
-        return self.stream.seed
 
 
 @dataclass(frozen=True)
@@ -175,6 +150,7 @@ class Tasks(Flat[GroupTask]):
         """Return what there is to do for one group."""
         span = slice(int(self.offsets[at]), int(self.offsets[at + 1]))
         own, every = self.row_numbers[span], self.rows
+        random, seed = random_of_group(self.seed, int(self.numbers[at]))
         return GroupTask(
             rows=every if len(self) == 1 and len(own) == len(every) else every.subset(own),
             row_numbers=own,
@@ -182,7 +158,8 @@ class Tasks(Flat[GroupTask]):
             available=self.available[span],
             already=np.flatnonzero(self.included[span]),
             k=int(self.quotas[at]),
-            stream=Stream(self.seed, int(self.numbers[at])),
+            random=random,
+            seed=seed,
             threads=self.threads,
             label=self.labels[at],
             input_bytes=every.nbytes,
