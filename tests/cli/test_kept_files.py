@@ -131,7 +131,7 @@ def interrupted(*_, **__):
 
 # A shell starts what runs in the background with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-registry.select = interrupted
+registry.make_selector = interrupted
 from gmmatch.cli import main
 sys.argv[0] = "gmmatch"
 main()

@@ -160,14 +160,13 @@ class Selector(EstimatorConventions):
         >>> GMMatching(k=4).select(X, y=["a", "a", "a", "b", "b", "b"], exclude=[5]).counts
         {'a': 2, 'b': 2}
         """
-        self._check_parameters()
-        asked = (y, sample_weight, include, exclude, ids)
         with self.opened(X, engine, sample_weight) as rows:
-            return self._select(rows, *asked)
+            return self._select(rows, y, sample_weight, include, exclude, ids)
 
     @contextmanager
     def opened(self, X: Any, engine: Any, sample_weight: Any = None) -> Iterator[Rows]:
-        """Give the rows to select from, checked: as they are, or with the workers of an engine."""
+        """Give the rows to select from, checked after the parameters: as they are, or with an engine's workers."""
+        self._check_parameters()
         if engine is None:
             yield check_rows(X, threads=resolve_jobs(self.n_jobs))
             return

@@ -158,20 +158,11 @@ class EngineRequest:
         near: Embeddings | None,
     ) -> tuple[Selection, float]:
         """Select on the engine, and say what it took."""
-        from gmmatch.near_duplicates.left_out import rows_near
-        from gmmatch.selectors.relabel import select_relabeled
+        from gmmatch.cli.io.selecting import pick
 
-        began, facts = time.perf_counter(), {}
-        asked: dict[str, Any] = {"ids": None if shards.manifest is None else shards.ids_of}
+        began, ids = time.perf_counter(), None if shards.manifest is None else shards.ids_of
         with self.running() as engine, selector.opened(shards, engine) as rows:
-            if near is not None:
-                asked["exclude"], leaks = rows_near(rows, near.rows)
-                facts["excluded_near"] = {"path": near.path, **leaks}
-            if relabel is None:
-                found = selector.select(rows, labels, **asked)
-            else:
-                found = select_relabeled(selector, rows, labels, relabel, asked)
-        found.provenance.update(facts)
+            found = pick(selector, rows, labels, ids, relabel, near)
         seconds = time.perf_counter() - began
         _summarise(found.provenance["engine"])
         return found, seconds

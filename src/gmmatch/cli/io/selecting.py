@@ -13,6 +13,7 @@ from gmmatch.selection.budget import resolve_count
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.rows.rows import Rows
     from gmmatch.selection.selection import Selection
     from gmmatch.selectors.base import Selector
 
@@ -50,8 +51,7 @@ def run_selection(
     Picks follow the rows of ``reference``. Rows that have a near-duplicate among those of ``near`` are not picked.
     With ``relabel``, labels are corrected where others are suggested with at least this probability.
     """
-    from gmmatch.rows.checks import check_rows
-    from gmmatch.selectors.registry import select
+    from gmmatch.selectors.registry import make_selector
 
     options = dict(options or {})
     check_request(embeddings, k=k, method=method, options=options)
@@ -59,34 +59,38 @@ def run_selection(
         options["reference"] = _reference(embeddings, reference, per_class)
     if memory is not None:
         options |= within_memory(memory, embeddings.shape, method, options)
+    if relabel is not None and embeddings.labels is None:
+        raise InvalidInputError(
+            f"--relabel corrects labels, and {embeddings.path} has none: give some by --labels."
+        )
     began = time.perf_counter()
-    facts = {}
-    if relabel is not None:
-        if embeddings.labels is None:
-            raise InvalidInputError(
-                f"--relabel corrects labels, and {embeddings.path} has none: give some by --labels."
-            )
-        options["relabel"] = relabel
-    if near is not None:
-        from gmmatch.near_duplicates.left_out import rows_near
-
-        options["exclude"], leaks = rows_near(check_rows(embeddings.rows), near.rows)
-        facts["excluded_near"] = {"path": near.path, **leaks}
-    found = select(
-        embeddings.rows,
-        y=embeddings.labels,
-        k=k,
-        method=method,
-        per_class=per_class,
-        random_state=seed,
-        ids=embeddings.ids_of,
-        **options,
-    )
+    selector = make_selector(method, k, {**options, "per_class": per_class, "random_state": seed})
+    with selector.opened(embeddings.rows, engine=None) as rows:
+        found = pick(selector, rows, embeddings.labels, embeddings.ids_of, relabel, near)
     seconds = time.perf_counter() - began
     if reference is not None:
         found.provenance["reference"]["path"] = reference.path
-    found.provenance.update({"embeddings": embeddings.origin, **facts})
+    found.provenance["embeddings"] = embeddings.origin
     return found, seconds
+
+
+def pick(
+    selector: Selector, rows: Rows, labels: Any, ids: Any, relabel: float | None, near: Embeddings | None
+) -> Selection:
+    """Select from rows that are open, wherever they are; see :func:`run_selection` for the last two."""
+    from gmmatch.near_duplicates.left_out import rows_near
+    from gmmatch.selectors.relabel import select_relabeled
+
+    asked, facts = {"ids": ids}, {}
+    if near is not None:
+        asked["exclude"], leaks = rows_near(rows, near.rows)
+        facts["excluded_near"] = {"path": near.path, **leaks}
+    if relabel is None:
+        found = selector.select(rows, labels, **asked)
+    else:
+        found = select_relabeled(selector, rows, labels, relabel, asked)
+    found.provenance.update(facts)
+    return found
 
 
 def _reference(embeddings: Embeddings, reference: Embeddings, per_class: Any) -> Any:
