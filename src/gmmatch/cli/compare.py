@@ -13,10 +13,10 @@ from gmmatch.cli.io.arguments import (
     LabeledInput,
     MemoryOption,
     MethodsOption,
-    PerClassChoice,
     PerClassOption,
     SeedOption,
     parse_memory,
+    parse_per_class,
     split_names,
 )
 from gmmatch.cli.io.output import note, print_json, print_table, progress
@@ -50,7 +50,7 @@ def compare(
         ),
     ] = None,
     given: LabeledInput,
-    per_class: PerClassOption = PerClassChoice.proportional,
+    per_class: PerClassOption = "proportional",
     seed: SeedOption = 0,
     memory: MemoryOption = None,
     page: Report,
@@ -80,13 +80,14 @@ def compare(
     for name in names:
         check_request(embeddings, k=k, method=name)
     true_labels = _read_truth(truth, embeddings)
-    asked = {"k": k, "per_class": per_class.argument, "seed": seed, "memory": limit}
+    shared = parse_per_class(per_class)
+    asked = {"k": k, "per_class": shared, "seed": seed, "memory": limit}
     selections, rows = _select(names, embeddings, asked)
     screening = None
     if true_labels is None:
         screening = next((one.screening for one in selections.values() if one.screening is not None), None)
         screening = screening or _screened(embeddings)
-    comparison = Comparison(embeddings, true_labels, screening, per_class.argument, seed)
+    comparison = Comparison(embeddings, true_labels, screening, shared, seed)
     for row in rows:
         row |= comparison.measure(selections[row["method"]])
     result = {"input": given.source, **comparison.describe(), "seed": seed, "rows": rows}

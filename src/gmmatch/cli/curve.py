@@ -11,10 +11,10 @@ from gmmatch.cli.io.arguments import (
     JsonOption,
     LabeledInput,
     MethodsOption,
-    PerClassChoice,
     PerClassOption,
     SeedOption,
     SettingsOption,
+    parse_per_class,
     parse_settings,
     split_names,
 )
@@ -48,7 +48,7 @@ def curve(
         int, typer.Option(min=1, max=10, help="How many random tenths of the rows to hold out and judge.")
     ] = 5,
     given: LabeledInput,
-    per_class: PerClassOption = PerClassChoice.proportional,
+    per_class: PerClassOption = "proportional",
     seed: SeedOption = 0,
     settings: SettingsOption = None,
     report: Annotated[
@@ -94,7 +94,7 @@ def curve(
         test=judged,
         repeats=repeats,
         random_state=seed,
-        per_class=per_class.argument,
+        per_class=parse_per_class(per_class),
         **options,
     )
     if report is not None:

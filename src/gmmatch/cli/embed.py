@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,21 +26,6 @@ if TYPE_CHECKING:
     from gmmatch.embeddings.run import EmbedReport
 
 _LISTED_AT_MOST = 5
-
-
-class OnErrorChoice(str, Enum):
-    """What becomes of a row that cannot be encoded."""
-
-    stop = "raise"
-    skip = "skip"
-
-
-class DtypeChoice(str, Enum):
-    """Type of the numbers in the store."""
-
-    auto = "auto"
-    float16 = "float16"
-    float32 = "float32"
 
 
 def embed(
@@ -71,7 +55,9 @@ def embed(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads that decode images; one per core by default.")
     ] = None,
-    dtype: Annotated[DtypeChoice, typer.Option(help="Type of the numbers in the store.")] = DtypeChoice.auto,
+    dtype: Annotated[
+        Literal["auto", "float16", "float32"], typer.Option(help="Type of the numbers in the store.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
     text_column: TextColumnOption = None,
     image_column: ImageColumnOption = None,
@@ -87,11 +73,11 @@ def embed(
         bool, typer.Option("--streaming", help="Read a Hugging Face dataset over the network as it is used.")
     ] = False,
     on_error: Annotated[
-        OnErrorChoice,
+        Literal["raise", "skip"],
         typer.Option(
             help="Whether a row that cannot be encoded (a broken image) ends the run or is left out."
         ),
-    ] = OnErrorChoice.stop,
+    ] = "raise",
     max_pixels: Annotated[
         int | None,
         typer.Option(
@@ -160,8 +146,8 @@ def embed(
             output,
             batch_size=batch_size,
             workers=workers,
-            dtype=dtype.value,
-            on_error="skip" if on_error is OnErrorChoice.skip else "raise",
+            dtype=dtype,
+            on_error=on_error,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if as_json:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
 
 Extra = Mapping[str, list[Any]]
 """Columns that are written beside those of the source, a value for each row."""
-
-
-class LabelsChoice(str, Enum):
-    """Which labels are written."""
-
-    given = "given"
-    corrected = "corrected"
 
 
 _DATA_COLUMNS = ("text_column", "image_column", "embedding_column")
@@ -64,12 +56,12 @@ def export(
         typer.Option(help="The column of ids, '' for none; by default the one that names the picks."),
     ] = None,
     labels: Annotated[
-        LabelsChoice,
+        Literal["given", "corrected"],
         typer.Option(
             help="With 'corrected', write the suggested label beside the given one, in columns of a table or in "
             "labels.csv of a folder."
         ),
-    ] = LabelsChoice.given,
+    ] = "given",
     min_confidence: ConfidenceOption = None,
     force: ForceOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
@@ -89,7 +81,7 @@ def export(
     from gmmatch.selection.selection import Selection
 
     keep_inputs(output, [picks])
-    confidence = sure_enough(min_confidence, "--labels corrected", labels is LabelsChoice.corrected)
+    confidence = sure_enough(min_confidence, "--labels corrected", labels == "corrected")
     selection = Selection.load(picks)
     opened = open_picked(
         selection, source, split=split, embedding_column=embedding_column, id_column=id_column

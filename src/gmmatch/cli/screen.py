@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,17 +21,10 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-class Checks(str, Enum):
-    """What is looked for."""
-
-    labels = "labels"
-    rows = "rows"
-
-
 def screen(
     *,
     only: Annotated[
-        Checks | None,
+        Literal["labels", "rows"] | None,
         typer.Option(
             help="Look for wrong labels only, or for outliers and duplicates only; both by default."
         ),
@@ -57,10 +49,9 @@ def screen(
 
     result.check(given, given.labels)
     embeddings = given.open()
-    if only is Checks.labels and embeddings.labels is None:
+    if only == "labels" and embeddings.labels is None:
         raise InvalidInputError(f"--only labels: {given.source} has no labels; give some by --labels.")
-    method: Literal["auto", "labels", "rows"] = "auto" if only is None else only.value
-    found = search(embeddings.rows, embeddings.labels, method, tolerance=tolerance)
+    found = search(embeddings.rows, embeddings.labels, only or "auto", tolerance=tolerance)
     table = suspects(found, embeddings)
     facts = {
         "n_rows": len(found),

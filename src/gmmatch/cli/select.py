@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,12 +17,12 @@ from gmmatch.cli.io.arguments import (
     LabeledInput,
     MemoryOption,
     MethodOption,
-    PerClassChoice,
     PerClassOption,
     SeedOption,
     SettingsOption,
     output_option,
     parse_memory,
+    parse_per_class,
     parse_settings,
     sure_enough,
 )
@@ -36,13 +35,6 @@ from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
-
-
-class DuplicatesOption(str, Enum):
-    """What becomes of near-duplicates."""
-
-    one = "one"
-    keep = "keep"
 
 
 _CLASSES_SHOWN = 30
@@ -60,12 +52,12 @@ def select(
     ],
     method: MethodOption = DEFAULT_METHOD,
     given: LabeledInput,
-    per_class: PerClassOption = PerClassChoice.proportional,
+    per_class: PerClassOption = "proportional",
     seed: SeedOption = 0,
     memory: MemoryOption = None,
     settings: SettingsOption = None,
     duplicates: Annotated[
-        DuplicatesOption | None,
+        Literal["one", "keep"] | None,
         typer.Option(
             help="With 'one', only one row of each group of near-duplicates counts and can be picked; with 'keep', "
             "the default, all. Copies count once for robust in any case."
@@ -137,7 +129,7 @@ def select(
     page.check(force=force, context=context)
     options = parse_settings(settings)
     if duplicates is not None:
-        options["duplicates"] = duplicates.value
+        options["duplicates"] = duplicates
     switches = {"weights": weights, "refine": refine, "updatable": updatable}
     options |= {name: value for name, value in switches.items() if value}
     if reference is None and (reference_weight is not None or reference_labels is not None):
@@ -146,7 +138,13 @@ def select(
         options["reference_weight"] = reference_weight
     limit = parse_memory(memory)
     confidence = sure_enough(min_confidence, "--relabel", relabel)
-    asked = {"k": k, "method": method, "per_class": per_class.argument, "seed": seed, "options": options}
+    asked = {
+        "k": k,
+        "method": method,
+        "per_class": parse_per_class(per_class),
+        "seed": seed,
+        "options": options,
+    }
     if engine.wanted(memory=memory, report=page.report, source=source):
         if reference is not None:
             raise InvalidInputError("--reference does not run on an engine: leave out --engine.")

@@ -10,9 +10,8 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -29,19 +28,6 @@ _UNITS = {
     "g": 10**9, "gb": 10**9, "gib": 1 << 30,
     "t": 10**12, "tb": 10**12, "tib": 1 << 40,
 }  # fmt: skip
-
-
-class PerClassChoice(str, Enum):
-    """How k is shared among the classes."""
-
-    proportional = "proportional"
-    balanced = "balanced"
-    none = "none"
-
-    @property
-    def argument(self) -> Any:
-        """What ``select`` calls it."""
-        return None if self is PerClassChoice.none else self.value
 
 
 def method_names(incomplete: str) -> list[str]:
@@ -88,7 +74,8 @@ PicksArgument: TypeAlias = Annotated[
     Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
 ]
 PerClassOption: TypeAlias = Annotated[
-    PerClassChoice, typer.Option(help="How k is shared among the classes; 'none' ignores the labels.")
+    Literal["proportional", "balanced", "none"],
+    typer.Option(help="How k is shared among the classes; 'none' ignores the labels."),
 ]
 ConfidenceOption: TypeAlias = Annotated[
     float | None,
@@ -172,6 +159,11 @@ def parse_memory(text: str | None) -> int | None:
     if amount < 1:
         raise InvalidInputError(f"--memory {text}: give an amount above 0, such as 2GB.")
     return amount
+
+
+def parse_per_class(choice: str) -> Any:
+    """Return what ``select`` calls a choice of how k is shared among the classes."""
+    return None if choice == "none" else choice
 
 
 def parse_settings(texts: list[str] | None) -> dict[str, Any]:

@@ -6,9 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,26 +21,19 @@ if TYPE_CHECKING:
     from gmmatch.selectors.base import Selector
 
 
-class EngineChoice(str, Enum):
-    """Where the work runs."""
-
-    local = "local"
-    ray = "ray"
-
-
 @dataclass(frozen=True)
 class EngineRequest:
     """What the command line says about the engine; ``engine`` is None if the work runs as usual.
 
     Examples
     --------
-    >>> EngineRequest(EngineChoice.local, "auto").wanted(memory=None, report=None, source="x.emb")
+    >>> EngineRequest("local", "auto").wanted(memory=None, report=None, source="x.emb")
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: --address goes with --engine ray.
     """
 
     engine: Annotated[
-        EngineChoice | None,
+        Literal["local", "ray"] | None,
         typer.Option(
             help="Pick in parallel batches, on threads (local) or on a Ray cluster "
             "(ray). Both make the same picks."
@@ -77,7 +69,7 @@ class EngineRequest:
                         f"{option} goes with --engine: add --engine local or --engine ray."
                     )
             return False
-        if self.address is not None and self.engine is not EngineChoice.ray:
+        if self.address is not None and self.engine != "ray":
             raise InvalidInputError("--address goes with --engine ray.")
         if memory is not None:
             raise InvalidInputError(
@@ -97,7 +89,7 @@ class EngineRequest:
         workers = self.workers or -1
         with _shown() as told:
             more: dict[str, Any] = {"skip_unreadable": self.skip_unreadable, "progress": told}
-            if self.engine is EngineChoice.local:
+            if self.engine == "local":
                 yield LocalEngine(workers, **more)
             else:
                 with RayEngine(self.address, workers, **more) as engine:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,21 +20,13 @@ if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
 
 
-class MapChoice(str, Enum):
-    """How rows become points on the page's map."""
-
-    pca = "pca"
-    tsne = "tsne"
-    umap = "umap"
-
-
 @dataclass
 class Report:
     """What was asked of the page.
 
     Examples
     --------
-    >>> Report(map_choice=MapChoice.tsne).check(force=False, context=None)
+    >>> Report(projection="tsne").check(force=False, context=None)
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: --map goes with --report: say where the page goes.
     """
@@ -43,8 +34,8 @@ class Report:
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page (.html) that shows what was picked.")
     ] = None
-    map_choice: Annotated[
-        MapChoice | None,
+    projection: Annotated[
+        Literal["pca", "tsne", "umap"] | None,
         typer.Option(
             "--map", help="The page's map. By default PCA, with t-SNE beside it for at most 2,000 rows."
         ),
@@ -60,17 +51,12 @@ class Report:
     contents: Any = field(default=None, init=False)  # images or texts, where they are known
     context: Any = field(default=None, init=False)
 
-    @property
-    def projection(self) -> Any:
-        """How rows become points; None for the default."""
-        return None if self.map_choice is None else self.map_choice.value
-
     def check(self, *, force: bool, context: Any) -> None:
         """Raise for what cannot become a page; called before the work."""
         path = self.report
         self.context = context
         if path is None:
-            for option, value in (("--map", self.map_choice), ("--source", self.content)):
+            for option, value in (("--map", self.projection), ("--source", self.content)):
                 if value is not None:
                     raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
             return
@@ -166,15 +152,11 @@ def command_line(context: Any) -> str:
         if origin is None or origin.name != "COMMANDLINE" or value is None:
             continue
         if parameter.param_type_name == "argument":
-            words.append(_word(value))
+            words.append(str(value))
         elif getattr(parameter, "is_flag", False):
             words.append(parameter.opts[0])
         else:
             option = min(parameter.opts, key=len) if "-o" in parameter.opts else parameter.opts[0]
             for one in value if isinstance(value, (list, tuple)) else [value]:
-                words += [option, _word(one)]
+                words += [option, str(one)]
     return shlex.join(words)
-
-
-def _word(value: Any) -> str:
-    return str(value.value if isinstance(value, Enum) else value)
