@@ -82,6 +82,7 @@ class Optimization(Selector):
     memory_limit: int | None = None
 
     method = "optimization"
+    learned = ("vectors",)
 
     def _prepare(self, request: Request) -> Request:
         if self.vectors is None:
@@ -135,15 +136,6 @@ class Optimization(Selector):
         within[tasks.row_numbers] = np.arange(len(tasks.row_numbers)) - tasks.offsets[tasks.group_of_row]
         return place_of(tasks).measured(within[picked], offsets_of(tasks.quotas))
 
-    def check_engine(self, sample_weight: Any = None) -> None:
-        """Raise for what an engine cannot do."""
-        super().check_engine(sample_weight)
-        if self.vectors is None:
-            raise InvalidInputError(
-                "method='optimization' trains a model, which an engine does not: pass vectors=, or select without "
-                "an engine."
-            )
-
     def least_memory(self, n_rows: int, n_features: int) -> int:
         """Return the bytes that no limit can spare."""
         return super().least_memory(n_rows, n_features) + (4 * _FEWEST + 16) * n_rows + _REGRESSION
@@ -170,11 +162,6 @@ class Optimization(Selector):
         check_number(self.strength, "strength", above_zero=True)
         if self.memory_limit is not None:
             check_whole_number(self.memory_limit, "memory_limit", 0, "number of bytes")
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether it learns from labels, which ``select`` must then be given."""
-        return self.vectors is None
 
 
 def _read_vectors(vectors: Any, n: int) -> NDArray[np.float32]:

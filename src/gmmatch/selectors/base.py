@@ -266,6 +266,12 @@ class Selector(EstimatorConventions):
         parse_steps(self.preprocess)
         if sample_weight is not None:
             raise InvalidInputError("sample_weight: an engine counts every row alike; leave it out.")
+        if self.needs_labels:
+            given = " or ".join(f"{name}=" for name in self.learned)
+            raise InvalidInputError(
+                f"method={self.method!r} trains a model, which an engine does not: pass {given}, or select without "
+                "an engine."
+            )
 
     def _draw_seed(self) -> int:
         # A drawn seed is recorded too, so that every selection can be run again.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class EstimatorConventions:
     selection_: Selection
     sample_indices_: Indices
     sampling_strategy_: dict[Any, int]
+
+    learned: ClassVar[tuple[str, ...]] = ()  # what a method learns from labels, unless one of them is given
 
     if TYPE_CHECKING:  # the selector's own
         per_class: Any
@@ -99,7 +101,7 @@ class EstimatorConventions:
     @property
     def needs_labels(self) -> bool:
         """Whether it learns from labels, which ``select`` must then be given."""
-        return False
+        return bool(self.learned) and all(getattr(self, name) is None for name in self.learned)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags

@@ -104,6 +104,8 @@ class ModelRanking(ScoreRanking):
     runs: int = 5
     hidden: int = 64
 
+    learned = ("scores", "dynamics")
+
     def of_recording(self, recording: Dynamics) -> Vector:
         """Return the score that a recording of a training gives each row."""
         raise TypeError(f"{type(self).__name__} does not define of_recording.")
@@ -161,21 +163,11 @@ class ModelRanking(ScoreRanking):
 
     def least_memory(self, n_rows: int, n_features: int) -> int:
         """Return the bytes that no limit can spare: torch, and what a training holds."""
-        trained = self.scores is None and self.dynamics is None
-        return super().least_memory(n_rows, n_features) + (_TORCH if trained else 0)
+        return super().least_memory(n_rows, n_features) + (_TORCH if self.needs_labels else 0)
 
     def thread_memory(self) -> int:
         """Return the bytes that each thread takes: a training shuffles a part of the rows at a time."""
         return super().thread_memory() + _TRAINING
-
-    def check_engine(self, sample_weight: Any = None) -> None:
-        """Raise for what an engine cannot do."""
-        super().check_engine(sample_weight)
-        if self.scores is None and self.dynamics is None:
-            raise InvalidInputError(
-                f"method={self.method!r} trains a model, which an engine does not: pass scores= or dynamics= of a "
-                "training, or select without an engine."
-            )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -183,11 +175,6 @@ class ModelRanking(ScoreRanking):
             check_whole_number(getattr(self, name), name, least)
         if self.scores is not None and self.dynamics is not None:
             raise InvalidInputError("scores and dynamics are both given: give one of them.")
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether it learns from labels, which ``select`` must then be given."""
-        return self.scores is None and self.dynamics is None
 
 
 def check_some_weight(weights: Vector) -> None:
