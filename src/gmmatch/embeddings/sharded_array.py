@@ -62,7 +62,7 @@ class ShardedArray:
     """
 
     ndim = 2
-    bfloat16 = False  # what gmmatch.rows.rows.RowSource asks for
+    bfloat16 = False  # what gmmatch.rows.rows.Rows asks for
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,30 +28,15 @@ RowMap = Callable[[Matrix], Matrix]
 """Makes a row of each row of a block, of which it knows nothing else."""
 
 
-class RowSource(Protocol):
-    """Rows that lie elsewhere (in files, on a GPU) and come as NumPy arrays when asked for.
-
-    An object with a method ``row_source()`` that returns one is accepted wherever an array is.
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    bfloat16: bool
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
-        """Return a run of rows, or the rows with these numbers."""
-        ...
-
-
 class Rows:
     """A read-only view of some rows of a matrix.
 
     Parameters
     ----------
-    source : array or RowSource of shape (n, s)
-        Float or integer, or ``uint16`` holding bfloat16 bits when ``bfloat16`` is true.
+    source : array, or rows that lie elsewhere, of shape (n, s)
+        Float or integer, or ``uint16`` holding bfloat16 bits when ``bfloat16`` is true. Rows in files or on a GPU
+        have a length, ``shape``, ``dtype`` and ``bfloat16``, and ``source[rows]`` is a run of rows, or those with
+        these numbers, as an array. What has a method ``row_source()`` that returns them is taken like an array.
     index : int64 array, optional
         Which rows of ``source`` these are; all of them by default.
     bfloat16 : bool

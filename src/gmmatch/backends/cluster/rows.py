@@ -170,7 +170,7 @@ class Cluster:
 
 
 class ClusterSource:
-    """The rows of a source, which workers hold: a :class:`~gmmatch.rows.rows.RowSource`.
+    """The rows of a source, which workers hold: a source of :class:`~gmmatch.rows.rows.Rows`.
 
     Attributes
     ----------
