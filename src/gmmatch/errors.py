@@ -7,6 +7,8 @@ Every exception is a :class:`GMMatchError` and also the builtin that a caller wo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class GMMatchError(Exception):
@@ -55,6 +57,20 @@ def install_command(extra: str) -> str:
         origin = ""
     place = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
     return f'pip install "{place or "gmmatch"}[{extra}]"'
+
+
+def imported(module: str, what: str, extra: str) -> Any:
+    """Import a module of an optional package, or say what needs it and which extra brings it.
+
+    Examples
+    --------
+    >>> imported("json", "Writing it needs a package", "report").dumps({})
+    '{}'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(f"{what}, which is not installed: {install_command(extra)}.") from error
 
 
 def first_line(error: object) -> str:

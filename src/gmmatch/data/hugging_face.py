@@ -14,9 +14,8 @@ from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
     InvalidTypeError,
-    MissingDependencyError,
     first_line,
-    install_command,
+    imported,
     unknown_name,
 )
 from gmmatch.types import evenly_spaced
@@ -129,14 +128,7 @@ def from_dataset(
 
 
 def _datasets(name: str) -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{name}: reading it needs the package datasets, which is not installed (if you meant a file or "
-            f"folder, there is none of that name): {install_command('vision')}."
-        ) from error
-    return datasets
+    return imported("datasets", f"{name}: reading it needs the package datasets", "vision")
 
 
 def _feature_types(dataset: Any) -> dict[str, ColumnType]:

@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 
 from gmmatch.data.files import file_ends, fingerprint_of, list_files, pick_split
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.errors import (
-    DataFileNotFoundError,
-    InvalidInputError,
-    InvalidTypeError,
-    MissingDependencyError,
-    install_command,
-)
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, imported
 from gmmatch.selection.labels import Label
 from gmmatch.types import evenly_spaced
 
@@ -163,12 +157,9 @@ def load_image(item: Any) -> Image:
 
 def pillow() -> Any:
     """Return the part of Pillow that opens images, or name the extra that brings it."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Reading images needs Pillow, which is not installed: {install_command('vision')}."
-        ) from error
+    imported("PIL", "Reading images needs Pillow", "vision")
+    from PIL import Image
+
     return Image
 
 

@@ -25,7 +25,7 @@ from gmmatch.errors import (
     MissingDependencyError,
     did_you_mean,
     first_line,
-    install_command,
+    imported,
 )
 
 # Names that "did you mean" offers.
@@ -163,8 +163,9 @@ def _ask_hub(name: str) -> GMMatchError | None:
 @contextmanager
 def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
     """Silence ``transformers`` while a model is loaded, and turn its errors into gmmatch's."""
-    needed(package, f"Loading {what}", extra)
-    logging = needed("transformers.utils.logging", f"Loading {what}", extra)
+    needed = f"Loading {what} needs {package.replace('_', '-')}"
+    imported(package, needed, extra)
+    logging = imported("transformers.utils.logging", needed, extra)
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -199,7 +200,7 @@ class ModelEncoder(Described, ABC):
         self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
         also_try: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self._torch = needed("torch", "This encoder", what[2])
+        self._torch = imported("torch", "This encoder needs torch", what[2])
         self.device = choose_device(device, devices_present(self._torch))
         self.dtype = choose_dtype(dtype, self.device)
         with explained(spec, *what):
@@ -230,17 +231,6 @@ class ModelEncoder(Described, ABC):
             return found
 
         return wait
-
-
-def needed(module: str, what: str, extra: str) -> Any:
-    """Import a module, or say which extra brings its package."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0].replace("_", "-")
-        raise MissingDependencyError(
-            f"{what} needs {package}, which is not installed: {install_command(extra)}."
-        ) from error
 
 
 def devices_present(torch: Any) -> dict[str, int]:

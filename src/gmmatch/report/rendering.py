@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError, install_command
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, imported
 from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -91,10 +91,4 @@ def _asset(name: str) -> str:
 
 
 def _jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"The report needs Jinja2, which is not installed: {install_command('report')}."
-        ) from error
-    return jinja2
+    return imported("jinja2", "The report needs Jinja2", "report")

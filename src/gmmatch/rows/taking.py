@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidTypeError, MissingDependencyError, install_command
+from gmmatch.errors import InvalidTypeError, imported
 from gmmatch.types import Indices
 
 
@@ -83,10 +83,5 @@ def take_rows(dataset: Any, rows: Indices) -> Any:
 
 def torch_sampler(weights: Any, count: int, generator: Any = None) -> Any:
     """Return a sampler of torch that draws rows in proportion to their weights."""
-    try:
-        from torch.utils.data import WeightedRandomSampler
-    except ImportError:
-        raise MissingDependencyError(
-            f"sampler() needs torch: {install_command('torch')}. Selection.weights is an array."
-        ) from None
-    return WeightedRandomSampler(weights.tolist(), count, generator=generator)
+    data = imported("torch.utils.data", "sampler() needs torch", "torch")
+    return data.WeightedRandomSampler(weights.tolist(), count, generator=generator)

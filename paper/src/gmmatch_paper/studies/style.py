@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import MissingDependencyError, install_command
+from gmmatch.errors import imported
 from gmmatch.files import replacing
 
 if TYPE_CHECKING:
@@ -83,12 +83,7 @@ _RC = {
 
 def require_matplotlib() -> None:
     """Raise an error that names the extra, unless Matplotlib is there."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Figures need Matplotlib, which is not installed: {install_command('report')}."
-        ) from error
+    imported("matplotlib", "Figures need Matplotlib", "report")
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:

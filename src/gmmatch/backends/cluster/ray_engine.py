@@ -22,7 +22,7 @@ from gmmatch.backends.cluster.placement import (
     payload_bytes,
 )
 from gmmatch.backends.cluster.worker import ShardWorker
-from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command
+from gmmatch.errors import InvalidInputError, imported
 
 # From here on an argument of all workers is stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
@@ -72,7 +72,7 @@ class RayEngine(Engine):
     ) -> None:
         check_device(device)
         self.skip_unreadable, self.progress = skip_unreadable, progress
-        self._ray = _import_ray()
+        self._ray = imported("ray", "The Ray engine needs Ray", "ray")
         self._ours = not self._ray.is_initialized()
         self.start_timeout = start_timeout
         if self._ours:
@@ -184,14 +184,6 @@ class RayPlacement(Placement):
                     f"The cluster did not make room for {len(actors)} workers within {self._timeout:.0f} seconds: "
                     "other jobs may hold its CPUs (`ray status` shows them). Ask for fewer workers, or wait."
                 )
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingDependencyError(f"The Ray engine needs Ray: {install_command('ray')}") from None
-    return ray
 
 
 def _connect(ray: Any, address: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import GMMatchError, MissingDependencyError, install_command
+from gmmatch.errors import GMMatchError, imported
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -61,12 +61,7 @@ def recipe_named(name: str | Recipe) -> Recipe:
 
 def require_torch() -> None:
     """Raise an error that names the extra, unless torch is there."""
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"Training needs torch, which is not installed: {install_command('torch')}."
-        ) from error
+    imported("torch", "Training needs torch", "torch")
 
 
 def train_network(
