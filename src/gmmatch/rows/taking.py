@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import InvalidTypeError, imported
+from gmmatch.errors import InvalidTypeError
 from gmmatch.types import Indices
 
 
@@ -79,9 +79,3 @@ def take_rows(dataset: Any, rows: Indices) -> Any:
     if "scipy" in packages:
         return dataset.tocsr()[rows].asformat(dataset.format)
     return [dataset[row] for row in rows.tolist()]
-
-
-def torch_sampler(weights: Any, count: int, generator: Any = None) -> Any:
-    """Return a sampler of torch that draws rows in proportion to their weights."""
-    data = imported("torch.utils.data", "sampler() needs torch", "torch")
-    return data.WeightedRandomSampler(weights.tolist(), count, generator=generator)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import InvalidInputError, imported
 from gmmatch.frames import Package, as_frame
 from gmmatch.rows.checks import check_sample_weight
-from gmmatch.rows.taking import count_rows, take_rows, torch_sampler
+from gmmatch.rows.taking import count_rows, take_rows
 from gmmatch.screening.result import Screening, labels_at
 from gmmatch.selection.budget import Budget, resolve_count
 from gmmatch.selection.files import pick_table, read_selection, write_selection
@@ -330,7 +330,8 @@ class Selection:
         """
         if self.weights is None:
             raise InvalidInputError("The selection has no weights: select with weights=True.")
-        return torch_sampler(self.weights, num_samples or self.k, generator)
+        sampler = imported("torch", "sampler() needs torch", "torch").utils.data.WeightedRandomSampler
+        return sampler(self.weights.tolist(), num_samples or self.k, generator=generator)
 
     def update(self, X: Any, y: Any = None, *, ids: Any = None) -> Selection:
         """Take new rows into account: as many picks as before, from these and from the new rows.

@@ -35,7 +35,6 @@ class Random(Selector):
     replacement: bool = False
 
     method = "random"
-    allows_replacement = True
 
     def _run(self, tasks: Tasks) -> Results:
         place = place_of(tasks)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gmmatch import __version__
 from gmmatch.errors import InvalidInputError
 from gmmatch.near_duplicates.left_out import DuplicatesChoice, without_duplicates
 from gmmatch.rows.checks import as_generator, check_rows, check_sample_weight, warn_caller
@@ -113,7 +114,6 @@ class Selector(EstimatorConventions):
     n_jobs: int | None = -1
 
     method: ClassVar[str] = ""
-    allows_replacement: ClassVar[bool] = False
 
     def select(
         self,
@@ -297,7 +297,7 @@ class Selector(EstimatorConventions):
         return quotas(k, groups.labels, sizes, per_class, unit=unit, replacement=self._replaces())
 
     def _replaces(self) -> bool:
-        return self.allows_replacement and bool(getattr(self, "replacement", False))
+        return bool(getattr(self, "replacement", False))
 
     def _tasks(self, request: Request) -> Tasks:
         rows, groups = request.preprocessed, Groups.of(request.groups)
@@ -357,7 +357,7 @@ class Selector(EstimatorConventions):
             "method": self.method,
             "parameters": provenance.recorded_parameters(self),
             "seed": request.seed,
-            "version": provenance.version(),
+            "version": __version__,
             "input": {
                 "n_rows": len(rows),
                 "n_features": rows.n_features,

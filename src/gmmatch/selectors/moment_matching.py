@@ -145,7 +145,6 @@ class MomentMatching(Selector):
 
     earlier: ClassVar[Earlier | None] = None  # a selection that is being updated
     method = "moment-matching"
-    allows_replacement = True
 
     def pick_group(self, task: GroupTask) -> GroupResult:
         """Match the target of one group."""

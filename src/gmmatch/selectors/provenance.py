@@ -119,10 +119,3 @@ def label_fingerprint(groups: Sequence[Group]) -> str:
     digest = hashlib.sha256(repr(list(zip(every.labels, every.sizes.tolist(), strict=True))).encode())
     digest.update(np.ascontiguousarray(every.rows).data)
     return digest.hexdigest()[:32]
-
-
-def version() -> str:
-    """Return the version of gmmatch."""
-    from gmmatch import __version__
-
-    return __version__
