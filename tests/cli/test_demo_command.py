@@ -106,9 +106,9 @@ def test_figures_of_a_hand_made_case():
         test_labels=np.array([0, 1]),
     )
     figures = measure(digits, np.array([1, 2, 3]))
-    assert figures.contamination == pytest.approx(1 / 3)
-    assert figures.moment_error == pytest.approx((abs(3.0 - 1.0) + 0.0) / 2)
-    assert figures.accuracy == 1.0
+    assert figures["contamination"] == pytest.approx(1 / 3)
+    assert figures["moment_error"] == pytest.approx((abs(3.0 - 1.0) + 0.0) / 2)
+    assert figures["accuracy"] == 1.0
 
 
 def test_means_and_deviations_are_those_of_the_single_seeds(one_seed):

@@ -64,22 +64,8 @@ class NoisyDigits:
         return np.not_equal(self.labels, self.truth)
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What is measured of one selection; lower is better but for the accuracy."""
-
-    contamination: float
-    """Share of the picks with a wrong label."""
-    moment_error: float
-    """‖mean of the picks labeled c − mean of the clean rows of class c‖, averaged over c."""
-    mmd: float
-    """Distance between the same two sets in a Gaussian kernel's space, averaged over c."""
-    accuracy: float
-    """Of a logistic regression trained on the picks with the labels they came with, on the test rows."""
-
-
-def noisy_digits(seed: int, flipped: float = FLIPPED) -> NoisyDigits:
-    """Return the digits with ``flipped`` of the training labels turned into another class.
+def noisy_digits(seed: int) -> NoisyDigits:
+    """Return the digits with 35% of the training labels turned into another class.
 
     The split into training and test rows is the same for every seed; the seed decides which labels turn
     into what.
@@ -87,7 +73,7 @@ def noisy_digits(seed: int, flipped: float = FLIPPED) -> NoisyDigits:
     images, digits, tested = _split()
     truth = digits[~tested]
     random = np.random.default_rng(seed)
-    chosen = random.choice(len(truth), size=round(flipped * len(truth)), replace=False)
+    chosen = random.choice(len(truth), size=round(FLIPPED * len(truth)), replace=False)
     labels = truth.copy()
     labels[chosen] = (truth[chosen] + random.integers(1, 10, size=len(chosen))) % 10
     return NoisyDigits(images[~tested], labels, truth, images[tested], digits[tested])
@@ -123,20 +109,24 @@ def pick(digits: NoisyDigits, contender: Contender, seed: int) -> Indices:
     return selection.indices
 
 
-def measure(digits: NoisyDigits, picks: Indices) -> Figures:
-    """Measure a selection against the correctly labeled rows."""
+def measure(digits: NoisyDigits, picks: Indices) -> dict[str, float]:
+    """Measure a selection against the correctly labeled rows; lower is better but for the accuracy.
+
+    The share of picks with a wrong label; two distances between picks and clean rows of a class, averaged over the
+    classes; and the accuracy of a logistic regression trained on the picks as they are labeled, on the test rows.
+    """
     from gmmatch.metrics import contamination
     from gmmatch.rows.parallel import blas_threads_for
     from gmmatch.yardsticks import Yardsticks
 
     with blas_threads_for(digits.images.size):
         yardsticks = Yardsticks(digits.images, digits.labels, reference=~digits.wrong)
-        return Figures(
-            contamination=contamination(picks, digits.wrong),
-            moment_error=float(yardsticks.moment_errors(picks, np.array([len(picks)]))[0]),
-            mmd=yardsticks.mmd(picks),
-            accuracy=float((classified(digits, picks) == digits.test_labels).mean()),
-        )
+        return {
+            "contamination": contamination(picks, digits.wrong),
+            "moment_error": float(yardsticks.moment_errors(picks, np.array([len(picks)]))[0]),
+            "mmd": yardsticks.mmd(picks),
+            "accuracy": float((classified(digits, picks) == digits.test_labels).mean()),
+        }
 
 
 def classified(digits: NoisyDigits, picks: Indices) -> Indices:
@@ -174,7 +164,7 @@ def compare(seeds: Sequence[int], advance: Callable[[], None] = lambda: None) ->
     described = {contender.label: asdict(contender) for contender in CONTENDERS}
     described |= {label: {"label": label, "method": None, "options": {}} for label in (ALL_ROWS, CLEAN_ROWS)}
     labels = list(described)
-    measured: dict[str, list[Figures]] = {label: [] for label in labels}
+    measured: dict[str, list[dict[str, float]]] = {label: [] for label in labels}
     for seed in seeds:
         digits = noisy_digits(seed)
         picks = {contender.label: pick(digits, contender, seed) for contender in CONTENDERS}
@@ -210,9 +200,9 @@ def steps(seeds: Sequence[int]) -> int:
     return len(seeds) * (len(CONTENDERS) + 2)
 
 
-def _summary(figures: Sequence[Figures]) -> dict[str, dict[str, float | None]]:
+def _summary(figures: Sequence[dict[str, float]]) -> dict[str, dict[str, float | None]]:
     """Mean and sample deviation over the seeds; no deviation can be told from a single one."""
-    values = {name: [asdict(one)[name] for one in figures] for name in asdict(figures[0])}
+    values = {name: [one[name] for one in figures] for name in figures[0]}
     return {
         name: {
             "mean": round(float(np.mean(numbers)), 6),
