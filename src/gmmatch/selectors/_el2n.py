@@ -9,7 +9,6 @@ from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
-    from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
@@ -40,10 +39,6 @@ class EL2N(ModelRanking):
     """
 
     method = "el2n"
-
-    def of_recording(self, recording: Dynamics) -> Vector:
-        """Return the mean over the epochs that the recorder averages."""
-        return recording.el2n()
 
     def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
         """Return ‖p − y‖."""

@@ -11,7 +11,6 @@ from gmmatch.types import Indices, Vector
 
 if TYPE_CHECKING:
     from gmmatch.dynamics.per_row import ForgettingCounter
-    from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.dynamics.small_model import SmallTask
 
 
@@ -44,10 +43,6 @@ class Forgetting(ModelRanking):
     runs: int = 1
 
     method = "forgetting"
-
-    def of_recording(self, recording: Dynamics) -> Vector:
-        """Return the number of events, infinity where a row was never learned."""
-        return recording.forgetting()
 
     def of_training(self, task: SmallTask, seed: int) -> ForgettingCounter:
         """Return the events that were counted during a training run."""

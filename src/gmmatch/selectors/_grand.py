@@ -10,7 +10,6 @@ from gmmatch.selectors.model_scores import ModelRanking
 from gmmatch.types import Vector
 
 if TYPE_CHECKING:
-    from gmmatch.dynamics.recorder import Dynamics
     from gmmatch.dynamics.small_model import SmallClassifier, SmallTask
 
 
@@ -43,10 +42,6 @@ class GraNd(ModelRanking):
     parameters: Literal["all", "last-layer"] = "all"
 
     method = "grand"
-
-    def of_recording(self, recording: Dynamics) -> Vector:
-        """Return the mean over the epochs that the recorder averages."""
-        return recording.grand()
 
     def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
         """Return the length of the gradient."""

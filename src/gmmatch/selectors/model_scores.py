@@ -106,10 +106,6 @@ class ModelRanking(ScoreRanking):
 
     learned = ("scores", "dynamics")
 
-    def of_recording(self, recording: Dynamics) -> Vector:
-        """Return the score that a recording of a training gives each row."""
-        raise TypeError(f"{type(self).__name__} does not define of_recording.")
-
     def of_model(self, model: SmallClassifier, task: SmallTask) -> Vector:
         """Return the score that a trained proxy gives each row."""
         raise TypeError(f"{type(self).__name__} does not define of_model.")
@@ -127,9 +123,13 @@ class ModelRanking(ScoreRanking):
         return mean
 
     def learn(self, request: Request) -> tuple[Vector, dict[str, Any]]:
-        """Score the rows by the recording that was given, or else by a small proxy trained on them."""
+        """Score the rows by the recording that was given, or else by a small proxy trained on them.
+
+        A recording has each score by the name of its method.
+        """
         if self.dynamics is not None:
-            return self.of_recording(read_dynamics(self.dynamics, len(request.rows))), {"scores": "dynamics"}
+            recording = read_dynamics(self.dynamics, len(request.rows))
+            return getattr(recording, self.method)(), {"scores": "dynamics"}
         why = "how a model learns the labels. Pass y, or scores= or dynamics= of a training of your own."
         labeled = Labeled.of(request, self, why)
         scores = np.full(len(request.rows), np.nan)
