@@ -102,7 +102,8 @@ class VectorSource(BaseSource):
 class ArraySource(VectorSource):
     """The rows of a two-dimensional array or torch tensor, in memory or memory-mapped.
 
-    Batches are views where the type allows it; bfloat16 rows come out as float32.
+    Batches are views where the type allows it; bfloat16 rows, which NumPy arrays can hold only as the bits of another
+    type, come out as float32.
     """
 
     def __init__(
@@ -118,19 +119,14 @@ class ArraySource(VectorSource):
     ) -> None:
         self.array, self.format, self.how = array, format, how
         _check_shape(tuple(array.shape), location)  # before anything is sliced
-        self._bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
+        self.is_bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
         super().__init__(tuple(array.shape), self._block(0, 0).dtype, location, labels=labels, ids=ids)
-
-    @property
-    def is_bfloat16(self) -> bool:
-        """Whether ``array`` holds bfloat16 numbers, as NumPy arrays can only as the bits of another type."""
-        return self._bfloat16
 
     def fingerprint(self) -> str:
         """Hash the shape, the type, up to 1,024 rows spread over the array, and all ids and labels."""
         n, s = self.array.shape
         parts: list[str | int | bytes | None] = ["array", int(n), int(s), str(self.array.dtype)]
-        parts.append(int(self._bfloat16))
+        parts.append(int(self.is_bfloat16))
         sampled = evenly_spaced(n, _SAMPLED_ROWS).tolist()
         parts.extend(self._block(row, row + 1).tobytes() for row in sampled)
         parts.append(canonical(self.labels))
@@ -139,7 +135,7 @@ class ArraySource(VectorSource):
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         block = self.array[start:stop]
-        if self._bfloat16 and not is_tensor(block):
+        if self.is_bfloat16 and not is_tensor(block):
             return from_bfloat16(block)
         return np.asarray(tensor_to_numpy(block))
 

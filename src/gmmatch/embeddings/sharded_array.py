@@ -18,6 +18,7 @@ from gmmatch.errors import InvalidInputError, first_line
 from gmmatch.files import fetched
 from gmmatch.rows.checks import check_whole_number
 from gmmatch.rows.npy_files import mapped
+from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices
 
 # A memory map keeps a file open, and a process may have 1,024 files open by default.
@@ -154,9 +155,7 @@ class ShardedArray:
         """Return one shard, read-only and memory-mapped if it is a file."""
         shard = self._shards[number]
         if isinstance(shard, np.ndarray):
-            view = shard.view()
-            view.flags.writeable = False
-            return view
+            return read_only(shard)
         with self._guard:
             if number in self._open:
                 self._open.move_to_end(number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmmatch.rows.rows import read_only
 from gmmatch.types import Indices, Mask, Vector
 
 
@@ -49,9 +49,7 @@ class Duplicates:
 
     def __post_init__(self) -> None:
         for name in ("original", "similarity"):
-            view: NDArray[np.generic] = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.original)
