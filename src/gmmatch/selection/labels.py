@@ -173,7 +173,7 @@ def _refuse_measurements(classes: list[Label], labelled: int) -> None:
     """Raise for numbers that are no names of classes: each would be a class of its own."""
     numbers = [label for label in classes if isinstance(label, float)]
     if any(math.isinf(number) for number in numbers):
-        raise InvalidInputError("y contains infinity: labels are finite numbers, strings or missing.")
+        raise InvalidInputError("Input y contains infinity: labels are finite numbers, strings or missing.")
     broken = next((number for number in numbers if not number.is_integer()), None)
     # scikit-learn's own measure of what is suspicious.
     if broken is not None and labelled > 20 and len(classes) > labelled / 2:

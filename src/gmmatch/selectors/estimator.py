@@ -152,11 +152,7 @@ def _check_targets(y: Any, ignored: bool) -> Any:
             f"y should be a 1d array of one label per row, got an array of shape {values.shape} instead."
         )
     if values.dtype.kind == "f" and not ignored:
-        known = values[~np.isnan(values)]
-        if np.any(np.isinf(known)):
-            raise InvalidInputError(
-                "Input y contains infinity; labels are finite numbers, strings or missing."
-            )
+        known = values[np.isfinite(values)]
         try:
             check_classification_targets(known if len(known) else [0])
         except ValueError as error:
