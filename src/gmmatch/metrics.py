@@ -237,7 +237,7 @@ def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_r
     for some in parts(chosen, max(1, BLOCK_ELEMENTS // rows.n_features)):
         candidates = rows.gather(some) - centre
         for part in parts(np.arange(len(covered)), int(block_rows)):
-            nearest = nearest_squares(rows.gather(covered[part]) - centre, candidates)
+            nearest = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
             squares[part] = np.minimum(squares[part], nearest)
     distances = np.sqrt(squares, out=squares)
     return Coverage(float(distances.max()), float(distances.mean()))
@@ -316,7 +316,7 @@ def _classes(labels: Any) -> tuple[list[Any], Indices]:
     return [values[place] for place in order], np.argsort(order)[codes]
 
 
-def nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
+def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
     """Return each row's squared distance to the nearest candidate; both centered."""
     from scipy.spatial.distance import cdist
 
