@@ -61,6 +61,8 @@ class LabelNoise:
         Of the channel.
     curved : bool
         Whether waves part the classes better than lines do.
+    unpredicted : float
+        The share of labels that models of other rows do not predict, by chance 1.
     """
 
     trust: Vector
@@ -69,6 +71,7 @@ class LabelNoise:
     rate: float = 0.0
     form: str = "none"
     curved: bool = False
+    unpredicted: float = 0.0
 
 
 def label_noise(
@@ -112,8 +115,10 @@ def label_noise(
     waves, gain = evidence.waves(given)
     if gain > ERRORS:
         evidence = _Evidence(evidence.blocks.waved(waves).spectrum(judged), given, len(columns))
-    found = LabelNoise(np.ones(n), codes.copy(), np.ones(n), curved=gain > 0.0)
     channel = evidence.fitted_channel(tolerance)
+    found = LabelNoise(
+        np.ones(n), codes.copy(), np.ones(n), curved=gain > 0.0, unpredicted=evidence.unpredicted
+    )
     if channel.form == "none":
         return found
     trust, likely, certainty = evidence.posteriors(channel)[judged].T
@@ -170,6 +175,9 @@ class _Evidence:
         )
         every = np.arange(len(self.points))
         scores = self.tail.scaled(self._scores(every, self.shrinkage), self.points)
+        self.unpredicted = float(single(scores.argmax(1) != self.labels).mean()) / (
+            1.0 - 1.0 / self.n_classes
+        )
         return best_channel(scores, self.labels, tolerance, len(self.widths))
 
     def _models(self, shrinkage: float) -> tuple[Array, Array]:

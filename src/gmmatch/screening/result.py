@@ -42,7 +42,7 @@ class Screening:
     suggested_probability : float64 array of shape (n,), optional
         The probability of that label.
     noise_rate : float, optional
-        The estimated share of mislabeled rows.
+        The estimated share of mislabeled rows; None where it cannot be told.
 
     Examples
     --------

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit
 
-from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_rows
+from gmmatch.errors import GMMatchWarning, InvalidInputError
+from gmmatch.rows.checks import check_rows, warn_caller
 from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.blocks import Blocks, Spectrum
@@ -37,6 +37,9 @@ from gmmatch.types import Indices, Vector
 
 ScreenMethod = Literal["auto", "labels", "rows", "none"]
 _METHODS = ("auto", "labels", "rows", "none")
+# Where so many labels are not predicted (by chance: 1), and none is told to be wrong, many wrong ones would look the
+# same as classes that overlap.
+_UNPREDICTED = 0.5
 # Mislabeled rows that are of no account: fewer than most data sets that are called clean have.
 TOLERANCE = 0.02
 _CODE = {reason: code for code, reason in enumerate(REASONS)}
@@ -165,10 +168,13 @@ class _State:
         quiet = self.reason == 0
         self.probability[quiet] = np.maximum(self.probability, 1.0 - noise.trust)[quiet]
         likely = np.where(noise.likely >= 0, noise.likely, self.codes)
+        unknown = noise.form == "none" and noise.unpredicted > _UNPREDICTED
+        if unknown:
+            _warn_of_unknown_noise()
         self.noise = {
             "suggested_labels": labels_at([*names, None] if np.any(likely < 0) else names, likely),
             "suggested_probability": noise.likely_probability,
-            "noise_rate": noise.rate,
+            "noise_rate": None if unknown else noise.rate,
         }
 
     def screening(self) -> Screening:
@@ -178,6 +184,16 @@ class _State:
     def _drop(self, which: Any, reason: str, probability: Vector) -> None:
         self.reason[which] = _CODE[reason]
         self.probability[which] = probability[which]
+
+
+def _warn_of_unknown_noise() -> None:
+    warn_caller(
+        GMMatchWarning(
+            "Labels are hardly what the other rows predict: either many are wrong, or the classes overlap. Which of "
+            "them are wrong cannot be told, so all are believed. Pass embeddings that tell the classes apart better, "
+            "or check a sample of the labels."
+        )
+    )
 
 
 def least_trust(trust: Vector, tolerance: float) -> float:
