@@ -70,7 +70,7 @@ class BudgetCurve:
     >>> small = CurvePoint("easy", 10, 0.2, 0.1, 1.0, 3.0, accuracy=0.9)
     >>> large = CurvePoint("easy", 50, 0.1, 0.1, 1.0, 3.0, accuracy=0.905)
     >>> BudgetCurve((small, large), 100, "20 test rows").sentence
-    'easy: 10 rows (10% of all) are within one point of 50: 90.0% against 90.5%.'
+    'easy: 10 rows (10% of all) are at most one point below 50: 90.0% against 90.5%.'
     """
 
     points: tuple[CurvePoint, ...]
@@ -111,8 +111,8 @@ class BudgetCurve:
                 )
             else:
                 said.append(
-                    f"{method}: {best.k:,} rows ({100 * best.k / self.n_rows:.3g}% of all) are within one point of "
-                    f"{last.k:,}: {best.accuracy:.1%} against {last.accuracy:.1%}."
+                    f"{method}: {best.k:,} rows ({100 * best.k / self.n_rows:.3g}% of all) are at most one point "
+                    f"below {last.k:,}: {best.accuracy:.1%} against {last.accuracy:.1%}."
                 )
         return " ".join(said)
 
