@@ -306,7 +306,10 @@ class Selector(EstimatorConventions):
         # with workers, one after another, each on all threads. The picks are the same.
         apart = rows.on_disk or hasattr(rows.source, "cluster")
         side_by_side = jobs if len(groups) >= jobs and not apart else 1
-        included, taken = request.inside[groups.rows], request.outside[groups.rows]
+        included, taken = (
+            mask[groups.rows] if mask.any() else np.zeros(len(groups.rows), dtype=bool)
+            for mask in (request.inside, request.outside)
+        )
         tasks = Tasks(
             rows=rows,
             labels=groups.labels,

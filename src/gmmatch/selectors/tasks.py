@@ -142,6 +142,8 @@ class Tasks(Flat[GroupTask]):
     @cached_property
     def n_included(self) -> Indices:
         """How many rows of each group were picked before."""
+        if not self.included.any():
+            return np.zeros_like(self.quotas)
         return np.diff(offsets_of(self.included)[self.offsets])
 
     def one(self, at: int) -> GroupTask:
