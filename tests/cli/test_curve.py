@@ -15,7 +15,7 @@ def test_curve_prints_a_table_and_writes_a_page(succeeds, refused, tmp_path):
         np.save(tmp_path / f"{name}_labels.npy", labels)
     asked = ("curve", tmp_path / "rows.npy", "--labels", tmp_path / "rows_labels.npy", "--sizes", "5%,20%")
     printed = succeeds(*asked, "--report", tmp_path / "curve.html")
-    assert "within one point of 60" in printed and "interval" in printed
+    assert "at most one point below 60" in printed and "interval" in printed
     assert "Accuracy of a linear probe" in (tmp_path / "curve.html").read_text(encoding="utf-8")
     printed = succeeds("curve", tmp_path / "rows.npy", "--sizes", "5%,20%")
     assert "Error is the moment error" in printed and "Accuracy by" not in printed
