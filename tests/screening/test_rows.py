@@ -84,7 +84,10 @@ def test_clusters_without_labels_stay(width):
     assert gm.screen(rows).kept.mean() > 0.95
 
 
-@pytest.mark.parametrize(("rows", "width"), [(300, 2000), (2000, 3), (5000, 100)])
+@pytest.mark.parametrize(
+    ("rows", "width"),
+    [(2000, 3), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in ((300, 2000), (5000, 100)))],
+)
 def test_many_columns_and_few_rows_make_no_groups(rows, width):
     random = np.random.default_rng(0)
     assert gm.screen(random.normal(size=(rows, width)), np.arange(rows) % 3).kept.mean() > 0.99

@@ -252,6 +252,7 @@ def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
         gm.select(tmp_path / "missing.npy", engine="dask", k=10, method="gm-matching")
 
 
+@pytest.mark.grid
 @pytest.mark.parametrize(
     "options",
     [
@@ -259,7 +260,7 @@ def test_what_is_wrong_is_said_before_anything_is_read(tmp_path):
         {"batches": 3},
         {"batches": 3, "include": [3, 1700, 40], "exclude": np.arange(500, 900)},
         {"batches": 2, "replacement": True},
-        pytest.param({"start": "zero", "method": "herding", "k": 700}, marks=pytest.mark.slow),
+        {"start": "zero", "method": "herding", "k": 700},
     ],
 )
 @pytest.mark.parametrize("labelled", [False, True])
