@@ -188,8 +188,8 @@ def small(found: dict[str, Any]) -> str:
         "## Tables and made-up classes\n\n"
         "F1 of finding mislabeled rows by `robust` / by the better of a logistic regression and 15 neighbors that "
         "do not agree with the label, means over five random seeds; under *none*, the share of clean rows dropped / "
-        "by the one that drops less. *Missed*: with so many of the seeds `robust` keeps all rows and warns that "
-        "wrong labels cannot be told. Under *nearest class*, rows are confused with the class they are nearest to, "
-        "near ones more often. The model was changed after a look at these data, so they are not held out.\n\n"
+        "by the one that drops less. *Missed*: with so many of the seeds `robust` calls no label wrong, and warns "
+        "that it cannot tell. Under *nearest class*, rows are confused with the class they are nearest to, near ones "
+        "more often. The model was changed after a look at these data, so they are not held out.\n\n"
         f"{table(['data, rows', *heads], rows)}\n\n`{found['command']}`, kept in {cite(SMALL)}."
     )
