@@ -14,8 +14,8 @@ from gmmatch.cli.io.arguments import (
     EmbeddingColumnOption,
     ForceOption,
     PicksArgument,
+    least_confidence,
     output_option,
-    sure_enough,
 )
 from gmmatch.cli.io.files import check_folder, check_output, keep_inputs
 from gmmatch.cli.io.output import note, print_json
@@ -81,7 +81,7 @@ def export(
     from gmmatch.selection.selection import Selection
 
     keep_inputs(output, [picks])
-    confidence = sure_enough(min_confidence, "--labels corrected", labels == "corrected")
+    confidence = least_confidence(min_confidence, "--labels corrected", labels == "corrected")
     selection = Selection.load(picks)
     opened = open_picked(
         selection, source, split=split, embedding_column=embedding_column, id_column=id_column

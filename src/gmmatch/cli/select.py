@@ -20,11 +20,11 @@ from gmmatch.cli.io.arguments import (
     PerClassOption,
     SeedOption,
     SettingsOption,
+    least_confidence,
     output_option,
     parse_memory,
     parse_per_class,
     parse_settings,
-    sure_enough,
 )
 from gmmatch.cli.io.engines import EngineRequest
 from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
@@ -137,7 +137,7 @@ def select(
     if reference_weight is not None:
         options["reference_weight"] = reference_weight
     limit = parse_memory(memory)
-    confidence = sure_enough(min_confidence, "--relabel", relabel)
+    confidence = least_confidence(min_confidence, "--relabel", relabel)
     asked = {
         "k": k,
         "method": method,

@@ -62,7 +62,7 @@ class LabelNoise:
     curved : bool
         Whether waves part the classes better than lines do.
     unpredicted : float
-        The share of labels that models of other rows do not predict, by chance 1.
+        The share of labels that models of other rows do not predict; 1 is that of a guess.
     """
 
     trust: Vector
@@ -115,10 +115,8 @@ def label_noise(
     waves, gain = evidence.waves(given)
     if gain > ERRORS:
         evidence = _Evidence(evidence.blocks.waved(waves).spectrum(judged), given, len(columns))
-    channel = evidence.fitted_channel(tolerance)
-    found = LabelNoise(
-        np.ones(n), codes.copy(), np.ones(n), curved=gain > 0.0, unpredicted=evidence.unpredicted
-    )
+    channel, unpredicted = evidence.fitted_channel(tolerance)
+    found = LabelNoise(np.ones(n), codes.copy(), np.ones(n), curved=gain > 0.0, unpredicted=unpredicted)
     if channel.form == "none":
         return found
     trust, likely, certainty = evidence.posteriors(channel)[judged].T
@@ -167,18 +165,17 @@ class _Evidence:
         gain = other.told[np.argsort(other.few)] - self.told
         return waves, float(gain.mean() / (gain.std() + 1e-12)) * len(gain) ** 0.5
 
-    def fitted_channel(self, tolerance: float) -> Channel:
-        """Return the channel, after a tail by which a few labels are predicted best."""
+    def fitted_channel(self, tolerance: float) -> tuple[Channel, float]:
+        """Return the channel, and the share of labels that the scores miss; the tail predicts a few labels best."""
         scores, points = self._scores(self.few, self.shrinkage), self.points[beside(self.sums, self.few)]
         self.tail = max(
             self._tails(points), key=lambda tail: float(self._value(tail.scaled(scores, points)).sum())
         )
         every = np.arange(len(self.points))
         scores = self.tail.scaled(self._scores(every, self.shrinkage), self.points)
-        self.unpredicted = float(single(scores.argmax(1) != self.labels).mean()) / (
-            1.0 - 1.0 / self.n_classes
-        )
-        return best_channel(scores, self.labels, tolerance, len(self.widths))
+        missed = float(single(scores.argmax(1) != self.labels).mean())
+        channel = best_channel(scores, self.labels, tolerance, len(self.widths))
+        return channel, missed / (1.0 - 1.0 / self.n_classes)
 
     def _models(self, shrinkage: float) -> tuple[Array, Array]:
         """Return slopes and offsets of each fold's discriminant, from the rows of the other folds.

@@ -37,7 +37,7 @@ from gmmatch.types import Indices, Vector
 
 ScreenMethod = Literal["auto", "labels", "rows", "none"]
 _METHODS = ("auto", "labels", "rows", "none")
-# Where so many labels are not predicted (by chance: 1), and none is told to be wrong, many wrong ones would look the
+# Where so many labels are not predicted (1: of a guess), and none is told to be wrong, many wrong ones would look the
 # same as classes that overlap.
 _UNPREDICTED = 0.5
 # Mislabeled rows that are of no account: fewer than most data sets that are called clean have.

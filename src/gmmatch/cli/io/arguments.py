@@ -207,7 +207,7 @@ def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
             raise InvalidInputError(f"--set {field.name}={value}: expected a number, such as {default}.")
 
 
-def sure_enough(given: float | None, switch: str, on: bool) -> float | None:
+def least_confidence(given: float | None, switch: str, on: bool) -> float | None:
     """Return how probable a suggested label has to be, None unless labels are corrected, by ``switch``."""
     if on:
         from gmmatch.screening.corrected import CONFIDENCE

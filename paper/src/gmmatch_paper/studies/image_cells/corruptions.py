@@ -66,9 +66,8 @@ class CorruptionSpec:
     def words(self) -> str:
         """The corruption for people."""
         share = f"{100 * self.rate:g}%"
-        named = (
-            self.detail and self.detail != "generation-mixture"
-        )  # which is all that the study of generation has
+        # The mixture of the study of generation is all that it has.
+        named = self.detail and self.detail != "generation-mixture"
         return {
             "none": "No corruption",
             "label": f"{share} label noise",
