@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from gmmatch.errors import InvalidInputError
 from gmmatch.matching import coded, scan, team
+from gmmatch.matching import codes as coding
 from gmmatch.matching.batches import batch_of_rows, partition, shares
 from gmmatch.matching.codes import Codes
 from gmmatch.matching.cost import choose_strategy, working_memory
@@ -180,6 +182,37 @@ def test_codes_never_rule_out_the_best_row():
         }
         assert int(exact.argmax()) in found
         assert len(found) < 400  # and many rows are ruled out
+
+
+@pytest.mark.parametrize("instructions", ["four", "two", "none"])
+def test_products_of_codes_are_exact_up_to_the_largest(instructions, monkeypatch):
+    """Whatever a processor multiplies bytes with: sums of two products must not overflow 16 bits."""
+    has_two, has_four = coding._ADDS_TWO, coding._ADDS_FOUR
+    if (instructions == "four" and not has_four) or (instructions == "two" and not has_two):
+        pytest.skip("this processor has no such instruction")
+    monkeypatch.setattr(coding, "_ADDS_FOUR", instructions == "four")
+    monkeypatch.setattr(coding, "_ADDS_TWO", instructions == "two")
+
+    @njit
+    def products(codes, query, out):
+        for slab in range(codes.shape[0]):
+            coding.slab_dots(codes, slab, query, out, slab * coding.SLAB)
+
+    random, limit = np.random.default_rng(0), 64 if instructions == "two" else coding.LIMIT
+    rows = random.integers(0, 256, (64, 48), dtype=np.uint8)
+    rows[0], rows[1] = 255, 0
+    codes = rows.reshape(4, 16, 12, 4).transpose(0, 2, 1, 3).reshape(4, -1).copy()
+    for query in (np.full(48, limit), np.full(48, -limit), random.integers(-limit, limit + 1, 48)):
+        out = np.empty(64, dtype=np.int32)
+        products(codes, query.astype(np.int8), out)
+        assert out.tolist() == (rows.astype(np.int64) @ query).tolist()
+
+
+def test_a_query_stays_within_what_the_processor_multiplies():
+    query = np.zeros(48, dtype=np.int8)
+    coding.quantise(np.linspace(-1.0, 1.0, 48), np.ones(48), query)
+    assert np.abs(query.astype(int)).max() == coding._QUERY_LIMIT
+    assert coding._ADDS_FOUR or not coding._ADDS_TWO or 2 * 255 * coding._QUERY_LIMIT < 2**15
 
 
 def rows_of_kind(kind):

@@ -105,7 +105,7 @@ class CodedPicks:
             for array in (shared.rivals, shared.tops)
         )
         picking = self._picking(np.union1d(rivals[tops >= floor], self.codes.outside))
-        self._count(*scan.settle(picking, self.codes, rivals, tops, floor, self.done))
+        self._count(*scan.settle(picking, self.codes, rivals, tops, floor, shared.norm[0], self.done))
 
     def _pick_directly(self) -> None:
         pick = self.directly()

@@ -2,7 +2,7 @@
 
 A row, centered and scaled by column, is rounded to 255 levels of its largest entry. Products of codes then bound the
 products of rows from both sides (Cauchy and Schwarz on what was rounded away), at a quarter of float32's bytes and
-with instructions that multiply 64 bytes at once.
+with instructions that multiply 32 or 64 bytes at once.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ SLAB, COLUMNS = 16, 4
 TILE, _UNROLLED = 64, 4
 _PADDED_COLUMNS = COLUMNS * _UNROLLED
 LIMIT = 127
+# The instructions for it, from the newest: four products are added in 32 bits, or first two in 16 bits, where a query
+# of at most 64 keeps them (255 · 64 · 2 < 2¹⁵).
+_FEATURES = binding.get_host_cpu_features()
+_ADDS_FOUR, _ADDS_TWO = _FEATURES.get("avx512vnni", False), _FEATURES.get("avx2", False)
+_QUERY_LIMIT = 64 if _ADDS_TWO and not _ADDS_FOUR else LIMIT
 # Codes are stored without a sign, as code + SHIFT: the instruction multiplies unsigned by signed numbers.
 SHIFT = 128
 # Rows whose largest entry, in the columns' units, is outside this range are not coded: float32 holds their bounds.
@@ -85,10 +90,25 @@ def slab_dots(context: Any, codes: Any, slab: Any, query: Any, out: Any, column:
 
 def _add_products(builder: Any, total: Any, left: Any, right: Any) -> Any:
     """Add the products of four unsigned bytes and four signed ones to each of 16 sums."""
-    if binding.get_host_cpu_features().get("avx512vnni", False):
-        signature = ir.FunctionType(total.type, [total.type, left.type, right.type])
-        multiply = cgutils.get_or_insert_function(builder.module, signature, "llvm.x86.avx512.vpdpbusd.512")
-        return builder.call(multiply, [total, left, right])
+
+    def call(name: str, result: Any, *operands: Any) -> Any:
+        signature = ir.FunctionType(result, [operand.type for operand in operands])
+        return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), operands)
+
+    if _ADDS_FOUR:
+        return call("llvm.x86.avx512.vpdpbusd.512", total.type, total, left, right)
+    if _ADDS_TWO:
+        pairs, fours = ir.VectorType(ir.IntType(16), SLAB), ir.VectorType(ir.IntType(32), SLAB // 2)
+        halves = []
+        for first in (0, SLAB * COLUMNS // 2):
+            half = ir.Constant(
+                ir.VectorType(ir.IntType(32), SLAB * COLUMNS // 2),
+                list(range(first, first + SLAB * COLUMNS // 2)),
+            )
+            bytes_of_both = (builder.shuffle_vector(side, side, half) for side in (left, right))
+            twos = call("llvm.x86.avx2.pmadd.ub.sw", pairs, *bytes_of_both)
+            halves.append(call("llvm.x86.avx2.pmadd.wd", fours, twos, ir.Constant(pairs, [1] * SLAB)))
+        return builder.add(total, builder.shuffle_vector(*halves, ir.Constant(total.type, list(range(SLAB)))))
     for column in range(COLUMNS):
         every_fourth = ir.Constant(total.type, [COLUMNS * row + column for row in range(SLAB)])
         unsigned = builder.zext(builder.shuffle_vector(left, left, every_fourth), total.type)
@@ -160,7 +180,7 @@ def quantise(
     """Round θ (in the columns' units) to one byte a number; return its step, its norm, the error's, and SHIFT·Σ."""
     s = theta.shape[0]
     # int32 sums must not overflow.
-    limit = min(float(LIMIT), np.floor((2.0**31 - 1.0) / ((LIMIT + SHIFT) * s)))
+    limit = min(float(_QUERY_LIMIT), np.floor((2.0**31 - 1.0) / ((LIMIT + SHIFT) * s)))
     values = theta * spread
     step = max(_largest_magnitude(values) / limit, TINY)
     inverse = 1.0 / step

@@ -140,35 +140,26 @@ def bound_part(coded: Codes, shared: Shared, side: int, part: int) -> Any:
 
 
 @njit(nogil=True, cache=True, boundscheck=False)
-def _floor_of_best(
-    picking: Picking, rivals: NDArray[np.int64], tops: NDArray[np.float32], norm: float
-) -> Any:
-    """Return what the most promising rival surely scores, in units of the norm: few others reach that."""
-    best = 0
-    for c in range(rivals.shape[0]):
-        if tops[c] > tops[best]:
-            best = c
-    row, target, theta = picking.block[picking.row_index[rivals[best]]], picking.target, picking.theta
-    rounding, least = rounding_of_scores(theta.shape[0], np.sqrt(quick_score(theta, theta)))
-    lengths = np.sqrt(quick_score(row, row)) + np.sqrt(quick_score(target, target))
-    # Codes are of rows from which the target was subtracted.
-    score = quick_score(row, theta) - quick_score(target, theta)
-    floor = (score - 2.0 * (rounding * (lengths + TINY) + least)) / norm
-    return np.float32(max(0.1 * TAKEN, floor - 1e-6 * abs(floor)))
-
-
-@njit(nogil=True, cache=True, boundscheck=False)
 def _score_rivals(
     picking: Picking,
     norms: NDArray[np.float32],
     rivals: NDArray[np.int64],
     tops: NDArray[np.float32],
     floor: Any,
+    norm: float,
     scores: NDArray[np.float64],
 ) -> tuple[int, float]:
-    """Keep the rivals that reach the floor, and write the most they score; return how many, and the best low."""
-    block, index, theta = picking.block, picking.row_index, picking.theta
+    """Keep the rivals that may be the best, and write the most they score; return how many, and the best low.
+
+    The most promising comes first: few others reach what it surely scores.
+    """
+    block, index, target, theta = picking.block, picking.row_index, picking.target, picking.theta
     rounding, least = rounding_of_scores(theta.shape[0], np.sqrt(quick_score(theta, theta)))
+    along, reach = quick_score(target, theta), rounding * np.sqrt(quick_score(target, target)) + least
+    if rivals.shape[0] > 0:
+        best = np.argmax(tops[: rivals.shape[0]])
+        rivals[0], rivals[best] = rivals[best], rivals[0]
+        tops[0], tops[best] = tops[best], tops[0]
     count, low = 0, -np.inf
     for c in range(rivals.shape[0]):
         i = rivals[c]
@@ -176,6 +167,9 @@ def _score_rivals(
             score = quick_score(block[index[i]], theta)
             slack = rounding * (norms[i] + TINY) + least
             low = max(low, score - slack)
+            # Codes are of rows from which the target was subtracted.
+            sure = (score - along - 2.0 * (slack + reach)) / norm
+            floor = max(floor, np.float32(sure - 1e-6 * abs(sure)))
             rivals[count], scores[count] = i, score + slack
             count += 1
     return count, low
@@ -188,9 +182,8 @@ def _scan_part(picking: Picking, coded: Codes, shared: Shared, side: int, part: 
     count = shared.counts[side, part]
     if count > 0:
         rivals, tops = shared.rivals[side, part, :count], shared.tops[side, part]
-        floor = max(floor, _floor_of_best(picking, rivals, tops, shared.norm[0]))
         count, low = _score_rivals(
-            picking, coded.traits[NORM], rivals, tops, floor, shared.scores[side, part]
+            picking, coded.traits[NORM], rivals, tops, floor, shared.norm[0], shared.scores[side, part]
         )
     shared.counts[side, part], shared.lows[side, part] = count, low
 
@@ -243,11 +236,12 @@ def settle(
     rivals: NDArray[np.int64],
     tops: NDArray[np.float32],
     floor: Any,
+    norm: float,
     done: int,
 ) -> tuple[int, int]:
     """Make a pick among rivals that are gathered; return how many picks there are now, and rows that were scored."""
     scores, found = np.empty(len(rivals)), np.empty(len(rivals) + len(coded.outside), dtype=np.int64)
-    count, low = _score_rivals(picking, coded.traits[NORM], rivals, tops, floor, scores)
+    count, low = _score_rivals(picking, coded.traits[NORM], rivals, tops, floor, norm, scores)
     made = _take_best(picking, coded, found, _keep_open(rivals[:count], scores, low, found, 0), done)
     return done + int(made), count
 
