@@ -8,6 +8,9 @@ import pytest
 import gmmatch as gm
 from examples import classes, mislabeled
 from gmmatch.errors import InvalidInputError
+from gmmatch.rows.rows import Rows
+from gmmatch.screening import groups
+from gmmatch.screening.blocks import Blocks
 
 
 def dropped_as(screening, reason):
@@ -200,3 +203,37 @@ def test_threads_and_stored_types_do_not_matter():
     one = gm.screen(narrow, labels, n_jobs=1)
     assert one == gm.screen(narrow, labels, n_jobs=2)
     assert np.array_equal(one.kept, gm.screen(narrow.astype(np.float64), labels).kept)
+
+
+def test_rows_that_were_dropped_do_not_move_the_centers():
+    """A row at 1e38 counts in no class mean, by which others would be judged."""
+    rows, labels = classes(600)
+    rows[5:9] = 1e38
+    centers = []
+    found = groups._find_group
+
+    def looked_at(points, given, near, n_classes, means, deep):
+        centers.append(means)
+        return found(points, given, near, n_classes, means, deep)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(groups, "_find_group", looked_at)
+        assert gm.screen(rows, labels).kept.sum() >= 0.98 * 600
+    assert np.abs(centers).max() < 10.0
+
+
+@pytest.mark.parametrize("filled", [0.1, 0.2, 0.3, 0.38, 0.42, 0.5, 0.6])
+def test_columns_that_are_mostly_zero_are_not_blown_up(filled):
+    """Whether the middle column is zero in a few rows more or less must not change how the rows are seen."""
+    random = np.random.default_rng(0)
+    for n in range(200, 400, 20):
+        bright = random.random((n, 60)) < np.linspace(0.0, 2.0 * filled, 60)
+        rows = bright * random.uniform(0.0, 255.0, (n, 60))
+        assert np.abs(Blocks(Rows(rows)).take(np.arange(n))).max() < 12.0
+
+
+def test_equal_rows_of_grades_are_not_copies():
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 3, (400, 5)).astype(float)
+    assert len(np.unique(rows, axis=0)) < 240  # many rows are equal, as patients of one diagnosis are
+    assert gm.screen(rows).kept.all()

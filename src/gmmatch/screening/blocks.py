@@ -193,13 +193,17 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
 
     Columns may be kilometers and grams: none is to drown the others. So the unit of a wide column is the width of its
     shortest half, which corrupted rows widen little; that of the narrower half of the columns, which in images and
-    words are mostly zero, is the one of the middle column.
+    words are mostly zero, is the one of the middle column. A half of which two thirds are one value has next to no
+    width: if the middle column is so, units are the widths of nine tenths, or of all.
     """
     apart = np.clip(apart, -1e300, 1e300)
     values, units = np.sort(apart, axis=0), np.zeros(apart.shape[1])
     for share in (0.5, 0.9, 1.0):
         count = max(int(share * len(values)), min(2, len(values))) - 1
+        most = 2 * count // 3
+        even = (values[most:] == values[: len(values) - most]).any(axis=0) & (share < 1.0)
         units = (values[count:] - values[: len(values) - count]).min(axis=0)
+        units = np.where(even, 0.0, units)
         units = np.maximum(units, np.median(units))
         if np.all(units > 1e-300):
             break

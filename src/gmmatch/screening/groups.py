@@ -95,6 +95,8 @@ def no_class_odds(
     if len(sample) < 10 * _FOLDS:
         return NoClass(nothing)
     near = codes if likely is None else likely
+    judged = np.zeros(len(codes), dtype=bool)
+    judged[left] = True
     blocks, _, axes = spectrum or blocks.spectrum(left)
     blocks = blocks.along(axes[:, -min(_WIDTH, len(sample) // _ROWS_PER_COLUMN) :])
     odds, deep = nothing.copy(), _VALLEY_ALONE if curved or n_classes == 1 else _VALLEY
@@ -102,7 +104,7 @@ def no_class_odds(
         rest = sample[odds[sample] <= 0.0]
         if len(rest) < 0.5 * len(sample):
             return NoClass(nothing, undecided=True)
-        centers = host(blocks.class_means(np.where((odds > 0.0) | (codes < 0), -1, near), n_classes))
+        centers = host(blocks.class_means(np.where(judged & (odds <= 0.0), near, -1), n_classes))
         group = _find_group(
             host(blocks.take(rest)), codes[rest], near[rest], n_classes, centers.astype(np.float32), deep
         )

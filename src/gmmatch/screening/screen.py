@@ -7,7 +7,6 @@ labels likely should have been is known before groups are sought, and worked out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import expit
 
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.rows.checks import check_rows, warn_caller
-from gmmatch.rows.parallel import one_blas_thread, resolve_jobs
+from gmmatch.rows.parallel import blas_threads_for, one_blas_thread, resolve_jobs
 from gmmatch.rows.rows import Rows
 from gmmatch.screening.blocks import Blocks, Spectrum
 from gmmatch.screening.duplicates import duplicate_rows
@@ -105,7 +104,7 @@ def screen_groups(
     for number, group in enumerate(labelled):
         codes[group.rows] = number
     state = _State(rows, codes, max(1, len(labelled)))
-    with one_blas_thread() if threads == 1 else nullcontext():
+    with one_blas_thread() if threads == 1 else blas_threads_for(len(rows) * rows.n_features):
         state.judge(method, tolerance, [group.label for group in labelled])
     return state.screening(), np.where(state.reason == 0, state.trust, 0.0)
 
@@ -125,11 +124,12 @@ class _State:
         """Drop what is wrong."""
         measured = self.blocks.measured() if method in ("auto", "rows") else None
         by_label = method in ("auto", "labels") and self.n_classes > 1
-        if method in ("auto", "rows"):
+        far = np.full(len(self.codes), -np.inf)
+        if (
+            measured is not None
+        ):  # rows of categories and grades alone are often equal, and none of them is far
             copies = duplicate_rows(self.blocks)
             self._drop(copies, DUPLICATE, np.ones(len(copies)))
-        far = np.full(len(self.codes), -np.inf)
-        if measured is not None:
             far = far_odds(measured, self.codes, self.n_classes, np.flatnonzero(self.reason == 0))
         isolated = (far > 0.0) & (self.reason == 0)
         self._drop(isolated, FAR_OUT, expit(far))
