@@ -140,7 +140,8 @@ def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     only_clean = {key: value for key, value in as_the_paper_says().items() if key[0] == "none"}
     assert not any("30% of" in one.caption for one in generation_tables(made_up(only_clean)))
     once = generation_tables(made_up(only_clean, seeds=1))
-    assert any("over 1 seed;" in one.caption for one in once)
+    assert any("One seed;" in one.caption for one in once)
+    assert not any("±" in cell for one in once for row in one.rows for cell in row)  # one seed has no deviation
 
 
 def test_the_verdict_counts_the_statements() -> None:

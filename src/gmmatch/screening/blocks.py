@@ -193,7 +193,7 @@ def _units(apart: NDArray[Any]) -> NDArray[Any]:
 
     Columns may be kilometers and grams: none is to drown the others. So the unit of a wide column is the width of its
     shortest half, which corrupted rows widen little; that of the narrower half of the columns, which in images and
-    words are mostly zero, is the one of the middle column. A half of which two thirds are one value has next to no
+    words are mostly zero, is the one of the middle column. A half of which two thirds are one value has almost no
     width: if the middle column is so, units are the widths of nine tenths, or of all.
     """
     apart = np.clip(apart, -1e300, 1e300)

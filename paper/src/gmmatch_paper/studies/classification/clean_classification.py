@@ -30,9 +30,8 @@ STUDY = ImageStudy(
         "and the authors' 3.0 above Moderate."
     ),
     missing=(
-        "60% kept and more; the paper's recipe but for one column of four methods; two seeds of GraNd and "
-        "Optimization-based, and of EL2N and Self-supervised beyond 20% kept; Tiny-ImageNet and ImageNet-1k "
-        "(1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
+        "60% kept and more; the paper's recipe but for one column of four methods; a ResNet-50; Tiny-ImageNet and "
+        "ImageNet-1k (1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
     ),
     full=paper_plan(("none",), ("20%", "30%", "40%", "60%", "80%", "100%")),
     quick=quick_plan(("none",), ratios=("20%", "100%"), downstream=("probe", "scratch")),

@@ -21,7 +21,8 @@ from gmmatch_paper.studies.study import Picture
 _MOST_PANELS = 6
 _MOST_POINTS = 45.0
 _LEFT_OUT = ("gm-matching-unit", "gm-matching-all-rows", "herding-unit")
-_LABELS = {**style.METHOD_NAMES, "gm-matching-authors": "GM, authors' code"}
+SHORT_NAMES = {**style.METHOD_NAMES, "gm-matching-authors": "GM, authors' code"}
+"""What fits beside a point."""
 
 
 def draw_accuracy(results: Results) -> Any:
@@ -111,13 +112,13 @@ def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
         measured = [(place, block.accuracy(method, one)) for place, one in enumerate(amounts)]
         points = [(place, found) for place, found in measured if found is not None]
         if points:
-            handles[_LABELS.get(method, method)] = panel.errorbar(
+            handles[SHORT_NAMES.get(method, method)] = panel.errorbar(
                 [place for place, _ in points],
                 [found.mean for _, found in points],
                 yerr=[found.deviation for _, found in points],
                 capsize=2,
                 elinewidth=1,
-                **_look(method),
+                **look(method),
             )
     panel.set_xticks(np.arange(len(amounts)), [one.replace("/class", "/cl.") for one in amounts])
     panel.set(xlabel="Kept", ylabel="Test accuracy (%)")
@@ -139,7 +140,7 @@ def _draw_points(panel: Any, block: Block) -> None:
         found = block.accuracy(method, amount)
         assert found is not None  # it has a mean
         if found.mean >= far:
-            panel.errorbar(found.mean, place, xerr=found.deviation, capsize=2, elinewidth=1, **_look(method))
+            panel.errorbar(found.mean, place, xerr=found.deviation, capsize=2, elinewidth=1, **look(method))
         else:
             panel.text(
                 0.015,
@@ -147,7 +148,7 @@ def _draw_points(panel: Any, block: Block) -> None:
                 "←",
                 transform=panel.get_yaxis_transform(),
                 va="center",
-                color=_look(method)["color"],
+                color=look(method)["color"],
             )
         panel.annotate(
             f"{found.mean:.1f}",
@@ -158,14 +159,15 @@ def _draw_points(panel: Any, block: Block) -> None:
             va="center",
             fontsize=8.5,
         )
-    panel.set_yticks(np.arange(len(order)), [_LABELS.get(name, name) for name in order], fontsize=8.5)
+    panel.set_yticks(np.arange(len(order)), [SHORT_NAMES.get(name, name) for name in order], fontsize=8.5)
     panel.tick_params(axis="y", length=0)
     panel.set_ylim(-0.6, len(order) - 0.4)
     panel.margins(x=0.08)
     panel.set_xlabel(f"Test accuracy (%), {amount.replace('/class', ' per class')} kept", fontsize=9.5)
 
 
-def _look(method: str) -> dict[str, Any]:
+def look(method: str) -> dict[str, Any]:
+    """Return how a method is drawn: variants of another with hollow marks and dashed lines."""
     base = VARIANTS.get(method, (method, {}))[0]
     return {
         "color": style.COLORS.get(base, style.GREY),

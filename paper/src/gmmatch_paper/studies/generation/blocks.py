@@ -49,11 +49,12 @@ class Block:
         return in_order(self.cells.distinct("method"))
 
     def spread(self, corruption: str, amount: str, method: str, of: str = "frechet") -> Printed | None:
-        """Return mean and deviation of a measurement over the seeds, if any was measured."""
+        """Return mean and deviation over the seeds (NaN for that of one seed) of what was measured, if it was."""
         found = self.cells.where(corruption=corruption, amount=amount)
         mine = found if amount == "100%" else found.where(method=method)  # everything is everything
         values = [cell[of] for cell in mine]
-        return Printed(float(np.mean(values)), float(np.std(values))) if values else None
+        deviation = float(np.std(values)) if len(values) > 1 else float("nan")
+        return Printed(float(np.mean(values)), deviation) if values else None
 
     def column(self, corruption: str, amount: str) -> dict[str, float]:
         """Return the mean distance of every method that was measured."""
@@ -97,8 +98,10 @@ def only(cells: Cells, name: str) -> str:
 
 
 def seeds_of(cells: Cells) -> str:
-    """Return over how many seeds a mean is taken: ``2 seeds``, or ``1 to 2 seeds`` where cells differ."""
+    """Return what a table's numbers are: of one seed, or over how many a mean is taken."""
     counts = Counter((cell["corruption"], cell["amount"], cell["method"]) for cell in cells)
     least, most = min(counts.values()), max(counts.values())
+    if most == 1:
+        return "One seed"
     count = str(most) if least == most else f"{least} to {most}"
-    return f"{count} seed" if most == 1 else f"{count} seeds"
+    return f"Mean ± standard deviation over {count} seeds{' (no deviation: one seed)' if least == 1 else ''}"

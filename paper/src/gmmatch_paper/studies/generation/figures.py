@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch_paper.studies import style
+from gmmatch_paper.studies.classification.figures import SHORT_NAMES, look
 from gmmatch_paper.studies.classification.maps import unpacked
 from gmmatch_paper.studies.classification.tables import NOT_RUN
 from gmmatch_paper.studies.generation.blocks import Block, blocks_of
@@ -51,11 +52,10 @@ def _draw_panel(panel: Any, block: Block, corruption: str) -> None:
                 [place for place, _ in points],
                 [found.mean for _, found in points],
                 yerr=[found.deviation for _, found in points],
-                label=style.METHOD_NAMES.get(method, method),
+                label=SHORT_NAMES.get(method, method),
                 capsize=2,
                 elinewidth=1,
-                linewidth=1.3,
-                **_look(method),
+                **look(method),
             )
     panel.set_xticks(np.arange(len(amounts)), amounts)
     panel.set(xlabel="Kept", yscale="log")
@@ -80,11 +80,9 @@ def draw_digits(results: Results) -> Any:
                 panel.imshow(strip[..., 0] if strip.shape[2] == 1 else strip, cmap="gray", vmin=0, vmax=255)
             else:
                 panel.text(0.5, 0.5, NOT_RUN, ha="center", va="center", fontsize=9, transform=panel.transAxes)
-        column[0].set_title(f"{CorruptionSpec.parse(corruption).words}, {amount} kept", fontsize=10)
+        column[0].set_title(f"{CorruptionSpec.parse(corruption).words}, {amount} kept", fontsize=9)
     for panel, method in zip(panels[:, 0], methods, strict=True):
-        panel.set_ylabel(
-            style.METHOD_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9
-        )
+        panel.set_ylabel(SHORT_NAMES.get(method, method), rotation=0, ha="right", va="center", fontsize=9)
     return figure
 
 
@@ -100,14 +98,6 @@ def _shown(block: Block) -> dict[tuple[str, str], dict[str, NDArray[np.uint8]]]:
             for cell in cells.where(amount=chosen)
         }
     return found
-
-
-def _look(method: str) -> dict[str, Any]:
-    return {
-        "color": style.COLORS.get(method, style.GREY),
-        "marker": style.MARKERS.get(method, "x"),
-        "markersize": 8 if method == "gm-matching" else 5,
-    }
 
 
 PICTURES = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from gmmatch_paper.studies.classification.tables import NOT_RUN, amount_size, in_order
 from gmmatch_paper.studies.generation.blocks import (
     Block,
@@ -65,14 +67,11 @@ def distance_table(block: Block, corruption: str) -> Table:
             if found is None:
                 row.append(NOT_RUN)
                 continue
-            text = f"{found.mean:.2f} ± {found.deviation:.2f}"
+            text = f"{found.mean:.2f}" + ("" if isnan(found.deviation) else f" ± {found.deviation:.2f}")
             best = min(block.column(corruption, amount).values())
             row.append(f"**{text}**" if found.mean <= best and amount != "100%" else text)
         rows.append(row)
-    caption += (
-        f" Mean ± standard deviation over {seeds_of(cells)}; as many real training images have "
-        f"{cells.mean('frechet_real'):.2f}."
-    )
+    caption += f" {seeds_of(cells)}; as many real training images have {cells.mean('frechet_real'):.2f}."
     return Table(caption, heads, rows)
 
 
