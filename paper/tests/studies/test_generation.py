@@ -141,7 +141,7 @@ def test_tables_show_means_and_the_best_of_what_was_run() -> None:
     assert not any("30% of" in one.caption for one in generation_tables(made_up(only_clean)))
     once = generation_tables(made_up(only_clean, seeds=1))
     assert any("One seed;" in one.caption for one in once)
-    assert not any("±" in cell for one in once for row in one.rows for cell in row)  # one seed has no deviation
+    assert not any("±" in cell for one in once for row in one.rows for cell in row)
 
 
 def test_the_verdict_counts_the_statements() -> None:
