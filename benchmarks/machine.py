@@ -57,7 +57,9 @@ def _cpu_model() -> str:
             if ":" in line
         )
         family = f"family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
-        return f"{fields.get('model name', 'unknown')} ({family})"
+        # Of two machines with one model of processor, one may hide its widest instructions.
+        widest = next((name for name in ("avx512_vnni", "avx512f", "avx2") if name in fields.get("flags", "")), "")
+        return f"{fields.get('model name', 'unknown')} ({family}{widest and f', {widest}'})"
     return platform.processor() or "unknown"
 
 
