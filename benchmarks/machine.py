@@ -58,7 +58,9 @@ def _cpu_model() -> str:
         )
         family = f"family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
         # Of two machines with one model of processor, one may hide its widest instructions.
-        widest = next((name for name in ("avx512_vnni", "avx512f", "avx2") if name in fields.get("flags", "")), "")
+        widest = next(
+            (name for name in ("avx512_vnni", "avx512f", "avx2") if name in fields.get("flags", "")), ""
+        )
         return f"{fields.get('model name', 'unknown')} ({family}{widest and f', {widest}'})"
     return platform.processor() or "unknown"
 
