@@ -125,9 +125,8 @@ class _State:
         measured = self.blocks.measured() if method in ("auto", "rows") else None
         by_label = method in ("auto", "labels") and self.n_classes > 1
         far = np.full(len(self.codes), -np.inf)
-        if (
-            measured is not None
-        ):  # rows of categories and grades alone are often equal, and none of them is far
+        # Rows of categories and grades alone are often equal, and none of them is far.
+        if measured is not None:
             copies = duplicate_rows(self.blocks)
             self._drop(copies, DUPLICATE, np.ones(len(copies)))
             far = far_odds(measured, self.codes, self.n_classes, np.flatnonzero(self.reason == 0))
