@@ -111,6 +111,7 @@ def test_figures_of_a_hand_made_case():
     assert figures["accuracy"] == 1.0
 
 
+@pytest.mark.slow
 def test_means_and_deviations_are_those_of_the_single_seeds(one_seed):
     other, both = compare(seeds=[1]), compare(seeds=[0, 1])
     for first, second, together in zip(one_seed["rows"], other["rows"], both["rows"], strict=True):

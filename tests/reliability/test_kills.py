@@ -12,6 +12,7 @@ from tests.reliability.killed_commands import STORES
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
 
+@pytest.mark.slow
 def test_some_kills():
     found = counted("kills", "--kills", 4, "--stride", 5, "--commands", "corrupt, vectors", STORES[1].name)
     assert found["killed_at_random"] == 4 and found["killed_at_a_step"] >= 15

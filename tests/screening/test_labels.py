@@ -85,6 +85,7 @@ def test_rows_without_a_label_are_not_judged_by_their_class():
     assert screening.suggested_labels[0] is None
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.integers(0, 10_000), st.floats(0.05, 0.4))
 def test_trust_is_calibrated(seed, share):

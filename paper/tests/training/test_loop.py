@@ -106,6 +106,7 @@ def test_alternating_flips_show_every_image_both_ways_in_two_epochs(stripes):
     assert 0 < int(as_they_are.sum()) < 16
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_global_random_state_is_left_alone(stripes):
     images, labels = stripes(40)
     before = torch.get_rng_state()

@@ -70,6 +70,7 @@ def test_the_picks_are_those_of_the_compiled_loops(clouds, tmp_path, device, dty
     assert there.provenance["engine"]["devices"][0].startswith(device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_number_of_workers_does_not_change_a_bit(few_rows, device):
     found = [
