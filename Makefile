@@ -13,22 +13,26 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all lint bench docs wheels clean
+.PHONY: help demo test test-paper test-slow test-all lint bench docs wheels clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, and demo.svg
+demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, demo.svg and demo.html
 	$(BIN)/gmmatch demo
 
-test: lint ## Check style and types, and run every test that is not slow
-	$(PYTEST) -m "not slow"
+test: lint ## Check style and types, and run every test of the library that is not slow
+	$(PYTEST) -m "not slow" tests src
+
+test-paper: .venv/.installed-dev-vision-text-ray ## Run the tests of gmmatch-paper that are not slow
+	$(PYTEST) -m "not slow" paper
 
 test-slow: .venv/.installed-dev-vision-text-ray ## Run the slow tests only
 	$(PYTEST) -m slow
 
-# One after the other even under make -j: both use every core.
+# One after the other even under make -j: all use every core.
 test-all: test ## Run all tests
+	$(MAKE) test-paper
 	$(MAKE) test-slow
 
 lint: .venv/.installed-dev-vision-text-ray ## Check style and types
@@ -55,7 +59,7 @@ wheels: .venv/.installed-dev-vision-text-ray ## Build both wheels into dist, and
 	build/empty/bin/python -I .ci/try_wheel.py laboratory
 
 clean: ## Remove whatever the targets above have made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.svg docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.svg demo.html docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
 	find src paper tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.timing import count_cpu_time
-from gmmatch.rows.parallel import one_blas_thread
+from gmmatch._threads import one_blas_thread
 
 BENCHMARKS = ("weiszfeld-pass", "median", "picks", "kernel-herding", "memory", "imports", "calibrate")
 

@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import gmmatch as gm
 from benchmarks import machine
-from gmmatch.kernels.kernels import RBF
-from gmmatch.metrics import mmd
-from gmmatch.yardsticks import Yardsticks
+from gmmatch import RBF
+from gmmatch.metrics import SubsetMetrics, mmd
 
 RESULTS = Path(__file__).parent / "results"
 SEEDS = 10
@@ -32,14 +30,15 @@ def weights(options: argparse.Namespace) -> list[dict[str, Any]]:
         shares = []
         for seed in range(SEEDS):
             rows = np.random.default_rng(seed).standard_normal((1000, size))
-            kernel = RBF().fit(rows)
+            kernel = RBF().fit([rows])
 
             def error(selection: gm.Selection, rows: Any = rows, kernel: Any = kernel) -> float:
                 return mmd(rows[selection.indices], rows, weights=selection.weights, kernel=kernel)
 
-            plain, heavy, swapped, both = (
-                error(gm.KernelHerding(k=100, weights=weighted, refine=sweeps).select(rows))
-                for weighted, sweeps in ((False, 0), (True, 0), (False, 10), (True, 10))
+            picks = gm.KernelHerding(k=100).select(rows)
+            refined = gm.refine(picks, rows)
+            plain, heavy, swapped, both = map(
+                error, (picks, gm.weigh(picks, rows), refined, gm.weigh(refined, rows))
             )
             shares.append((heavy / plain, swapped / plain, both / plain))
         means = np.mean(shares, axis=0)
@@ -81,15 +80,16 @@ def reference(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _follow(data: str, X: Any, domain: Any, Z: Any, wanted: int) -> list[dict[str, Any]]:
-    kernel, own = RBF().fit(Z), np.flatnonzero(domain == wanted)
-    best = gm.KernelHerding(k=500, reference=Z, refine=10).select(X[own])
+    kernel, own = RBF().fit([Z]), np.flatnonzero(domain == wanted)
+    herding = gm.KernelHerding(k=500, kernel=gm.RandomFeatures(), random_state=0)
+    best = gm.refine(herding.select(X[own], reference=Z), X[own], reference=Z)
     least = mmd(X[own[best.indices]], Z, kernel=kernel)
     found = {"nearest neighbors": np.argsort(_distances_to_nearest(X, Z), kind="stable")[:500]}
-    for name, method, sweeps in (
-        ("kernel-herding", "kernel-herding", 0), ("kernel-herding, refined", "kernel-herding", 10),
-        ("robust", "robust", 0), ("gm-matching", "gm-matching", 0),
-    ):  # fmt: skip
-        found[name] = gm.select(X, k=500, method=method, reference=Z, refine=sweeps, random_state=0).indices
+    picks = herding.select(X, reference=Z)
+    found["kernel-herding"] = picks.indices
+    found["kernel-herding, refined"] = gm.refine(picks, X, reference=Z).indices
+    for method in ("robust", "gm-matching"):
+        found[method] = gm.select(X, k=500, method=method, reference=Z, random_state=0).indices
     runs = []
     for name, picks in found.items():
         covered = _distances_to_nearest(X[own], X[picks])
@@ -118,20 +118,20 @@ def curve(options: argparse.Namespace) -> list[dict[str, Any]]:
             X, y = data["rows"], data["labels"]
             test = (data["test_rows"], data["test_labels"])
         for method in ("gm-matching", "robust", "random"):
-            asked: dict[str, Any] = {"sizes": ["1%", "2%", "5%", "10%", "20%"], "methods": method}
-            predicted = gm.budget_curve(X, y, **asked)
-            measured = gm.budget_curve(X, y, **asked, test=test)
+            asked: dict[str, Any] = {"sizes": ["1%", "2%", "5%", "10%", "20%"]}
+            selection = gm.select(X, y, k="20%", method=method, random_state=0)
+            predicted = gm.budget_curve(selection, X, y, **asked)
+            measured = gm.budget_curve(selection, X, y, **asked, test=test)
             run = {
                 "data": path.stem.removesuffix("_data"), "rows": len(X), "method": method,
-                "sizes": [point.k for point in predicted.points],
-                "predicted": [point.accuracy for point in predicted.points],
-                "low": [point.low for point in predicted.points],
-                "high": [point.high for point in predicted.points],
-                "measured": [point.accuracy for point in measured.points],
+                "sizes": [point.k for point in predicted.of(method)],
+                "predicted": [point.accuracy for point in predicted.of(method)],
+                "low": [point.low for point in predicted.of(method)],
+                "high": [point.high for point in predicted.of(method)],
+                "measured": [point.accuracy for point in measured.of(method)],
                 "selection_cpu_s": _cpu(lambda: gm.select(X, y=y, k="20%", method=method, random_state=0)),  # noqa: B023
             }  # fmt: skip
-            with mock.patch("gmmatch.curve.curve.accuracies", return_value=None):
-                run["without_probes_cpu_s"] = _cpu(lambda: gm.budget_curve(X, y, **asked))  # noqa: B023
+            run["curve_cpu_s"] = _cpu(lambda: gm.budget_curve(selection, X, y, **asked))  # noqa: B023
             run["sentence"] = predicted.sentence
             runs.append(run)
             print(json.dumps(run), flush=True)
@@ -173,14 +173,14 @@ def update(options: argparse.Namespace) -> list[dict[str, Any]]:
 def _ten_updates(X: Any, y: Any, truth: Any, method: str) -> dict[str, Any]:
     start, step, k = len(X) // 2, len(X) // 20, len(X) // 20
     asked: dict[str, Any] = {"k": k, "method": method, "random_state": 0}
-    found = gm.select(X[:start], y=y[:start], updatable=True, **asked)
+    found = gm.select(X[:start], y=y[:start], **asked)
     for first in range(start, len(X), step):
-        found = found.update(X[first : first + step], y[first : first + step])
+        found = gm.update(found, X[found.indices], X[first : first + step], y[first : first + step])
     scratch = gm.select(X, y=y, **asked)
     run: dict[str, Any] = {"rows": len(X), "start": start, "step": step, "k": k}
     # To the rows whose label is right, which is what picks should follow.
-    measure = Yardsticks(
-        X, truth.astype(np.int64), reference=y == truth, sampled_rows=len(X), covered_rows=100
+    measure = SubsetMetrics(
+        X, truth.astype(np.int64), reference=y == truth, mmd_rows=len(X), coverage_rows=100
     )
     for name, selection in (("updated", found), ("scratch", scratch)):
         right = selection.indices[(y == truth)[selection.indices]]
@@ -199,9 +199,9 @@ def _many_rows(method: str, n: int) -> dict[str, Any]:
     X = random.standard_normal((n + 100_000, 512), dtype=np.float32)
     X += centres[y]
     y = np.where(random.random(len(y)) < 0.1, random.integers(0, 10, len(y)), y)
-    selection = gm.select(X[:100_000], y=y[:100_000], k=10_000, method=method, updatable=True, random_state=0)
+    selection = gm.select(X[:100_000], y=y[:100_000], k=10_000, method=method, random_state=0)
     begin, began = time.perf_counter(), time.process_time()
-    selection.update(X[100_000:], y[100_000:])
+    gm.update(selection, X[selection.indices], X[100_000:], y[100_000:])
     return {
         "method": method, "new_rows": n, "columns": 512, "picks": 10_000,
         "seconds": time.perf_counter() - begin, "cpu_s": time.process_time() - began,

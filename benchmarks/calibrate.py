@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from benchmarks import data
-from benchmarks.picks import vectorised
+from benchmarks.picks import match, vectorised
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
-from gmmatch.matching import cost
-from gmmatch.matching.cost import choose_strategy, working_memory
-from gmmatch.matching.match import match
-from gmmatch.rows.parallel import available_cores
-from gmmatch.rows.rows import Rows
+from gmmatch.matching import picks as cost
 
 NAME = "calibrate"
 _GRID = (
@@ -36,13 +32,13 @@ def run(quick: bool = False) -> Report:
     report = Report(
         NAME,
         "time of k picks by each strategy and by NumPy (float32, X @ theta and argmax)",
-        {"shapes": len(grid), "data": "isotropic, float32", "threads": available_cores()},
+        {"shapes": len(grid), "data": "isotropic, float32", "threads": 1},
     )
     lost, gained, times = {}, {}, {}
     for n, s, k in grid:
         timings = time_shape(n, s, k, repetitions)
-        chosen = choose_strategy(n, s, k, memory=working_memory(None, 4 * n * s))
-        best = min(timings["direct"].median, timings["coded"].median)
+        chosen = "codes" if cost._codes_pay(n, s, k) else "scan"
+        best = min(timings["scan"].median, timings["codes"].median)
         label = f"n={n} s={s} k={k}"
         report.timings |= {f"{label}: {name}": timing for name, timing in timings.items()}
         lost[label] = timings[chosen].median / best
@@ -64,18 +60,17 @@ def run(quick: bool = False) -> Report:
 def time_shape(n: int, s: int, k: int, repetitions: int) -> dict[str, Timing]:
     """Return the time of k picks by each side."""
     X = data.isotropic(n, s)
-    rows, threads = Rows(X), available_cores()
     target = X.mean(axis=0, dtype=np.float64)
     few = min(k, max(_LEAST_PICKS, _READ_NUMBERS // (n * s)))
     target32 = target.astype(np.float32)
     sides: dict[str, Any] = {
-        "direct": lambda: match(rows, target, few, strategy="direct", threads=threads),
-        "coded": lambda: match(rows, target, k, strategy="coded", threads=threads),
+        "scan": lambda: match(X, target, few, "scan"),
+        "codes": lambda: match(X, target, k, "codes"),
         "NumPy": lambda: vectorised(X, target32, few, sort=False),
     }
     timings = side_by_side(sides, repetitions)
     return {
-        name: timing if name == "coded" else timing.divided_by(few / k) for name, timing in timings.items()
+        name: timing if name == "codes" else timing.divided_by(few / k) for name, timing in timings.items()
     }
 
 
@@ -84,9 +79,10 @@ def fitted(times: dict[tuple[int, int, int], dict[str, float]]) -> dict[str, flo
     n, s, k = (np.array(values, dtype=np.float64) for values in zip(*times, strict=True))
     one = np.ones_like(k)
     terms: dict[str, dict[str, NDArray[np.float64]]] = {
-        "direct": {"_SCAN_NUMBER": k * n * s, "_SCAN_ROW": k * n, "start": one},
-        "coded": {
-            "_CODED_NUMBER": k * n * s, "_CODED_ROW": k * n, "_CODED_PICK": k, "_ENCODE": n * s, "_CODED_START": one,
+        "scan": {"_SCAN_NUMBER": k * n * s, "_SCAN_ROW": k * n, "start": one},
+        "codes": {
+            "_CODE_NUMBER": k * n * s, "_CODE_ROW": k * n, "_CODE_PICK": k,
+            "_ENCODE_NUMBER": n * s, "_ENCODE_START": one,
         },
     }  # fmt: skip
     constants = {}
@@ -96,7 +92,7 @@ def fitted(times: dict[tuple[int, int, int], dict[str, float]]) -> dict[str, flo
         values, _ = nnls(design / measured[:, None], one)
         constants |= {name: float(value) for name, value in zip(columns, values, strict=True)}
     # What every call takes decides nothing.
-    constants["_CODED_START"] -= constants.pop("start") / cost._CODED_START
+    constants["_ENCODE_START"] -= constants.pop("start") / cost._ENCODE_START
     return constants
 
 

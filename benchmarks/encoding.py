@@ -27,9 +27,9 @@ import numpy as np
 from benchmarks import machine
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side, timed
+from gmmatch import embed
 from gmmatch.data import Source, open_source
 from gmmatch.data.source import Batch
-from gmmatch.embeddings.run import embed
 from gmmatch.encoders import TransformersEncoder, encode_batches
 
 BAR = 0.8

@@ -1,4 +1,4 @@
-"""ImageNet-size selection on a GPU: the calls that users make, share of the hardware's limit, exactness, memory.
+"""ImageNet-size selection on a GPU: whether the kernels are right, and how long the calls of users take.
 
 python -m benchmarks.gpu --output benchmarks/results/gpu.json
 """
@@ -18,19 +18,63 @@ import numpy as np
 import torch
 
 import gmmatch as gm
-from gmmatch.backends.cuda.groups import DeviceGroups
-from gmmatch.backends.cuda.medians import grouped_medians
-from gmmatch.backends.cuda.picks import grouped_picks
-from gmmatch.matching.reference import reference_picks
+from gmmatch.median.terms import combine_distances, distance_stats
+from gmmatch.rows import GreedyTask
+from gmmatch.rows.open import check_finite
+from gmmatch.rows.tensor import TensorRows
+from tests.rows import kernel_checks as checks
 
-GROUPS, ROWS, COLUMNS, PICKS = 1000, 1280, 512, 128
-EPS = 1e-6
+GROUPS, ROWS, COLUMNS, SHARE = 1000, 1280, 512, 0.1
+# Methods, their options, and how often each is timed.
+CALLS = (
+    ("gm-matching", {}, 7),
+    ("herding", {}, 5),
+    ("easy", {}, 5),
+    ("moderate", {}, 5),
+    ("robust", {"random_state": 0}, 1),
+)
+
+FIRST_CALL = """
+import time
+import numpy as np, torch
+import gmmatch as gm
+X = torch.randn({rows}, {columns}, device="cuda")
+y = np.repeat(np.arange({groups}), {rows} // {groups})
+torch.cuda.synchronize()
+method = gm.GMMatching(k={share})
+begin = time.perf_counter()
+method.select(X, y)
+print(time.perf_counter() - begin)
+"""
 
 
-def median_seconds(work, repeats=7, warmups=2):
-    """Wall-clock of calls that end with results on the host; the median, and the spread."""
-    for _ in range(warmups):
-        work()
+def check_kernels():
+    """Run the checks of tests/rows on the device; return what failed."""
+    cases = [
+        (checks.check_ties, {"scan": scan, "few": few}) for scan in (False, True) for few in (None, 0, 100)
+    ]
+    cases += [(checks.check_layouts, {}), (checks.check_distances, {}), (checks.check_residuals, {})]
+    sizes = {"sizes": (1, 900, 300, 40), "s": 64, "quotas": (1, 200, 300, 17)}
+    for dtype in checks.DTYPES:
+        cases += [
+            (checks.check_terms, {"dtype": dtype, "sizes": (3, 700, 0, 90), "s": 33}),
+            (checks.check_medians, {"dtype": dtype, "sizes": (1, 2, 3000, 7), "s": 100}),
+        ]
+        for scan in (False, True):
+            cases.append((checks.check_picks, {"dtype": dtype, "scan": scan, **sizes}))
+            cases.append((checks.check_picks, {"dtype": dtype, "scan": scan, "offset": 1000.0, **sizes}))
+    failures = []
+    for check, options in cases:
+        try:
+            check("cuda", **options)
+        except Exception as error:  # what fails is reported, and the rest is still checked
+            failures.append(f"{check.__name__} {options}: {type(error).__name__}: {error}"[:500])
+    return {"checks": len(cases), "failures": failures}
+
+
+def median_seconds(work, repeats):
+    """Return the median, least and most seconds of calls that end with results in main memory."""
+    work()
     times = []
     for _ in range(repeats):
         torch.cuda.synchronize()
@@ -38,237 +82,128 @@ def median_seconds(work, repeats=7, warmups=2):
         work()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
-    return float(np.median(times)), float(min(times)), float(max(times))
+    return [float(np.median(times)), min(times), max(times)]
 
 
-def copy_bandwidth():
-    """Bytes read and written per second by a large device-to-device copy."""
-    source = torch.randn(1 << 30, device="cuda")
-    target = torch.empty_like(source)
-    seconds, _, _ = median_seconds(lambda: target.copy_(source))
-    return 2 * source.nbytes / seconds
-
-
-def matrix_rate():
-    """Float32 multiply-adds per second of a large product, without TF32."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    a = torch.randn(8192, 8192, device="cuda")
-    seconds, _, _ = median_seconds(lambda: a @ a, repeats=3)
-    return 2 * 8192**3 / seconds
-
-
-def make_data(sizes, dtype, seed):
+def make_data(n, n_groups, seed=1):
+    """Return classes that differ in their center; a third of the rows is off."""
     generator = torch.Generator(device="cuda").manual_seed(seed)
-    n = int(sum(sizes))
     data = torch.randn((n, COLUMNS), generator=generator, device="cuda")
-    # Classes differ in their centre and in the size of their columns, and a third of their rows is off.
     scale = torch.rand((1, COLUMNS), generator=generator, device="cuda") + 0.5
-    label = torch.repeat_interleave(
-        torch.arange(len(sizes), device="cuda"), torch.tensor(sizes, device="cuda")
-    )
-    centers = torch.randn((len(sizes), COLUMNS), generator=generator, device="cuda")
-    for first in range(0, n, 1 << 17):  # in pieces: the peak of memory is measured later
+    centers = torch.randn((n_groups, COLUMNS), generator=generator, device="cuda")
+    labels = np.repeat(np.arange(n_groups), n // n_groups)
+    owners = torch.from_numpy(labels).cuda()
+    for first in range(0, n, 1 << 17):
         part = slice(first, first + (1 << 17))
-        data[part] *= scale
-        data[part] += centers[label[part]]
-        wrong = (torch.arange(first, min(n, first + (1 << 17)), device="cuda") % 3 == 0)[:, None]
-        data[part] += wrong * (2.0 * scale)
-    return data.to(dtype)
+        data[part] = data[part] * scale + centers[owners[part]]
+    data[::3] += 2.0 * scale
+    return data, labels
 
 
-def many_groups(name, sizes, dtype, bandwidth, flops):
-    data = make_data(sizes, dtype, seed=len(name))
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    rows = [np.arange(bounds[g], bounds[g + 1]) for g in range(len(sizes))]
-    groups = DeviceGroups.of(data, rows)
-    quotas = np.full(len(sizes), PICKS)
-    torch.cuda.synchronize()
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    state = {}
+def time_calls(data, labels):
+    """Time ``gm.select``, labels in main memory, until the selection is there."""
+    return [
+        {
+            "method": method,
+            "seconds": median_seconds(
+                lambda m=method, o=options: gm.select(data, labels, k=SHARE, method=m, **o), repeats
+            ),
+        }
+        for method, options, repeats in CALLS
+    ]
 
-    def both():
-        state["medians"] = grouped_medians(groups, eps=EPS)
-        state["picks"] = grouped_picks(groups, state["medians"].points, quotas)
 
-    total = median_seconds(both)
-    peak = torch.cuda.max_memory_allocated() - before
-    medians = median_seconds(lambda: state.update(medians=grouped_medians(groups, eps=EPS)))
-    picks = median_seconds(lambda: grouped_picks(groups, state["medians"].points, quotas))
-    result, chosen = state["medians"], state["picks"]
-    passes = result.iterations.double()
-    read = (
-        float((passes.cpu() * torch.tensor(np.array(sizes, dtype=float))).sum())
-        * COLUMNS
-        * data.element_size()
-    )
-    products = float(np.sum(np.array(sizes, dtype=float) ** 2)) * COLUMNS * 2
-    wrong, checked = 0, np.random.default_rng(0).choice(len(sizes), 12, replace=False)
-    for g in checked:
-        wide = data[rows[g]].double().cpu().numpy()
-        expected = reference_picks(wide, result.points[g].cpu().numpy(), PICKS)
-        wrong += int((expected != chosen.order[chosen.offsets[g] : chosen.offsets[g + 1]]).sum())
+def time_stages(data, labels):
+    """Time what one gm-matching asks of the rows; the rest of its call is the work of the host."""
+    rows, n = TensorRows(data), len(data)
+    codes, weights, available = labels.astype(np.int64), np.ones(n), np.ones(n, dtype=bool)
+    options = {"eps": 1e-8, "max_iter": 1000, "delta": 0.0}
+    medians = rows.group_medians(codes, weights, GROUPS, **options)
+    quotas = np.full(GROUPS, int(SHARE * ROWS))
+    task = GreedyTask(codes, quotas, medians.points, medians.points, available)
+    order, _ = rows.greedy_picks(task)
+    stages = {
+        "check_finite": lambda: check_finite(rows),
+        "group_means": lambda: rows.group_means(codes, weights, GROUPS),
+        "group_medians": lambda: rows.group_medians(codes, weights, GROUPS, **options),
+        "distance_stats": lambda: rows.reduce_blocks(
+            distance_stats, medians.points, per_row=(codes, available), combine=combine_distances
+        ),
+        "greedy_picks": lambda: rows.greedy_picks(task),
+        "measure_residuals": lambda: rows.measure_residuals(medians.points, order, codes[order]),
+    }
+    seconds = {name: median_seconds(work, 5) for name, work in stages.items()}
     return {
-        "workload": name,
-        "dtype": str(dtype).split(".")[1],
-        "groups": len(sizes),
-        "rows": int(sum(sizes)),
-        "columns": COLUMNS,
-        "picks_per_group": PICKS,
-        "seconds": total[0],
-        "seconds_min_max": total[1:],
-        "median_seconds": medians[0],
-        "median_passes_mean": float(passes.mean()),
-        "median_passes_max": int(passes.max()),
-        "largest_certified_gap": float(result.gaps.max()),
-        "median_share_of_copy_bandwidth": read / medians[0] / bandwidth,
-        "pick_seconds": picks[0],
-        "pick_share_of_float32_product": products / 2 / picks[0] / flops,
-        "picks_decided_by_exact_scores": chosen.rescored,
-        "groups_checked_against_float64": len(checked),
-        "picks_that_differ": wrong,
-        "extra_memory_bytes": int(peak),
-        "input_bytes": int(data.nbytes),
+        **seconds,
+        "median_evaluations": float(medians.iterations.mean()),
+        "largest_gap": float(medians.gaps.max()),
     }
 
 
-def one_large_group(dtype, bandwidth, n=1_280_000, k=1000):
-    data = make_data([n], dtype, seed=7)
-    groups = DeviceGroups.of(data, [np.arange(n)])
-    target = grouped_medians(groups, eps=EPS).points
-    seconds, least, most = median_seconds(
-        lambda: grouped_picks(groups, target, np.array([k])), repeats=3, warmups=1
-    )
-    picks = grouped_picks(groups, target, np.array([k]))
-    theta = target[0].clone()
-    free = torch.ones(n, dtype=torch.bool, device="cuda")
-    wrong = 0
-    for t in range(min(k, 50)):  # the reference in float64, a block at a time
-        scores = torch.cat([(data[b : b + 65536].double() * theta).sum(1) for b in range(0, n, 65536)])
-        best = int(torch.where(free, scores, -torch.inf).argmax())
-        wrong += int(best != picks.order[t])
-        free[best] = False
-        theta += target[0] - data[best].double()
-    one_read = data.nbytes / bandwidth
+def time_large_group(data, k=200):
+    """Time picks from one group of all rows, and compare the first with float64 sums of torch."""
+    rows, n = TensorRows(data), len(data)
+    codes, available = np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
+    target = rows.group_means(codes, np.ones(n), 1)
+    task = GreedyTask(codes, np.array([k]), target, target, available)
+    order, _ = rows.greedy_picks(task)
+    goal = torch.from_numpy(target[0]).cuda()
+    theta, free, wrong = goal.clone(), torch.ones(n, dtype=torch.bool, device="cuda"), 0
+    for pick in order[:20].tolist():
+        scores = torch.cat([(part.double() * theta).sum(1) for part in data.split(65536)])
+        wrong += int(torch.where(free, scores, -torch.inf).argmax()) != pick
+        free[pick] = False
+        theta += goal - data[pick].double()
     return {
-        "workload": "one group",
-        "dtype": str(dtype).split(".")[1],
-        "rows": n,
-        "columns": COLUMNS,
         "picks": k,
-        "seconds": seconds,
-        "seconds_min_max": (least, most),
-        "seconds_per_pick": seconds / k,
-        "times_one_read_at_copy_bandwidth": seconds / k / one_read,
-        "picks_checked_against_float64": min(k, 50),
+        "seconds": median_seconds(lambda: rows.greedy_picks(task), 3),
         "picks_that_differ": wrong,
     }
 
 
-# What users call, on rows sorted by class and on shuffled ones.
-CALLS = (
-    ("gm-matching", {}),
-    ("gm-matching", {"normalize": True}),
-    ("herding", {}),
-    ("easy", {}),
-    ("moderate", {}),
-    ("hard", {}),
-    ("random", {"random_state": 0}),
-    ("kernel-herding", {}),
-    ("self-supervised", {"random_state": 0}),
-    ("robust", {"random_state": 0}),
-)
-
-FIRST_CALL = """
-import sys, time
-import numpy as np, torch
-import gmmatch as gm
-X = torch.randn({rows}, {columns}, device="cuda")
-y = np.repeat(np.arange({groups}), {rows} // {groups})
-torch.cuda.synchronize()
-method = gm.GMMatching(k=0.1)
-begin = time.perf_counter()
-method.select(X, y)
-print(time.perf_counter() - begin)
-"""
-
-
-def calls():
-    """Time ``gm.select`` on a float32 tensor, labels on the host, until the selection is there."""
-    data = make_data([ROWS] * GROUPS, torch.float32, seed=1)
-    labels = np.repeat(np.arange(GROUPS), ROWS)
-    mixed = np.random.default_rng(0).permutation(labels)
-    found = []
-    for method, options in CALLS:
-        # K-means takes its time on the first call as on any other.
-        repeats, warmups = {"self-supervised": (1, 0), "robust": (2, 1)}.get(method, (5, 1))
-        one = {"method": method, "options": options}
-        for name, y in (("seconds", labels), ("seconds_shuffled", mixed)):
-
-            def work(y=y, method=method, options=options, one=one):
-                selection = gm.select(data, y=y, k=0.1, method=method, **options)
-                one["devices"] = sorted({about["device"] for about in selection.provenance["groups"]})
-
-            one[name], *one[f"{name}_min_max"] = median_seconds(work, repeats, warmups)
-        found.append(one)
-    return found
-
-
-def first_calls():
-    """Time the first call of a process: where nothing is compiled yet, and where Triton finds its kernels on disk."""
-    program = FIRST_CALL.format(rows=GROUPS * ROWS, columns=COLUMNS, groups=GROUPS)
+def time_first_calls():
+    """Time the first call of a process: nothing compiled yet, and with Triton's kernels on disk."""
+    program = FIRST_CALL.format(rows=GROUPS * ROWS, columns=COLUMNS, groups=GROUPS, share=SHARE)
     with tempfile.TemporaryDirectory() as folder:
-        found = [
+        environment = {**os.environ, "TRITON_CACHE_DIR": folder}
+        seconds = [
             float(
                 subprocess.run(
                     [sys.executable, "-c", program],
-                    env={**os.environ, "TRITON_CACHE_DIR": folder},
-                    capture_output=True, text=True, check=True,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 ).stdout
             )
             for _ in range(2)
-        ]  # fmt: skip
-    return {"seconds_compiling": found[0], "seconds_in_a_new_process": found[1]}
-
-
-def kernels():
-    """Time medians and picks alone, beside what the device can do."""
-    bandwidth, flops = copy_bandwidth(), matrix_rate()
-    ragged = np.random.default_rng(0).integers(732, 1301, GROUPS).tolist()
-    workloads = []
-    for dtype in (torch.float32, torch.bfloat16):
-        workloads.append(many_groups("equal groups", [ROWS] * GROUPS, dtype, bandwidth, flops))
-        workloads.append(many_groups("ragged groups", ragged, dtype, bandwidth, flops))
-        workloads.append(one_large_group(dtype, bandwidth))
-    return {
-        "copy_bandwidth_bytes_per_second": bandwidth,
-        "float32_product_flops_per_second": flops,
-        "workloads": workloads,
-    }
-
-
-PARTS = {
-    "first_call": lambda: {"first_call": first_calls()},
-    "calls": lambda: {"rows": GROUPS * ROWS, "columns": COLUMNS, "classes": GROUPS, "calls": calls()},
-    "kernels": kernels,
-}
+        ]
+    return {"compiling": seconds[0], "kernels_on_disk": seconds[1]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/gpu.json"))
-    parser.add_argument("--only", choices=PARTS, help="measure this part, and keep the others of the file")
     options = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("This benchmark needs a CUDA device.")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    results = json.loads(options.output.read_text()) if options.only and options.output.exists() else {}
-    results |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-    for name, measure in PARTS.items():
-        if options.only in (None, name):
-            results |= measure()
-            options.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(options.output.read_text())
+    results = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "kernels": check_kernels()}
+    data, labels = make_data(GROUPS * ROWS, GROUPS)
+    results |= {"rows": len(data), "columns": COLUMNS, "classes": GROUPS}
+    parts = {
+        "stages": lambda: time_stages(data, labels),
+        "calls": lambda: time_calls(data, labels),
+        "large_group": lambda: time_large_group(data),
+        "first_call": time_first_calls,
+    }
+    for name, measure in parts.items():
+        try:
+            results[name] = measure()
+        except Exception as error:  # one part that fails costs no other
+            results[name] = {"error": f"{type(error).__name__}: {error}"[:2000]}
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ COREAX_BLOCK = 2_000
 def gmmatch_side(X: NDArray[np.float32], k: int, bandwidth: float) -> Pick:
     """Return a call that picks by gmmatch."""
     # Names of the package load on first use; this one loads the method with everything it needs.
-    from gmmatch import KernelHerding, select  # noqa: F401
+    from gmmatch import RBF, KernelHerding, select  # noqa: F401
 
     def pick() -> NDArray[np.int64]:
-        return select(X, k=k, method="kernel-herding", kernel=("rbf", {"bandwidth": bandwidth})).indices
+        return select(X, k=k, method="kernel-herding", kernel=RBF(bandwidth)).indices
 
     return pick
 

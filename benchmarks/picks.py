@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numba import njit
@@ -13,18 +15,25 @@ from benchmarks import data
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
 from gmmatch import Herding
-from gmmatch.matching.cost import choose_strategy, working_memory
-from gmmatch.matching.match import match
-from gmmatch.rows.parallel import available_cores
-from gmmatch.rows.rows import Rows
+from gmmatch._array import read_only
+from gmmatch.matching import picks as picks_module
 
 NAME = "picks"
-_STRATEGIES = ("auto", "direct", "coded")
+_STRATEGIES = ("auto", "scan", "codes")
 _LOOP = "(a) Python loop, sorted()"
 _FLOAT64 = "(b) NumPy float64, argsort"
 _FLOAT32 = "(b) NumPy float32, argsort"
 _ARGMAX = "NumPy float32, argmax"
 _CALL = "gmmatch, Herding(k).select(X)"
+
+
+def match(X: NDArray[Any], target: NDArray[Any], k: int, strategy: str = "auto") -> NDArray[np.int64]:
+    """Make picks as rows in memory do, by the cheaper way or by the named one."""
+    order, theta = np.empty(k, dtype=np.int64), target.copy()
+    forced = mock.patch.object(picks_module, "_codes_pay", lambda *_: strategy == "codes")
+    with nullcontext() if strategy == "auto" else forced:
+        picks_module.pick_group(read_only(X), np.arange(len(X)), target, theta, False, order)
+    return order
 
 
 def listing(X: NDArray[Any], target: NDArray[Any], k: int) -> list[int]:
@@ -83,13 +92,9 @@ def run(quick: bool = False) -> Report:
 
 
 def _compare(X: NDArray[Any], k: int, repetitions: int, report: Report, loop_picks: int) -> None:
-    rows, threads = Rows(X), available_cores()
     target = X.mean(axis=0, dtype=np.float64)
     X64, target32 = X.astype(np.float64), target.astype(np.float32)
-    ours = {
-        f"k={k}: gmmatch, {name}": (lambda name=name: match(rows, target, k, strategy=name, threads=threads))
-        for name in _STRATEGIES
-    }
+    ours = {f"k={k}: gmmatch, {name}": (lambda name=name: match(X, target, k, name)) for name in _STRATEGIES}
     rivals: dict[str, tuple[Callable[[], object], int]] = {
         _LOOP: (lambda: listing(X64, target, loop_picks), loop_picks),
         _FLOAT64: (lambda: vectorised(X64, target, k), k),
@@ -97,7 +102,7 @@ def _compare(X: NDArray[Any], k: int, repetitions: int, report: Report, loop_pic
         _ARGMAX: (lambda: vectorised(X, target32, k, sort=False), k),
     }
     ours[f"k={k}: {_CALL}"] = lambda: Herding(k=k).select(X)
-    _check_equal(X64, target, k, rows, loop_picks)
+    _check_equal(X64, target, k, X, loop_picks)
     sides = ours | {f"k={k}: {name}": work for name, (work, _) in rivals.items()}
     timings = side_by_side(sides, repetitions)
     per_pick = {name: timing.divided_by(k) for name, timing in timings.items() if name in ours}
@@ -105,7 +110,7 @@ def _compare(X: NDArray[Any], k: int, repetitions: int, report: Report, loop_pic
         per_pick[f"k={k}: {name}"] = timings[f"k={k}: {name}"].divided_by(count)
     report.timings |= per_pick
     report.ratios += _ratios(per_pick, k)
-    chosen = choose_strategy(len(X), X.shape[1], k, memory=working_memory(None, X.nbytes))
+    chosen = "codes" if picks_module._codes_pay(len(X), X.shape[1], k) else "scan"
     report.notes.append(f"k={k}: 'auto' chose {chosen!r}.")
 
 
@@ -129,11 +134,11 @@ def _ratios(per_pick: dict[str, Timing], k: int) -> list[Ratio]:
     ]
 
 
-def _check_equal(X: NDArray[Any], target: NDArray[Any], k: int, rows: Rows, loop_picks: int) -> None:
+def _check_equal(X: NDArray[Any], target: NDArray[Any], k: int, rows: NDArray[Any], loop_picks: int) -> None:
     """Raise unless all sides that work in float64 pick the same rows."""
     expected = vectorised(X, target, k)
     for name in _STRATEGIES:
-        if match(rows, target, k, strategy=name).order.tolist() != expected:
+        if match(rows, target, k, name).tolist() != expected:
             raise AssertionError(f"strategy {name!r} picked other rows than the float64 loop, k={k}.")
     if listing(X, target, loop_picks) != expected[:loop_picks]:
         raise AssertionError("the listing picked other rows than the vectorised loop.")

@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import data, machine
-from benchmarks.picks import vectorised
+from benchmarks.picks import match, vectorised
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, count_cpu_time, side_by_side
 from gmmatch import geometric_median
-from gmmatch.matching.match import match
-from gmmatch.rows.parallel import available_cores, one_blas_thread
-from gmmatch.rows.rows import Rows
+from gmmatch._threads import available_cores, one_blas_thread
 
 NAME = "picks-large"
 _COLUMNS = 512
@@ -90,14 +88,13 @@ def run(given: NDArray[np.float32] | None, *, cpu: bool = False, n: int = 50_000
 
 def compare(X: NDArray[np.float32], k: int, report: Report, bar: float, cpu: bool) -> None:
     """Time both sides on one set of rows, after checking that NumPy in float64 makes the same first picks."""
-    rows, target = Rows(X), geometric_median(X).point
+    target = geometric_median(X).point
     few = min(k, _NUMPY_PICKS) if len(X) > _MANY_ROWS else k
     expected = vectorised(X[:, :], target, min(few, 20), sort=False)
-    if match(rows, target, k).order[: len(expected)].tolist() != expected:
+    if match(X, target, k)[: len(expected)].tolist() != expected:
         raise AssertionError("the picks differ from those of the float64 loop.")
-    threads = 1 if cpu else available_cores()
     sides = {
-        "gmmatch": lambda: match(rows, target, k, threads=threads),
+        "gmmatch": lambda: match(X, target, k),
         "NumPy": lambda: vectorised(X, target.astype(np.float32), few, sort=False),
     }
     timings = side_by_side(sides, 3)

@@ -27,7 +27,7 @@ import gmmatch as gm
 from benchmarks import machine
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing
-from gmmatch.rows.parallel import one_blas_thread
+from gmmatch._threads import one_blas_thread
 
 NAME = "small-calls"
 _METHODS = (

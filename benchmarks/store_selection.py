@@ -28,7 +28,7 @@ import numpy as np
 
 def make_store(folder: Path, gigabytes: float, n_features: int, seed: int = 0) -> int:
     """Write a store of Gaussian rows, of which 30% form a cluster elsewhere; return its number of rows."""
-    from gmmatch.embeddings import StoreWriter
+    from gmmatch.store import StoreWriter
 
     n_rows = int(gigabytes * 1e9 / (2 * n_features))
     random = np.random.default_rng(seed)
@@ -66,19 +66,18 @@ class Observer:
     """Samples this process's anonymous memory, and counts the bytes that are read through stores."""
 
     def __init__(self) -> None:
-        from gmmatch.embeddings import ShardedArray
+        from gmmatch.rows.files import FileRows
 
         self.peak, self.bytes_read = 0, 0
         self._ended, self._guard = threading.Event(), threading.Lock()
-        plain = ShardedArray.__getitem__
+        plain = FileRows.block
 
-        def counted(array: Any, key: Any) -> Any:
-            rows = plain(array, key)
+        def counted(rows: Any, first: int, stop: int) -> Any:
             with self._guard:
-                self.bytes_read += rows.nbytes
-            return rows
+                self.bytes_read += (stop - first) * rows.n_features * 2  # stores hold float16 here
+            return plain(rows, first, stop)
 
-        ShardedArray.__getitem__ = counted  # type: ignore[method-assign]
+        FileRows.block = counted  # type: ignore[method-assign]
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 

@@ -14,9 +14,7 @@ that of the largest worker.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import sys
 import tempfile
 import threading
@@ -61,7 +59,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def make_store(folder: Path, n_rows: int, n_features: int, n_classes: int) -> None:
     """Write a store of float16 rows around the centres of classes, with labels; a fifth of them lies elsewhere."""
-    from gmmatch.embeddings import StoreWriter
+    from gmmatch.store import StoreWriter
 
     random = np.random.default_rng(0)
     centers = 0.3 * random.standard_normal((n_classes, n_features), dtype=np.float32)
@@ -116,11 +114,11 @@ class Clock:
 def in_memory(name: str, store: str) -> dict[str, Any]:
     """Select from rows in memory, after a selection from a few that compiles the loops."""
     import gmmatch as gm
-    from gmmatch.embeddings import open_store
+    from gmmatch.store import open_store
 
     method, options = CASES[name]
     opened = open_store(store)
-    X, y = np.asarray(opened.as_array()), opened.labels
+    X, y = opened.to_numpy(), opened.labels
     gm.select(X[:2000], y=y[:2000], k="5%", method=method, random_state=0, **options)
     before = anonymous_bytes()
     with Peak() as peak, Clock() as clock:
@@ -130,12 +128,13 @@ def in_memory(name: str, store: str) -> dict[str, Any]:
 
 def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
     """Run ``gmmatch select --memory``; importing and what it takes before a row is read count."""
+    import gmmatch as gm
     from gmmatch.cli import build_app
 
     method, options = CASES[name]
     settings = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
     with tempfile.TemporaryDirectory() as folder, Peak() as peak, Clock() as clock:
-        picks = f"{folder}/picks.npy"
+        picks = f"{folder}/picks.parquet"
         build_app()(
             [
                 "select",
@@ -152,52 +151,19 @@ def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
             ],
             standalone_mode=False,
         )
-        picked = len(np.load(picks))
+        picked = gm.Selection.load(picks).k
     return {**clock.facts(), "bytes": peak.bytes, "picked": picked}
 
 
 def on_ray(name: str, store: str) -> dict[str, Any]:
-    """Select on two workers of a Ray cluster of this machine; starting it does not count."""
-    import psutil
-
+    """Select on two workers of Ray on this machine; the memory is that of the driver."""
     import gmmatch as gm
-    from benchmarks.cluster import ray_nodes
-    from gmmatch.backends.cluster import RayEngine, open_shards
 
     method, options = CASES[name]
-    shards = open_shards(store)
-    workers: list[psutil.Process] = []
-    spent: dict[int, float] = {}
-
-    def largest() -> int:
-        most = 0
-        for worker in workers:
-            with contextlib.suppress(psutil.Error, OSError, SystemExit):
-                times = worker.cpu_times()
-                spent[worker.pid] = times.user + times.system
-                most = max(most, anonymous_bytes(worker.pid))
-        return most
-
-    with ray_nodes(2):
-        engine = RayEngine(workers=2, device="cpu")
-        place = engine.place
-
-        def placed(specs: Any) -> Any:
-            import ray
-
-            placement = place(specs)
-            asked = [actor.__ray_call__.remote(lambda worker: os.getpid()) for actor in placement.actors]
-            workers[:] = map(psutil.Process, ray.get(asked))
-            return placement
-
-        engine.place = placed  # type: ignore[method-assign]
-        with Peak(largest) as peak, Clock() as clock:
-            found = gm.select(
-                shards, y=shards.labels(), k="1%", method=method, random_state=0, engine=engine, **options
-            )
-    facts = clock.facts()
-    facts["core_seconds"] += sum(spent.values())
-    return {**facts, "bytes": peak.bytes, "picked": found.k}
+    opened = gm.open_store(store)
+    with Peak() as peak, Clock() as clock:
+        found = gm.select(opened, k="1%", method=method, random_state=0, engine=gm.RayEngine(2), **options)
+    return {**clock.facts(), "bytes": peak.bytes, "picked": found.k}
 
 
 def one_case(place: str, name: str, store: str, memory: int) -> dict[str, Any]:

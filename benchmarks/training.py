@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from benchmarks import machine
-from gmmatch.dynamics.gradients import el2n_scores, grand_scores
+from gmmatch_paper.baselines.gradients import el2n_scores, grand_scores
 from gmmatch_paper.training.evaluation import accuracy
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.loop import train

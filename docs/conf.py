@@ -78,14 +78,14 @@ html_theme_options: dict[str, Any] = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# The start page, and pages of one screen, have no neighbours to list.
+# The start page, and pages of one screen, have no neighbors to list.
 html_sidebars: dict[str, list[str]] = {"index": [], "start": [], "choose": [], "changelog": []}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "auto_examples",
-    # Every example is run, not only those called plot_something.
-    "filename_pattern": r"\.py$",
+    # Every example is run, not only those called plot_something, except the one that starts Ray.
+    "filename_pattern": r"^(?!.*ray_cluster).*\.py$",
     "within_subsection_order": "FileNameSortKey",
     "nested_sections": False,
     "download_all_examples": False,

@@ -31,7 +31,7 @@ methods = ("random", "easy", "moderate", "gm-matching", "robust")
 results: dict[str, list[float]] = {method: [] for method in methods}
 print("kept   " + "".join(f"{method:>14}" for method in methods))
 # Picks have an order: the first of them are the method's smaller selection.
-most = {m: gm.select(X, y=noisy, k=max(shares), method=m, random_state=0) for m in methods}
+most = {m: gm.select(X, noisy, k=max(shares), method=m, random_state=0) for m in methods}
 for share in shares:
     for method in methods:
         picks = most[method].prefix(round(share * len(X)))

@@ -3,8 +3,7 @@ Synthetic corruption of images
 ==============================
 
 To test a method, corrupt clean images and keep the ground truth: which images are corrupted, and how. Then count how
-many corrupted images each method picks. (``robust`` looks for many rows that are corrupted alike. About a hundred of
-each kind may be too few.)
+many corrupted images each method picks.
 
 Corruptions are part of the package gmmatch-paper: ``pip install . ./paper`` in a clone.
 """
@@ -25,7 +24,7 @@ print("corrupted:", dict(bad.counts))
 X = bad.data.reshape(len(images), -1)
 print(f"in the data   {bad.mask.mean():6.1%} corrupted")
 for method in ("random", "gm-matching", "easy", "robust"):
-    picks = gm.select(X, y=digits.target, k="10%", method=method, random_state=0)
+    picks = gm.select(X, digits.target, k="10%", method=method, random_state=0)
     print(f"{method:12}  {gm.metrics.contamination(picks, bad.mask):6.1%} of the picks")
 
 # %%

@@ -25,9 +25,9 @@ home = Path(folder.name)
 # Images in a folder for each class.
 digits = load_digits()
 for row in range(300):
-    place = home / "photos" / f"digit-{digits.target[row]}"
-    place.mkdir(parents=True, exist_ok=True)
-    Image.fromarray((255 - digits.images[row] * 15.9).astype(np.uint8)).save(place / f"{row:03}.png")
+    digit = home / "photos" / f"digit-{digits.target[row]}"
+    digit.mkdir(parents=True, exist_ok=True)
+    Image.fromarray((255 - digits.images[row] * 15.9).astype(np.uint8)).save(digit / f"{row:03}.png")
 
 # %%
 # The same as ``gmmatch embed photos -o photos.emb --encoder pixels:8x8`` and so on in a shell.

@@ -2,7 +2,7 @@
 Larger than memory
 ==================
 
-A store holds embeddings on disk, in shards, and is read as one array that is never loaded as a whole. Rows are
+A store holds embeddings on disk, in shards, with their labels and ids. It is never loaded as a whole. Rows are
 matched in random batches, one in memory at a time; the target is the geometric median of *all* rows.
 """
 
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import gmmatch as gm
-from gmmatch.embeddings import StoreWriter, open_store
+from gmmatch.store import StoreWriter
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name) / "rows.emb"
@@ -27,24 +27,25 @@ with StoreWriter(path, encoder="mine", encoder_fingerprint="1", rows_per_shard=1
         writer.append(rows, ids=np.arange(start, start + 10_000))
     writer.finish()
 
-X = open_store(path).as_array()
-print(f"{X.shape[0]:,} rows of {X.shape[1]} numbers in {X.n_shards} files, {X.nbytes / 1e6:.0f} MB")
+store = gm.open_store(path)
+size = sum(file.stat().st_size for file in path.glob("*.npy"))
+print(f"{len(store):,} rows of {store.n_features} numbers, {size / 1e6:.0f} MB")
 
 # %%
-# ``memory_limit`` bounds what the matching works in; ``gmmatch select --memory`` does the same.
-selection = gm.GMMatching(k=500, memory_limit=4_000_000, random_state=0).select(X)
+# ``memory_limit`` bounds the rows that are held at a time; ``gmmatch select --memory`` does the same.
+selection = gm.GMMatching(k=500, random_state=0).select(store, memory_limit=4_000_000)
 print(selection)
 
-target = gm.geometric_median(X).point
-near = np.linalg.norm(np.asarray(selection.apply(X), dtype=float).mean(axis=0) - target)
-rows = np.asarray(X[np.sort(random.choice(len(X), 500, replace=False))], dtype=float)
+target = gm.geometric_median(store).point
+near = np.linalg.norm(store.to_numpy(selection.indices).mean(axis=0, dtype=float) - target)
+chance = store.to_numpy(random.choice(len(store), 500, replace=False))
 print(f"mean of the picks to the target: {near:.4f}, of as many random rows: ", end="")
-print(f"{np.linalg.norm(rows.mean(axis=0) - target):.4f}")
+print(f"{np.linalg.norm(chance.mean(axis=0, dtype=float) - target):.4f}")
 
 # %%
 # Which rows were picked, from the first file to the last.
 plt.figure(figsize=(6, 2.6))
-plt.hist(selection.indices, bins=24, range=(0, len(X)))
+plt.hist(selection.indices, bins=24, range=(0, len(store)))
 plt.xlabel("row number")
 plt.ylabel("picks")
 plt.show()

@@ -25,7 +25,7 @@ print("kept:", X_small.shape, "of", X.shape)
 
 # %%
 # The picks have an order, and the first of them are a smaller selection. How near to its target is the mean of a
-# class's first picks, beside that of as many random rows?
+# class's first picks, compared with that of as many random rows?
 fours = X[y == 4]
 target = gm.geometric_median(fours).point
 order = gm.GMMatching(k=64, random_state=0).select(fours).order
@@ -41,10 +41,10 @@ chance = [
 print(f"distance to the target with 64 picks: {error[-1]:.2f}, at random: {chance[-1]:.2f}")
 
 # %%
-places = PCA(2).fit_transform(X)
+points = PCA(2).fit_transform(X)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-left.scatter(*places.T, c="0.8", s=6, label="all rows")
-left.scatter(*places[selection.indices].T, c=y_small, cmap="tab10", s=14)
+left.scatter(*points.T, c="0.8", s=6, label="all rows")
+left.scatter(*points[selection.indices].T, c=y_small, cmap="tab10", s=14)
 left.set(title="A tenth of the digits, colored by class", xticks=[], yticks=[])
 right.loglog(sizes, error, label="GM Matching")
 right.loglog(sizes, chance, label="random picks, mean of 50")

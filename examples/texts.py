@@ -23,7 +23,7 @@ shuffle = random.Random(0)
 subjects = {
     "kitchen": ("bake", "bread", "butter", "oven", "flour", "salt"),
     "garden": ("plant", "seeds", "soil", "roses", "water", "spade"),
-    "harbour": ("ships", "anchor", "sail", "harbour", "tide", "rope"),
+    "harbor": ("ships", "anchor", "sail", "harbor", "tide", "rope"),
     "music": ("violin", "play", "melody", "strings", "choir", "tune"),
 }
 texts, kinds = [], []
@@ -39,7 +39,7 @@ encode = make_pipeline(TfidfVectorizer(), TruncatedSVD(8, random_state=0))
 X = encode.fit_transform(texts)
 
 # %%
-# None of the methods is told what is garbage. How much of it does each keep?
+# No method knows what is garbage. How much of it does each keep?
 garbage = np.array([kind == "garbage" for kind in kinds])
 print(f"garbage in the data: {garbage.mean():.0%}")
 shares = {}

@@ -36,11 +36,12 @@ for _ in range(10):
     recorder.end_epoch()  # three
 
 # %%
-# ``forgetting`` keeps what the model forgets most often, and takes wrong labels for difficult rows. The rows with
-# the largest margin are another matter.
+# ``by-score`` keeps rows by any scores. The rows that the model forgets most often include many wrong labels: they
+# look difficult. The rows with the largest margin do not.
 margin = recorder.area_under_margin()
-forgotten = gm.select(X, y=noisy, k="30%", method="forgetting", dynamics=recorder)
-clear = gm.select(X, y=noisy, k="30%", method="el2n", scores=margin)
+events = recorder.forgetting()
+forgotten = gm.select(X, noisy, k="30%", method="by-score", scores=events, keep="highest")
+clear = gm.select(X, noisy, k="30%", method="by-score", scores=margin, keep="highest")
 print(f"wrong labels in the data:              {wrong.mean():6.1%}")
 print(f"among the rows most often forgotten:   {gm.metrics.contamination(forgotten, wrong):6.1%}")
 print(f"among the rows of largest margin:      {gm.metrics.contamination(clear, wrong):6.1%}")

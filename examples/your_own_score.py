@@ -9,19 +9,20 @@ everything else that the built-in methods have.
 from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
 import gmmatch as gm
-from gmmatch.selectors.ranking import Ranking
+from gmmatch.methods.ranking import Ranking
 
 digits = load_digits()
 X, y = digits.data, digits.target
 
 # %%
-# **Scores of your own**: the rows with the highest are kept. Here the score is the amount of ink.
+# **Scores of your own**. Here the score is the amount of ink, and the rows with the highest are kept.
 ink = X.sum(axis=1)
-boldest = gm.select(X, y=y, k=20, method="el2n", scores=ink)
+boldest = gm.select(X, y, k=20, method="by-score", scores=ink, keep="highest")
 print(f"mean ink of the picks {ink[boldest.indices].mean():.0f}, of all rows {ink.mean():.0f}")
 
 
@@ -32,20 +33,21 @@ class Densest(Ranking):
     """Keep the rows with the nearest neighbors."""
 
     neighbors: int = 10
-    method = "densest"
+    name = "densest"
     keep = "lowest"
 
-    def scores_of(self, task):
-        """Return a number for each row of a class."""
-        rows = task.rows.copied()
-        distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
-        return distances[:, -1]
+    def scores(self, problem, targets):
+        """Return a number for each row, class by class."""
+        scores = np.zeros(len(problem.rows))
+        for numbers in problem.groups.split(problem.available):
+            rows = problem.rows.take(numbers)
+            distances, _ = NearestNeighbors(n_neighbors=self.neighbors + 1).fit(rows).kneighbors(rows)
+            scores[numbers] = distances[:, -1]
+        return scores
 
 
 picks = Densest(k="2%", per_class="balanced").select(X, y)
-print(picks)
-print("picks per class:", picks.counts)
-print("parameters that it records:", picks.provenance["parameters"]["neighbors"], "neighbors")
+print(picks.counts, "with", picks.provenance["parameters"]["neighbors"], "neighbors")
 
 # %%
 figure, axes = plt.subplots(2, 10, figsize=(9, 2.4), layout="constrained")

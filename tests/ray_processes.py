@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 from unittest import mock
+
+Result = TypeVar("Result")
 
 # Ray reads these when its processes start. A machine that is busy with other things is no reason to kill workers.
 SETTINGS = {
@@ -16,6 +19,16 @@ SETTINGS = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
+
+
+def retry(start: Callable[[], Result], clean_up: Callable[[], object]) -> Result:
+    """Start something of Ray, up to three times: a busy machine may take longer than Ray waits for it."""
+    for _ in range(2):
+        try:
+            return start()
+        except Exception:
+            clean_up()
+    return start()
 
 
 @contextmanager

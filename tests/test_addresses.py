@@ -9,9 +9,10 @@ import pytest
 
 import gmmatch as gm
 from gmmatch.cli import build_app
-from gmmatch.embeddings import StoreWriter, delete_store, open_store
+from gmmatch.data import open_source
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, MissingDependencyError
 from gmmatch.files import as_path
+from gmmatch.store import StoreWriter, delete_store, open_store
 
 fsspec = pytest.importorskip("fsspec", reason="needs the extra gmmatch[cloud]")
 pytest.importorskip("upath", reason="needs the extra gmmatch[cloud]")
@@ -50,7 +51,7 @@ def test_a_store_at_an_address_is_that_on_disk(bucket, rows, tmp_path):
     write(tmp_path / "x.emb", rows)
     there, here = open_store(f"{bucket}/x.emb", verify=True), open_store(tmp_path / "x.emb")
     assert there.manifest == here.manifest
-    assert np.array_equal(there.as_array()[[599, 3]], rows[[599, 3]])
+    assert np.array_equal(there.to_numpy([599, 3]), rows[[599, 3]])
     assert there.ids.tolist() == here.ids.tolist() and there.labels.tolist() == here.labels.tolist()
     names = sorted(path.name for path in as_path(f"{bucket}/x.emb").iterdir())
     assert names == sorted(path.name for path in here.path.iterdir())
@@ -67,12 +68,7 @@ def test_an_interrupted_writer_goes_on(bucket, rows, tmp_path):
     assert not as_path(f"{bucket}/x.emb").exists()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param([], marks=pytest.mark.slow), ["--engine", "local"], ["--memory", "1GB"]],
-    ids=["plain", "engine", "memory"],
-)
-def test_the_commands_read_and_write_addresses(bucket, rows, tmp_path, options):
+def test_the_commands_read_and_write_addresses(bucket, rows):
     app = build_app()
     table = pa.table({"key": [f"k{i}" for i in range(600)], "vector": rows.tolist(), "more": range(600)})
     with fsspec.open(f"{bucket}/rows.parquet", "wb") as file:
@@ -80,28 +76,38 @@ def test_the_commands_read_and_write_addresses(bucket, rows, tmp_path, options):
     asked = ["--encoder", "identity", "--embedding-column", "vector", "--id-column", "key"]
     app(["embed", f"{bucket}/rows.parquet", "-o", f"{bucket}/x.emb", *asked], standalone_mode=False)
     picks, asked = f"{bucket}/picks.parquet", ["-m", "gm-matching"]
-    app(["select", f"{bucket}/x.emb", "-k", "30", "-o", picks, *asked, *options], standalone_mode=False)
+    app(["select", f"{bucket}/x.emb", "-k", "30", "-o", picks, *asked], standalone_mode=False)
     selection = gm.Selection.load(picks)
-    expected = gm.select(rows, k=30, random_state=0, method="gm-matching", carry="--engine" not in options)
+    expected = gm.select(rows, k=30, random_state=0, method="gm-matching")
     assert selection.order.tolist() == expected.order.tolist()
     app(["export", picks, f"{bucket}/rows.parquet", "-o", f"{bucket}/picked.parquet"], standalone_mode=False)
     with fsspec.open(f"{bucket}/picked.parquet", "rb") as file:
         assert pq.read_table(file)["more"].to_pylist() == selection.indices.tolist()
 
 
+def test_selecting_from_addresses(bucket, rows):
+    write(f"{bucket}/x.emb", rows)
+    with fsspec.open(f"{bucket}/rows.npy", "wb") as file:
+        np.save(file, rows)
+    expected = gm.select(rows, k=20, method="herding").order.tolist()
+    assert gm.select(f"{bucket}/rows.npy", k=20, method="herding").order.tolist() == expected
+    store = open_store(f"{bucket}/x.emb")
+    assert gm.select(store, k=20, method="herding", per_class=None).order.tolist() == expected
+
+
 def test_a_file_that_was_replaced_is_fetched_again(bucket, rows):
     write(f"{bucket}/x.emb", rows)
-    assert np.array_equal(open_store(f"{bucket}/x.emb").as_array()[:], rows)
+    assert np.array_equal(open_store(f"{bucket}/x.emb").to_numpy(), rows)
     delete_store(f"{bucket}/x.emb")
     write(f"{bucket}/x.emb", -rows)
-    assert np.array_equal(open_store(f"{bucket}/x.emb").as_array()[:], -rows)
+    assert np.array_equal(open_store(f"{bucket}/x.emb").to_numpy(), -rows)
 
 
 def test_what_is_not_there_is_said(bucket):
     with pytest.raises(DataFileNotFoundError, match="there is no such folder"):
         open_store(f"{bucket}/nowhere.emb")
     with pytest.raises(DataFileNotFoundError, match="there is no such file"):
-        gm.data.open_source(f"{bucket}/nowhere-*.parquet")
+        open_source(f"{bucket}/nowhere-*.parquet")
 
 
 def test_a_protocol_without_its_package_names_it():

@@ -51,7 +51,7 @@ def test_classes_are_read_where_they_lie() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["gm-matching", "easy", "geometric-median"])
+@pytest.mark.parametrize("case", ["easy", "geometric-median"])  # a matching converts one class at a time
 @pytest.mark.parametrize("layout", [("--dtype", "float16"), ("--order", "F")], ids=["float16", "Fortran"])
 def test_converted_input_is_not_converted_wholesale(case: str, layout: tuple[str, str]) -> None:
     # Converted as a whole, float16 rows would take 195 MiB more, Fortran-ordered ones as much.

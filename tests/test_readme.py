@@ -6,8 +6,6 @@ That its code runs and its number is the measured one is tested with all other p
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,60 +30,25 @@ def test_links_between_files_lead_somewhere(name):
 
 
 def test_what_contributing_names_exists():
-    """When a file moves, this says where it went, as far as a name can tell."""
     named = re.findall(r"`((?:src|paper|tests|docs|benchmarks|examples)/[\w/.]+)`", CONTRIBUTING)
-    assert len(named) > 30
-    for path in named:
-        alike = [str(one.relative_to(ROOT)) for one in (ROOT / "src").rglob(Path(path).name)]
-        assert (ROOT / path).exists(), (
-            f"CONTRIBUTING.md names {path}; of that name there is {alike or 'nothing'}"
-        )
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-def test_the_map_has_every_folder_of_both_packages():
-    mapped = set(re.findall(r"^\| `([^`]+)` \|", CONTRIBUTING, re.MULTILINE))
-    for package in ("src/gmmatch", "paper/src/gmmatch_paper"):
-        folders = {f"{package}/{file.parent.name}" for file in (ROOT / package).glob("*/__init__.py")}
-        assert folders - {"src/gmmatch/backends"} <= mapped
+def test_the_map_has_every_room_of_the_library():
+    table = CONTRIBUTING.partition("### The map")[2].partition("### The walk of a row")[0]
+    mapped = {name.rstrip("/") for name in re.findall(r"`(\w+/?)`", table)}
+    package = ROOT / "src" / "gmmatch"
+    folders = {path.parent.name for path in package.glob("*/__init__.py")}
+    modules = {path.stem for path in package.glob("*.py") if not path.stem.startswith("_")}
+    assert folders | modules <= mapped
 
 
-WALK = """
-import sys
-from gmmatch.cli import main
-for line in sys.argv[1:]:
-    sys.argv = ["gmmatch", *line.split()]
-    try:
-        main()
-    except SystemExit as end:
-        assert not end.code, line
-print("MODULES", *sys.modules)
-"""
-
-
-def test_the_walk_names_files_that_its_commands_run(tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    walk = CONTRIBUTING.partition("## From a row to the report")[2].partition("\n## ")[0]
-    for name in ("a", "b"):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for shade in (0, 90, 250):
-            image.new("RGB", (8, 8), (shade, 9, 9)).save(tmp_path / "photos" / name / f"{shade}.png")
-    commands = re.findall(r"`gmmatch ((?:embed|select) [^`]+)`", walk)
-    assert len(commands) == 2
-    commands[0] += " --encoder pixels"  # in place of a model from a hub
-    done = subprocess.run(
-        [sys.executable, "-c", WALK, *commands], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    loaded = done.stdout.rpartition("MODULES ")[2].split()
-    steps = re.findall(r"^\d+\. .*", walk, re.MULTILINE)
-    assert len(steps) == 10 and (tmp_path / "picks.html").is_file()
-    for step in steps:
-        files = re.findall(r"`src/([\w/]+)\.py`", step)
-        assert files
-        for file in files:
-            assert file.replace("/", ".") in loaded, (
-                f"{file}.py takes no part in {' and '.join(commands)}: {step}"
-            )
+def test_the_walk_names_files_that_are_there():
+    walk = CONTRIBUTING.partition("### The walk of a row")[2].partition("\n## ")[0]
+    files = re.findall(r"[a-z_]+/[a-z_]+\.py", walk)
+    assert len(files) >= 4
+    assert [file for file in files if not (ROOT / "src" / "gmmatch" / file).is_file()] == []
 
 
 def test_the_commands_are_targets_of_the_makefile():

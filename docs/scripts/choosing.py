@@ -30,7 +30,7 @@ def digits_row(label: str) -> dict[str, Any]:
 
 
 def decisions() -> str:
-    """Return which method to take for which data, beside random picks, with a footnote for each measurement."""
+    """Return which method to take for which data, with random picks and a footnote for each measurement."""
     picks = ["easy", "random"]
     easy, chance = (percent(digits_row(name)["contamination"]["mean"]) for name in picks)
     figures = load(FIGURES)["methods"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gmmatch as gm
-from docs.scripts.results import cite, load, percent, table
+from docs.scripts.results import cite, load, of_method, percent, table
 
 COSTS, FIGURES = "docs/results/method-costs.json", "docs/results/methods.json"
 GPU, STORE = "benchmarks/results/gpu.json", "benchmarks/results/store-selection.json"
@@ -17,10 +17,13 @@ def methods() -> str:
     rows = []
     for name in gm.methods():
         doc = (gm.method_class(name).__doc__ or "").split("\n\n")[0]
-        shown = figures["methods"][name]["spoilt"]
+        seconds, shown = of_method(costs["processor_seconds"], name), of_method(figures["methods"], name)
+        numbers = ["–", "–"]
+        if shown is not None:
+            numbers = [percent(shown["spoilt"]["bad_picks"], 0), f"{shown['spoilt']['mmd']:.2f}"]
         rows.append([
             f"[`{name}`]({name}.md)", " ".join(doc.replace("``", "`").split()),
-            f"{costs['processor_seconds'][name]:.2f} s", percent(shown["bad_picks"], 0), f"{shown['mmd']:.2f}",
+            "–" if seconds is None else f"{seconds:.2f} s", *numbers,
         ])  # fmt: skip
     size = costs["settings"]
     return (
@@ -32,7 +35,8 @@ def methods() -> str:
         f"clean rows: on the corrupted half of the figures' data, of which "
         f"{percent(figures['settings']['bad'], 0)} is bad "
         f"(`{figures['command']}`, {cite(FIGURES, up=1)}); one draw and few picks, so a picture "
-        "rather than a ranking. There `moment-matching` has the coordinate-wise median as its target."
+        "rather than a ranking. There `matching` has the coordinate-wise median as its target. Of `by-score` nothing "
+        "can be said without scores."
     )
 
 
@@ -83,7 +87,7 @@ def store() -> str:
         f"{found['picked']:,} of {found['rows']:,} rows of {found['features']} float16 numbers "
         f"({found['store_bytes'] / 1e9:.0f} GB), with `--memory {found['memory']}`: "
         f"{found['seconds']:.0f} seconds, at most "
-        f"{found['peak_anonymous_bytes'] / 1e9:.2f} GB of memory beside the page cache, residual "
+        f"{found['peak_anonymous_bytes'] / 1e9:.2f} GB of memory besides the page cache, residual "
         f"{found['residual']:.4f}. The "
         f"store was read {found['times_the_store_was_read']:.1f} times over, at "
         f"{found['read_GB_per_s']:.1f} GB/s; reading the "

@@ -23,7 +23,7 @@ def duplicates() -> str:
 
 
 def recall(runs: list[dict[str, Any]]) -> str:
-    """Return how many pairs are found, beside all products and faiss.
+    """Return how many pairs are found, compared with all products and faiss.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def scale(runs: list[dict[str, Any]]) -> str:
     text = (
         "On two cores that others used as well, so core seconds say more than the time. The memory is the most that "
         "the process held: rows in memory, or pages of the file, included. Rows of more than 96 columns take 520 "
-        "bytes each beside that, others 8 for each column."
+        "bytes each besides that, others 8 for each column."
     )
     return f"## Many rows\n\n{text}\n\n{table(columns, lines)}"
 

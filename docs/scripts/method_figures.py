@@ -1,4 +1,4 @@
-"""What each method keeps of the same small data, clean and spoilt: a picture and its numbers for every method page.
+"""What each method keeps of the same small data, clean and corrupted: a figure and its numbers for each page.
 
 ``python -m docs.scripts.method_figures`` writes ``docs/images/methods/*.png`` and ``docs/results/methods.json``.
 """
@@ -27,10 +27,15 @@ WRONG_LABELS, NO_CLASS = 0.2, 0.2
 CLASS_COLORS = (style.SKY, style.GREEN)
 # The page of the authors' variant has no name in the registry.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gm-matching-authors": ("gm-matching", {"normalize": True, "unit_target": True}),
+    "gm-matching-authors": (
+        "gm-matching",
+        {"target": gm.GeometricMedian(unit=True), "preprocess": "unit"},
+    ),
     # With its defaults it would be herding.
-    "moment-matching": ("moment-matching", {"target": "coordinate-median"}),
+    "matching": ("matching", {"target": gm.CoordinateMedian()}),
 }
+# What it keeps depends on the scores that a user gives.
+WITHOUT_FIGURE = ("by-score",)
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,12 @@ class Toy:
     bad: np.ndarray
 
 
-def toy(spoilt: bool, seed: int = 0) -> Toy:
-    """Return two classes of two shapes; spoilt, a fifth has the other's label and a fifth is in no class.
+def toy(corrupted: bool, seed: int = 0) -> Toy:
+    """Return two classes of two shapes; corrupted, a fifth has the other's label and a fifth is in no class.
 
     Examples
     --------
-    >>> toy(spoilt=False).bad.any(), round(float(toy(spoilt=True).bad.mean()), 2)
+    >>> toy(corrupted=False).bad.any(), round(float(toy(corrupted=True).bad.mean()), 2)
     (np.False_, 0.35)
     """
     random = np.random.default_rng(seed)
@@ -58,7 +63,7 @@ def toy(spoilt: bool, seed: int = 0) -> Toy:
     arc += random.normal(0.0, 0.3, arc.shape)
     X, y = np.concatenate([round_class, arc]), np.repeat([0, 1], half)
     bad = np.zeros(ROWS, dtype=bool)
-    if spoilt:
+    if corrupted:
         noisy = SymmetricNoise(rate=WRONG_LABELS, seed=seed).apply(y)
         y, bad = noisy.data, noisy.mask.copy()
         outside = random.choice(ROWS, int(NO_CLASS * ROWS), replace=False)
@@ -87,8 +92,9 @@ def measure(data: Toy, selection: gm.Selection) -> dict[str, float]:
 
 
 def names() -> list[str]:
-    """Return all methods, and the variants that have a page."""
-    return [*gm.methods(), *(name for name in VARIANTS if name not in gm.methods())]
+    """Return the methods that have a figure, and the variants that have a page."""
+    methods = [name for name in gm.methods() if name not in WITHOUT_FIGURE]
+    return [*methods, *(name for name in VARIANTS if name not in methods)]
 
 
 def draw(panels: Sequence[tuple[str, Toy, gm.Selection, dict[str, float]]]) -> Any:
@@ -116,8 +122,8 @@ def draw(panels: Sequence[tuple[str, Toy, gm.Selection, dict[str, float]]]) -> A
 def run(chosen: Sequence[str], images: Path) -> dict[str, dict[str, dict[str, float]]]:
     """Draw the chosen methods and return their numbers."""
     states = [
-        ("Clean data", toy(spoilt=False)),
-        (f"{toy(True).bad.mean():.0%} of the rows bad", toy(spoilt=True)),
+        ("Clean data", toy(corrupted=False)),
+        (f"{toy(True).bad.mean():.0%} of the rows bad", toy(corrupted=True)),
     ]
     found = {}
     for name in chosen:

@@ -116,7 +116,8 @@ def update(found: dict[str, Any]) -> str:
     ]
     timed = next((run for run in found["runs"] if "new_rows" in run), None)
     size = f"{runs[0]['k']:,} picks of {runs[0]['start']:,} rows, then ten updates of {runs[0]['step']:,} rows each"
-    said = f"## Updates\n\n{size}, beside picks from all rows at once:\n\n{table(columns, lines, numbers_from=3)}"
+    lines_of_table = table(columns, lines, numbers_from=3)
+    said = f"## Updates\n\n{size}, compared with picks from all rows at once:\n\n{lines_of_table}"
     if timed is not None:
         said += f"\n\nAn update with {timed['new_rows']:,} rows of {timed['columns']} numbers: {', '.join(times)}."
     return said

@@ -12,15 +12,6 @@ from docs.scripts.results import DOCS, ROOT, load
 RESULTS = "tests/reliability/results"
 
 
-def _fuzz(found: dict[str, Any]) -> str:
-    outcomes = found["outcomes"]
-    return (
-        f"{found['calls']:,} calls, of which {outcomes['picked']:,} picked rows, {outcomes['rejected']:,} had a "
-        f"wrong argument and {outcomes['refused']:,} arguments that do not go together; "
-        f"{outcomes.get('failed', 0)} failed"
-    )
-
-
 def _exits(found: dict[str, Any]) -> str:
     clean = sum(count.get("0", 0) for count in found["exit_statuses"].values())
     return f"{clean:,} of {found['runs']:,} processes"
@@ -80,7 +71,6 @@ def _counted(file: str, say: Callable[[dict[str, Any]], str]) -> str:
 
 
 COUNTS: Mapping[str, Callable[[], str]] = {
-    "fuzz": partial(_counted, "fuzz.json", _fuzz),
     "exits": partial(_counted, "neighbours_exits.json", _exits),
     "load": partial(_counted, "load.json", _load),
     "kills": partial(_counted, "kills.json", _kills),

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+# What methods were called when the committed results were measured.
+FORMER_NAMES = {"matching": "moment-matching"}
 
 
 def load(path: str) -> dict[str, Any]:
     """Return a result file, by its path in the repository."""
     found: dict[str, Any] = json.loads((ROOT / path).read_text(encoding="utf-8"))
     return found
+
+
+def of_method(results: Mapping[str, Any], name: str) -> Any:
+    """Return the entry of a method, also under its former name; None if it was not measured.
+
+    Examples
+    --------
+    >>> of_method({"moment-matching": 1}, "matching"), of_method({}, "easy")
+    (1, None)
+    """
+    return results.get(name, results.get(FORMER_NAMES.get(name, name)))
 
 
 def cite(path: str, up: int = 0) -> str:

@@ -25,7 +25,7 @@ def robust() -> str:
 
 
 def headline(page: str = "results-robust.md") -> str:
-    """Return the one number of the front page, mislabeled picks under labels of people, beside the nearest peers."""
+    """Return the one number of the front page, mislabeled picks under labels of people, with the nearest peers."""
     runs = [run for run in load(RESULTS)["runs"] if run["data"] == "CIFAR-10"]
 
     def mean(method: str, noise: str = "human", field: str = "wrong_picks", digits: int = 1) -> str:

@@ -25,7 +25,7 @@ def cells() -> str:
     heads = ["method", "in memory", "store, `--memory`", "Ray", "CUDA tensor"]
     text = (
         f"1% of {found['rows']:,} × {found['features']} float16 numbers ({found['store_bytes'] / 1e6:,.0f} MB) in "
-        f"{found['classes']} classes: processor time of all processes, and memory: beside the input, of the whole "
+        f"{found['classes']} classes: processor time of all processes, and memory: besides the input, of the whole "
         f"command (`--memory {found['memory'] / 1e6:,.0f}MB`; Python and its libraries take about 160 MB, with torch "
         "360 MB), and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
         f"Others were using the machine (load {found['machine']['load_before']:.0f}), so times are rough. "

@@ -55,8 +55,8 @@ def install_command(extra: str) -> str:
         origin = json.loads(distribution("gmmatch").read_text("direct_url.json") or "{}").get("url", "")
     except PackageNotFoundError:
         origin = ""
-    place = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
-    return f'pip install "{place or "gmmatch"}[{extra}]"'
+    location = unquote(urlsplit(origin).path) if origin.startswith("file:") else origin
+    return f'pip install "{location or "gmmatch"}[{extra}]"'
 
 
 def imported(module: str, what: str, extra: str) -> Any:
@@ -147,4 +147,4 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
 
     by_spelling = {other.lower(): other for other in known}
     near = difflib.get_close_matches(str(name).lower(), by_spelling, n=3)
-    return f" Did you mean {' or '.join(repr(by_spelling[one]) for one in near)}?" if near else ""
+    return f" Did you mean {' or '.join(repr(by_spelling[name]) for name in near)}?" if near else ""

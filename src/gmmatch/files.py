@@ -87,7 +87,7 @@ def _copies() -> tempfile.TemporaryDirectory[str]:
 
 @contextmanager
 def replacing(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
-    """Yield a temporary name beside each path; the files written there take the paths' places if all goes well.
+    """Yield a temporary name next to each path; the files written there take the paths' places if all goes well.
 
     What stood at the paths stays there until all files are safe on disk. After an error nothing of the new
     files remains. A link stays a link: the file that it points to is replaced.
@@ -102,26 +102,26 @@ def replacing(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
     'whole'
     """
     if any(map(is_remote, paths)):
-        with tempfile.TemporaryDirectory(prefix=_PREFIX) as here:
-            yield [Path(here, str(number)) for number in range(len(paths))]
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
+            yield [Path(folder, str(number)) for number in range(len(paths))]
             for number, path in enumerate(paths):
                 remote = cast(Any, as_path(path))
-                remote.fs.put_file(f"{here}/{number}", remote.path)
+                remote.fs.put_file(f"{folder}/{number}", remote.path)
         return
     targets = [Path(path).resolve() for path in paths]
-    temporary = [_beside(target) for target in targets]
+    temporary = [_temporary_path(target) for target in targets]
     try:
         yield temporary
-        for made in temporary:
-            with made.open("rb+") as file:
+        for path in temporary:
+            with path.open("rb+") as file:
                 os.fsync(file.fileno())
-        for made, target in zip(temporary, targets, strict=True):
-            os.replace(made, target)  # noqa: PTH105 (the call that the promise rests on)
+        for path, target in zip(temporary, targets, strict=True):
+            os.replace(path, target)  # noqa: PTH105 (the call that the promise rests on)
     finally:
-        for made in temporary:
-            made.unlink(missing_ok=True)  # on a full disk its space is what the user needs most
-    for folder in {target.parent for target in targets}:
-        _flush_folder(folder)
+        for path in temporary:
+            path.unlink(missing_ok=True)  # on a full disk its space is what the user needs most
+    for parent in {target.parent for target in targets}:
+        _flush_folder(parent)
 
 
 def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> tuple[int, str]:
@@ -151,9 +151,9 @@ def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new folder beside ``path`` that takes its place if all goes well; an older one goes last."""
+    """Yield a new folder next to ``path`` that takes its place if all goes well; an older one goes last."""
     target = Path(path).absolute()
-    temporary, old = _beside(target), _beside(target)
+    temporary, old = _temporary_path(target), _temporary_path(target)
     try:
         temporary.mkdir()
         yield temporary
@@ -178,7 +178,7 @@ def set_aside(path: str | os.PathLike[str]) -> Iterator[None]:
     Killed in between, nothing is there that describes something else.
     """
     target = Path(path).absolute()
-    old = _beside(target)
+    old = _temporary_path(target)
     if target.exists():
         target.rename(old)
     try:
@@ -211,13 +211,13 @@ def csv_bytes(lines: Iterable[Iterable[Any]], delimiter: str = ",") -> bytes:
     """
     import csv
 
-    def written(cell: Any) -> Any:
+    def to_cell(cell: Any) -> Any:
         if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
             return f"'{cell}"
         return str(cell).lower() if isinstance(cell, bool) else cell
 
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(map(written, line) for line in lines)
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(map(to_cell, line) for line in lines)
     return out.getvalue().encode()
 
 
@@ -230,7 +230,7 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _beside(target: Path) -> Path:
+def _temporary_path(target: Path) -> Path:
     return target.with_name(f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}")
 
 

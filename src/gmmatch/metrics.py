@@ -1,36 +1,45 @@
 """Metrics of a subset: how well it matches, covers and balances the data, and how much of it is corrupted.
 
-Plain functions on arrays; :mod:`gmmatch.yardsticks` measures many subsets of the same rows. Inputs are read block by
-block, summed in float64 and never modified.
+Functions take arrays, tensors, files or Rows, and compute in float64. :class:`SubsetMetrics` measures many subsets of
+the same rows, class by class.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
+from gmmatch._array import (
+    Indices,
+    Mask,
+    Matrix,
+    Vector,
+    array_namespace,
+    asarray_like,
+    sample_indices,
+    sum_groups,
+    to_numpy,
+)  # fmt: skip
+from gmmatch._checks import check_positions, check_sample_weight
+from gmmatch._threads import blas_threads_for
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.kernels.distances import typical_row
-from gmmatch.kernels.kernels import Bandwidth, Kernel, KernelSpec, resolve_kernel, row_means
-from gmmatch.rows.checks import (
-    check_pair,
-    check_positions,
-    check_rows,
-    check_sample_weight,
-    check_whole_number,
-)
-from gmmatch.rows.rows import Rows
-from gmmatch.selection.labels import distinct_values
-from gmmatch.types import Indices, Matrix, Vector, evenly_spaced, on_host
+from gmmatch.groups import Groups
+from gmmatch.kernels import RBF, Kernel, typical_row
+from gmmatch.rows import Rows, open_rows
 
-__all__ = ["Coverage", "class_balance", "contamination", "coverage", "imbalance", "mmd", "moment_error"]
+__all__ = [
+    "Coverage", "Metrics", "SubsetMetrics", "class_balance", "contamination", "coverage", "imbalance", "mmd",
+    "moment_error",
+]  # fmt: skip
 
-BLOCK_ELEMENTS = 1 << 22
+# Numbers that are read at a time, and products that are computed at a time: these stay in a core's cache.
+_READ_NUMBERS, _PRODUCTS = 1 << 22, 1 << 19
+# Rows that a kernel's bandwidth is estimated from, and rows whose median is the origin of distances.
+_BANDWIDTH_ROWS, _CENTER_ROWS = 1_000, 31
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Coverage:
     """The average row; k-medoids selection minimizes this."""
 
 
-def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
+def moment_error(picked_rows: Any, reference_rows: Any) -> float:
     """Return ‖mean(picked) − mean(reference)‖, the square root of the paper's Δ².
 
     Parameters
@@ -63,28 +72,24 @@ def moment_error(picked_rows: Matrix, reference_rows: Matrix) -> float:
     >>> moment_error([[3.0, 4.0]], [[1.0, 0.0], [-1.0, 0.0]])
     5.0
     """
-    picked, reference = check_pair(picked_rows, reference_rows, ("picked_rows", "reference_rows"))
-    origin = reference.row(0)
-    return float(np.linalg.norm(mean_offset(picked, origin) - mean_offset(reference, origin)))
+    with (
+        open_rows(picked_rows, name="picked_rows") as picked,
+        open_rows(reference_rows, name="reference_rows") as reference,
+    ):
+        _check_columns(picked, reference, "picked_rows", "reference_rows")
+        # From a row, so that data far from 0 keeps its digits.
+        origin = reference.take(np.zeros(1, dtype=np.int64))[0]
+        means = [rows.reduce_blocks(_sum_offsets, origin) / len(rows) for rows in (picked, reference)]
+    return float(np.linalg.norm(means[0] - means[1]))
 
 
-def mmd(
-    A: Matrix | Rows,
-    B: Matrix | Rows,
-    *,
-    weights: Any = None,
-    kernel: KernelSpec = "rbf",
-    bandwidth: Bandwidth = "median",
-    biased: bool = True,
-    squared: bool = False,
-    block_rows: int = 1024,
-) -> float:
+def mmd(A: Any, B: Any, *, weights: Any = None, kernel: Kernel | None = None, squared: bool = False) -> float:
     """Return the maximum mean discrepancy between two sets of rows.
 
     MMD²(A, B) = mean k(a, a′) + mean k(b, b′) − 2 mean k(a, b)
 
     is the squared distance between the two means in the kernel's space, and 0 for equal distributions
-    when the kernel is characteristic (RBF, Laplacian). Memory is linear in the number of rows.
+    when the kernel is characteristic (RBF, Laplacian). Memory does not grow with the number of rows.
 
     Parameters
     ----------
@@ -92,52 +97,33 @@ def mmd(
         The picks and the reference.
     weights : array of shape (n,), optional
         How much each row of ``A`` counts, such as ``Selection.weights``; equal by default.
-    kernel : Kernel, name, or (name, parameters)
-        See :func:`gmmatch.kernels.kernels.resolve_kernel`.
-    bandwidth : float or "median"
-        Length of an "rbf" or "laplacian" given by name alone. "median" is the median distance within
-        ``B``, the reference, so that several subsets are measured on one scale.
-    biased : bool
-        Include the pairs of a row with itself (the V-statistic, never negative). Otherwise leave them
-        out (the U-statistic): on average exact, so it can fall below 0 when the sets are alike.
+    kernel : Kernel, optional
+        ``RBF()`` by default. Its median bandwidth is that of ``B``, the reference, so that several subsets are
+        measured on the same scale.
     squared : bool
-        Return MMD² rather than its root. The root of a negative unbiased estimate is given as 0.
-    block_rows : int
-        Rows on each side of the blocks of the kernel matrix held at a time.
+        Return MMD² rather than its root.
 
     References
     ----------
-    Gretton et al., A kernel two-sample test, JMLR 2012 (equations 3 and 5).
+    Gretton et al., A kernel two-sample test, JMLR 2012 (equation 5).
 
     Examples
     --------
-    >>> mmd([[0.0]], [[2.0]], kernel="linear")
+    >>> from gmmatch import RBF, Polynomial
+    >>> mmd([[0.0]], [[2.0]], kernel=Polynomial(degree=1))
     2.0
-    >>> round(mmd([[0.0]], [[1.0]], bandwidth=1.0, squared=True), 4)  # 2 - 2 exp(-1/2)
+    >>> round(mmd([[0.0]], [[1.0]], kernel=RBF(1.0), squared=True), 4)  # 2 - 2 exp(-1/2)
     0.7869
     """
-    left, right = check_pair(A, B)
-    if weights is not None and not biased:
-        raise InvalidInputError("weights= goes with biased=True: leave out one of them.")
-    shares = None if weights is None else check_sample_weight(weights, len(left), name="weights")
-    if not biased and min(len(left), len(right)) < 2:
-        raise InvalidInputError(
-            f"biased=False compares different rows of each set, so both need 2 or more; A has {len(left)} "
-            f"and B has {len(right)}."
+    with open_rows(A, name="A") as left, open_rows(B, name="B") as right:
+        _check_columns(left, right, "A", "B")
+        shares = check_sample_weight(weights, len(left), name="weights")
+        shares, equal = shares / shares.sum(), np.full(len(right), 1.0 / len(right))
+        fitted = (kernel or RBF()).fit([right.take(sample_indices(len(right), _BANDWIDTH_ROWS))])
+        own = _mean_kernel(fitted, left, shares, left, shares) + _mean_kernel(
+            fitted, right, equal, right, equal
         )
-    chosen = _kernel_for_mmd(kernel, bandwidth, right)
-    if shares is not None:
-        shares = shares / shares.sum()
-        own = row_means(chosen, left, left, shares, block=block_rows)
-        across = row_means(chosen, left, right, block=block_rows)
-        value = float(shares @ (own - 2.0 * across)) + _mean_within(chosen, right, True, block_rows)
-    elif chosen.is_linear:
-        value = _linear_mmd(left, right, biased)
-    else:
-        within = sum(_mean_within(chosen, rows, biased, block_rows) for rows in (left, right))
-        value = within - 2.0 * float(row_means(chosen, left, right, block=block_rows).mean())
-    if biased or not squared:
-        value = max(0.0, value)
+        value = max(0.0, own - 2.0 * _mean_kernel(fitted, left, shares, right, equal))
     return value if squared else float(np.sqrt(value))
 
 
@@ -162,7 +148,7 @@ def contamination(picks: Any, corrupt: Any) -> float:
         )
     if len(flags) == 0:
         raise InvalidInputError("corrupt is empty; it needs one entry per row.")
-    return float(flags[_pick_indices(picks, len(flags))].mean())
+    return float(flags[_check_picks(picks, len(flags))].mean())
 
 
 def class_balance(labels: Any, picks: Any) -> dict[Any, tuple[float, float]]:
@@ -171,24 +157,28 @@ def class_balance(labels: Any, picks: Any) -> dict[Any, tuple[float, float]]:
     Parameters
     ----------
     labels : sequence of length n
-        Anything hashable; None counts as a class of its own.
+        As ``y`` of ``select``; rows without a label count as a class of their own, None.
     picks : int array, boolean mask, or anything with ``.indices``
 
     Returns
     -------
     dict of label to (share before, share after)
-        Sorted by label where labels can be sorted, otherwise in order of appearance.
+        Sorted by label.
 
     Examples
     --------
     >>> class_balance(["cat", "cat", "dog", "cat"], [0, 2])
     {'cat': (0.75, 0.5), 'dog': (0.25, 0.5)}
     """
-    values, classes = _classes(labels)
-    chosen = _pick_indices(picks, len(classes))
-    before = np.bincount(classes, minlength=len(values)) / len(classes)
-    after = np.bincount(classes[chosen], minlength=len(values)) / len(chosen)
-    return dict(zip(values, zip(before.tolist(), after.tolist(), strict=True), strict=True))
+    if not len(labels):
+        raise InvalidInputError("labels is empty; give one label per row.")
+    groups = Groups.of(labels, len(labels), unlabeled="group")
+    picked = _check_picks(picks, len(labels))
+    before, after = (
+        np.bincount(codes, minlength=len(groups)) / len(codes)
+        for codes in (groups.codes, groups.codes[picked])
+    )
+    return dict(zip(groups.labels, zip(before.tolist(), after.tolist(), strict=True), strict=True))
 
 
 def imbalance(labels: Any, picks: Any) -> float:
@@ -210,133 +200,225 @@ def imbalance(labels: Any, picks: Any) -> float:
     return 0.5 * sum(abs(before - after) for before, after in class_balance(labels, picks).values())
 
 
-def coverage(X: Matrix | Rows, picks: Any, *, of: Indices | None = None, block_rows: int = 8192) -> Coverage:
+def coverage(X: Any, picks: Any, *, of: Any = None) -> Coverage:
     """Return the largest and the mean distance from a row to its nearest pick.
 
     Parameters
     ----------
-    X : array of shape (n, s)
+    X : array of shape (n, s), tensor, paths or Rows
     picks : int array, boolean mask, or anything with ``.indices``
-    of : int array, optional
+    of : int array or boolean mask, optional
         The rows to be covered; all by default.
-    block_rows : int
-        Rows in a block.
 
     Examples
     --------
     >>> coverage([[0.0], [1.0], [4.0]], picks=[0])
     Coverage(largest=4.0, mean=1.6666666666666667)
     """
-    check_whole_number(block_rows, "block_rows")
-    rows = check_rows(X)
-    chosen = np.unique(_pick_indices(picks, len(rows)))
-    covered = np.arange(len(rows)) if of is None else of
+    with open_rows(X) as rows:
+        picked = np.unique(_check_picks(picks, len(rows)))
+        covered = rows if of is None else rows.take(check_positions(of, len(rows), "of"))
+        with open_rows(covered) as others:
+            return _measure_coverage(rows, picked, others)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The metrics of a subset; less is better for all.
+
+    Examples
+    --------
+    >>> with open_rows([[0.0], [1.0], [2.0]]) as rows:
+    ...     SubsetMetrics(rows).measure(np.array([1])).coverage_max
+    1.0
+    """
+
+    moment_error: float
+    """Distance between the means of the picks and of the reference, averaged over the classes."""
+    mmd: float
+    """Their distance as distributions, averaged over the classes. Of a sample if there are many rows."""
+    coverage_mean: float
+    """The mean distance from a row to its nearest pick. Of a sample if there are many rows."""
+    coverage_max: float
+    """The largest such distance."""
+
+
+class SubsetMetrics:
+    """Measures subsets of the same rows, class by class, in memory that does not grow with the rows.
+
+    Moment error and MMD are averaged over the classes that have picks. Means are those of all rows; MMD and
+    coverage, which compare rows with rows, take a sample of large inputs.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows.
+    codes : int64 array of shape (n,), optional
+        The class of each row, -1 for none; without it, all rows are one class.
+    reference : boolean array of shape (n,), optional
+        Which rows the picks should represent; all by default.
+    mmd_rows, coverage_rows : int
+        The most rows that MMD and coverage are measured on.
+    seed : int
+        Of the samples.
+
+    Examples
+    --------
+    >>> with open_rows([[0.0], [2.0], [4.0]]) as rows:
+    ...     SubsetMetrics(rows).measure(np.array([0, 1])).moment_error
+    1.0
+    """
+
+    def __init__(
+        self, rows: Rows, codes: Indices | None = None, *, reference: Mask | None = None,
+        mmd_rows: int = 10_000, coverage_rows: int = 10_000, seed: int = 0,
+    ) -> None:  # fmt: skip
+        n = len(rows)
+        self.rows, self.mmd_rows, self.seed = rows, mmd_rows, seed
+        self.codes = np.zeros(n, dtype=np.int64) if codes is None else codes
+        self.n_classes = int(self.codes.max()) + 1
+        counted = np.ones(n) if reference is None else reference.astype(np.float64)
+        sizes = np.bincount(self.codes[(self.codes >= 0) & (counted > 0.0)], minlength=self.n_classes)
+        self.means = rows.group_means(self.codes, counted, self.n_classes)
+        self.means[sizes == 0] = np.nan
+        random, numbers = np.random.default_rng(seed), np.flatnonzero(counted)
+        self._sample = _sample(numbers, mmd_rows, random)
+        self._covered = rows.take(_sample(numbers, coverage_rows, random))
+        self._kernels: list[tuple[Kernel, Matrix, float]] | None = None
+
+    def measure(self, picks: Indices) -> Metrics:
+        """Return the metrics of these rows, of which there is at least one."""
+        with blas_threads_for(len(self.rows) * self.rows.n_features), open_rows(self._covered) as covered:
+            nearest = _measure_coverage(self.rows, np.unique(picks), covered)
+            distance = self.mmd(picks)
+        return Metrics(
+            float(self.moment_errors(picks, np.array([len(picks)]))[0]),
+            distance,
+            nearest.mean,
+            nearest.largest,
+        )
+
+    def mmd(self, picks: Indices) -> float:
+        """Return the distance of these rows to the reference as distributions, averaged over the classes."""
+        if self._kernels is None:
+            self._kernels = [self._fit_kernel(code) for code in range(self.n_classes)]
+        drawn = _sample(picks, self.mmd_rows, np.random.default_rng([self.seed, 2]))
+        values = []
+        for code, (kernel, reference, own) in enumerate(self._kernels):
+            picked = drawn[self.codes[drawn] == code]
+            if len(picked) and len(reference):
+                rows = self.rows.take(picked)
+                value = own + _average(kernel, rows, rows) - 2.0 * _average(kernel, rows, reference)
+                values.append(np.sqrt(max(0.0, value)))
+        return float(np.mean(values)) if values else float("nan")
+
+    def moment_errors(self, order: Indices, sizes: Indices) -> Vector:
+        """Return the moment error of the first picks, as many as each of the ascending ``sizes`` says."""
+        sums, counts = np.zeros_like(self.means), np.zeros(self.n_classes)
+        errors = []
+        for steps in np.split(order, sizes)[: len(sizes)]:
+            for numbers in _pieces(steps, self.rows):
+                codes = self.codes[numbers]
+                sums += sum_groups(self.rows.take(numbers), codes, self.n_classes)
+                counts += np.bincount(codes[codes >= 0], minlength=self.n_classes)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                gaps = np.linalg.norm(sums / counts[:, None] - self.means, axis=1)
+            gaps = gaps[~np.isnan(gaps)]  # of classes without picks
+            errors.append(gaps.mean() if len(gaps) else np.nan)
+        return np.array(errors)
+
+    def _fit_kernel(self, code: int) -> tuple[Kernel, Matrix, float]:
+        """Return the kernel of a class, a sample of its reference rows, and their mean kernel."""
+        reference = self.rows.take(self._sample[self.codes[self._sample] == code])
+        kernel = RBF().fit([reference])
+        return kernel, reference, _average(kernel, reference, reference) if len(reference) else 0.0
+
+
+def _check_columns(left: Rows, right: Rows, left_name: str, right_name: str) -> None:
+    if left.n_features != right.n_features:
+        raise InvalidInputError(
+            f"{left_name} has {left.n_features:,} columns and {right_name} has {right.n_features:,}: both need the "
+            "same number."
+        )
+
+
+def _check_picks(picks: Any, n: int) -> Indices:
+    """Return row numbers from row numbers, a mask or a selection; at least one."""
+    numbers = check_positions(picks, n, "picks")
+    if not len(numbers):
+        raise InvalidInputError("picks is empty: pick at least one row.")
+    return numbers
+
+
+def _pieces(numbers: Indices, rows: Rows) -> Iterator[Indices]:
+    """Cut row numbers into as many as are read at a time."""
+    size = max(1, _READ_NUMBERS // rows.n_features)
+    for first in range(0, len(numbers), size):
+        yield numbers[first : first + size]
+
+
+def _sample(numbers: Indices, limit: int, random: np.random.Generator) -> Indices:
+    return np.sort(random.choice(numbers, limit, replace=False) if len(numbers) > limit else numbers)
+
+
+def _sum_offsets(block: Any, origin: Any) -> Any:
+    xp = array_namespace(block)
+    return xp.sum(xp.astype(block, xp.float64) - origin, axis=0)
+
+
+def _mean_kernel(kernel: Kernel, left: Rows, shares: Vector, right: Rows, others: Vector) -> float:
+    """Return Σ k(a, b) over all pairs, weighted by shares that sum to 1."""
+    weights, total = right.scatter(others), 0.0
+    size = max(1, min(_READ_NUMBERS // left.n_features, int(np.sqrt(_PRODUCTS))))
+    for first in range(0, len(left), size):
+        numbers = np.arange(first, min(first + size, len(left)))
+        total += float(
+            right.reduce_blocks(_sum_kernel, kernel, left.take(numbers), shares[numbers], per_row=(weights,))
+        )
+    return total
+
+
+def _sum_kernel(block: Any, weights: Any, kernel: Kernel, rows: Any, shares: Any) -> Any:
+    xp, size = array_namespace(block), max(1, _PRODUCTS // len(rows))
+    total = xp.zeros_like(shares[0])
+    for first in range(0, len(block), size):
+        some = slice(first, first + size)
+        total = total + weights[some] @ (kernel.gram(xp.astype(block[some], xp.float64), rows) @ shares)
+    return total
+
+
+def _average(kernel: Kernel, A: Matrix, B: Matrix) -> float:
+    """Return the mean of k(a, b) over all pairs of two arrays."""
+    return float(_sum_kernel(A, np.full(len(A), 1.0 / len(A)), kernel, B, np.full(len(B), 1.0 / len(B))))
+
+
+def _measure_coverage(rows: Rows, picks: Indices, covered: Rows) -> Coverage:
+    """Return the distances from ``covered`` to the nearest of the picks among ``rows``."""
     # Distances do not change when all rows move, but norms shrink, and with them the rounding.
-    centre = typical_row(rows.gather(chosen[evenly_spaced(len(chosen), 31)]))
+    center = typical_row(rows.take(picks[sample_indices(len(picks), _CENTER_ROWS)]))
     squares = np.full(len(covered), np.inf)
-    for some in parts(chosen, max(1, BLOCK_ELEMENTS // rows.n_features)):
-        candidates = rows.gather(some) - centre
-        for part in parts(np.arange(len(covered)), int(block_rows)):
-            nearest = _nearest_squares(rows.gather(covered[part]) - centre, candidates)
-            squares[part] = np.minimum(squares[part], nearest)
-    distances = np.sqrt(squares, out=squares)
+    for numbers in _pieces(picks, rows):
+        squares = np.minimum(
+            squares, covered.map_blocks(_nearest_squares, center, rows.take(numbers) - center)
+        )
+    distances = np.sqrt(squares)
     return Coverage(float(distances.max()), float(distances.mean()))
 
 
-def mean_offset(rows: Rows, origin: Vector) -> Vector:
-    """Return mean(x) − origin, summed from the origin so that data far from 0 keeps its digits."""
-    total = np.zeros(rows.n_features)
-    for number in range(rows.n_chunks):
-        total += (rows.block(number, np.float64) - origin).sum(axis=0)
-    return total / len(rows)
-
-
-def mean_square_distance(rows: Rows, point: Vector) -> float:
-    """Return (1/n) Σ ‖x − point‖², in float64."""
-    total = 0.0
-    for number in range(rows.n_chunks):
-        offsets = rows.block(number, np.float64) - point
-        total += float(np.einsum("ij,ij->", offsets, offsets))
-    return total / len(rows)
-
-
-def _kernel_for_mmd(spec: KernelSpec, bandwidth: Bandwidth, reference: Rows) -> Kernel:
-    kernel = resolve_kernel(spec)
-    named = isinstance(spec, str)
-    if named and "bandwidth" in kernel.params:
-        kernel = resolve_kernel((kernel.name, {"bandwidth": bandwidth}))
-    elif not (isinstance(bandwidth, str) and bandwidth == "median"):
-        raise InvalidInputError(
-            f"bandwidth={bandwidth!r} goes with kernel='rbf' or kernel='laplacian' given by name; "
-            f"kernel={spec!r} has its own parameters."
-        )
-    return kernel.fit(reference)
-
-
-def _mean_within(kernel: Kernel, rows: Rows, biased: bool, block_rows: int) -> float:
-    """Return the mean of k over pairs of rows of one set, with or without a row and itself."""
-    mean = float(row_means(kernel, rows, block=block_rows).mean())
-    if biased:
-        return mean
-    count = len(rows)
-    own = sum(float(kernel.diagonal(rows.gather(part)).sum()) for part in parts(np.arange(count), block_rows))
-    return (count * mean - own / count) / (count - 1)
-
-
-def _linear_mmd(left: Rows, right: Rows, biased: bool) -> float:
-    """Return MMD² of the inner product, ‖mean(A) − mean(B)‖², with no pairs and so no cancellation."""
-    origin = right.row(0)
-    offsets = [mean_offset(rows, origin) for rows in (left, right)]
-    gap = offsets[0] - offsets[1]
-    value = float(gap @ gap)
-    if not biased:
-        # The squared error that each mean is expected to have, which the V-statistic counts as distance.
-        for rows, offset in zip((left, right), offsets, strict=True):
-            value -= mean_square_distance(rows, origin + offset) / (len(rows) - 1)
-    return value
-
-
-def _pick_indices(picks: Any, n: int) -> Indices:
-    """Return row numbers from row numbers, a mask or a selection; at least one."""
-    found = check_positions(picks, n, "picks")
-    if not len(found):
-        raise InvalidInputError("picks is empty: pick at least one row.")
-    return found
-
-
-def _classes(labels: Any) -> tuple[list[Any], Indices]:
-    """Return the distinct labels, sorted if they can be, and for every row the position of its label."""
-    codes, values = distinct_values(labels)
-    codes = on_host(codes)
-    if len(codes) == 0:
-        raise InvalidInputError("labels is empty; give one label per row.")
-    order = list(range(len(values)))
-    with contextlib.suppress(TypeError):  # None among strings, say
-        order = sorted(order, key=values.__getitem__)
-    return [values[place] for place in order], np.argsort(order)[codes]
-
-
-def _nearest_squares(block: NDArray[np.float64], candidates: NDArray[np.float64]) -> Vector:
-    """Return each row's squared distance to the nearest candidate; both centered."""
-    from scipy.spatial.distance import cdist
-
-    halves = 0.5 * np.einsum("ij,ij->i", candidates, candidates)
-    places = np.empty(len(block), dtype=np.int64)
-    # Products of 4 MB each, which stay in a cache until their least is found.
-    for these in parts(np.arange(len(block)), max(1, BLOCK_ELEMENTS // (8 * len(candidates)))):
-        places[these] = np.argmin(halves - block[these] @ candidates.T, axis=1)
-    nearest = candidates[places]
-    offsets = block - nearest
-    squares: Vector = np.einsum("ij,ij->i", offsets, offsets)
+def _nearest_squares(block: Any, center: Any, picked: Any) -> Any:
+    """Return each row's squared distance to the nearest of the picked rows, which are centered."""
+    xp = array_namespace(block)
+    rows = xp.astype(block, xp.float64) - center
+    halves, size = 0.5 * xp.sum(picked * picked, axis=1), max(1, _PRODUCTS // len(picked))
+    positions = xp.concat([
+        xp.argmin(halves - rows[first : first + size] @ picked.T, axis=1) for first in range(0, len(rows), size)
+    ])  # fmt: skip
+    nearest = picked[positions]
+    squares = xp.sum((rows - nearest) ** 2, axis=1)
     # The search works through norms: where they dwarf the distance it may have taken the wrong row.
-    sizes = np.einsum("ij,ij->i", block, block) + np.einsum("ij,ij->i", nearest, nearest)
-    doubtful = np.flatnonzero((squares > 0.0) & (squares < 1e-6 * sizes))
-    for these in parts(doubtful, max(1, BLOCK_ELEMENTS // len(candidates))):
-        squares[these] = cdist(block[these], candidates, "sqeuclidean").min(axis=1)
+    sizes = xp.sum(rows * rows, axis=1) + xp.sum(nearest * nearest, axis=1)
+    doubtful = (squares > 0.0) & (squares < 1e-6 * sizes)
+    if xp.any(doubtful):
+        exact = cdist(to_numpy(rows[doubtful]), to_numpy(picked), "sqeuclidean").min(axis=1)
+        squares[doubtful] = asarray_like(exact, block)
     return squares
-
-
-def parts(positions: Indices, size: int) -> Iterator[Indices]:
-    """Cut positions into parts of a size."""
-    for start in range(0, len(positions), size):
-        yield positions[start : start + size]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,10 +70,25 @@ def photos(tmp_path) -> Path:
 
 
 @pytest.fixture
+def store(photos, tmp_path, succeeds) -> Path:
+    """A store of the pictures."""
+    succeeds("embed", photos, "-o", tmp_path / "photos.emb", "--encoder", "pixels:4x4")
+    return tmp_path / "photos.emb"
+
+
+@pytest.fixture
 def vectors(tmp_path) -> Path:
     """A file of 40 vectors."""
     path = tmp_path / "vectors.npy"
     np.save(path, np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32))
+    return path
+
+
+@pytest.fixture
+def labels(tmp_path) -> Path:
+    """A table of labels for the vectors, in another order."""
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label\n" + "".join(f"{row},{'ab'[row % 2]}\n" for row in reversed(range(40))))
     return path
 
 
@@ -97,21 +111,3 @@ def text_encoder(tmp_path) -> str:
         "    return np.array([[len(text), text.count('w')] for text in texts], dtype=np.float32)\n"
     )
     return f"{path}:encode"
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A folder on a disk of 256 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except OSError:
-        mounted = False
-    if not mounted:
-        pytest.skip("mounting a small disk needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], capture_output=True, check=False)

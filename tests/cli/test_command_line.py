@@ -1,4 +1,4 @@
-"""The command line as a whole: how commands are found, and how they end when something is wrong."""
+"""The command line as a whole: how commands are found and explained, and how they end when something is wrong."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import gmmatch.__main__
+import gmmatch
 from gmmatch.cli import COMMANDS, build_app
 from gmmatch.cli.io.group import CommandFiles, CommandGroup
+from gmmatch.cli.io.messages import translate
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
 FOLDER = Path(gmmatch.__file__).parent / "cli"
@@ -33,7 +34,7 @@ def app_running(monkeypatch):
     def make(work) -> typer.Typer:
         package, module = types.ModuleType("made_up"), types.ModuleType("made_up.work")
 
-        def command() -> None:
+        def command(k: int = 1) -> None:
             """Do the work."""
             work()
 
@@ -48,25 +49,37 @@ def app_running(monkeypatch):
 
 
 def test_every_file_is_a_command_and_every_command_a_file():
-    assert sorted(COMMANDS) == sorted(
-        path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if not path.stem.startswith("_")
+    files = {path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if path.stem != "__init__"}
+    assert set(COMMANDS) == files
+
+
+def test_help_lists_every_command_with_a_whole_sentence():
+    listed = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+    for name in COMMANDS:
+        line = next(line for line in listed if line.startswith(f"  {name} "))
+        assert len(line.split()) > 4 and line.endswith(".") and not line.endswith("...")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_help_under_a_heading(name):
+    command = CommandFiles("gmmatch.cli", COMMANDS)[name]
+    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    assert all(one.help for one in command.params)
+    assert {one.rich_help_panel for one in options} <= {"Input", "Selection", "Encoder", "Output", "Running"}
+    text = run(name, "--help", env={"COLUMNS": "80"}).stdout
+    assert all(f"\n{one.rich_help_panel}:\n" in text for one in options)
+    assert "``" not in text and ":class:" not in text and ":func:" not in text
+
+
+def test_help_of_a_command_loads_nothing_that_computes():
+    code = (
+        "import sys\nfrom gmmatch.cli import build_app\n"
+        "try: build_app()(['select', '--help'])\nexcept SystemExit: pass\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-
-
-def test_help_names_every_command_with_its_first_line():
-    result = run("--help")
-    assert result.exit_code == 0
-    for name in COMMANDS:
-        line = next(line for line in result.stdout.splitlines() if f" {name} " in line)
-        assert len(line.split()) > 4, f"{name} has no description"
-
-
-def test_every_command_explains_itself_and_every_option_has_help():
-    for name in COMMANDS:
-        result = run(name, "--help")
-        assert result.exit_code == 0
-        command = CommandFiles("gmmatch.cli", COMMANDS)[name]
-        assert all(parameter.help for parameter in command.params if hasattr(parameter, "help"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "typer" in loaded and not loaded & {"numpy", "rich", "pyarrow", "sklearn", "numba", "torch"}
 
 
 def test_version_is_the_package_version():
@@ -75,21 +88,21 @@ def test_version_is_the_package_version():
 
 def test_the_installed_script_is_main():
     (script,) = entry_points(group="console_scripts", name="gmmatch")
-    assert script.load() is gmmatch.__main__.main
+    assert script.value == "gmmatch.__main__:main"
 
 
 def test_an_unknown_command_is_an_error_with_the_nearest_name():
     result = run("metods")
-    assert result.exit_code == 2
-    assert "'methods'" in result.stderr
+    assert result.exit_code == 2 and "'methods'" in result.stderr
 
 
-def test_an_error_becomes_one_line_and_exit_code_2(app_running):
+def test_an_error_becomes_one_line_in_the_words_of_the_terminal(app_running):
     def work():
-        raise InvalidInputError("k=0: expected\n  at least 1.")
+        raise InvalidInputError("k=0: expected\n  at least 1 row of X.")
 
     result = run("work", app=app_running(work))
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", "Error: k=0: expected at least 1.\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: --k 0: expected at least 1 row of the input.\n"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +123,14 @@ def test_a_bug_is_not_dressed_up_as_a_user_error(app_running):
     assert isinstance(run("work", app=app_running(work)).exception, ZeroDivisionError)
 
 
+def test_an_error_of_the_operating_system_is_one_line(app_running):
+    def work():
+        raise PermissionError(13, "Permission denied", "secret.npy")
+
+    result = run("work", app=app_running(work))
+    assert (result.exit_code, result.stderr) == (2, "Error: secret.npy: Permission denied.\n")
+
+
 def test_ctrl_c_ends_with_one_line_and_130(app_running):
     def work():
         raise KeyboardInterrupt
@@ -121,78 +142,97 @@ def test_ctrl_c_ends_with_one_line_and_130(app_running):
 def test_our_warnings_are_one_line_on_stderr_without_a_place_in_the_source(app_running):
     def work():
         warnings.simplefilter("always")
-        warnings.warn("Row 3 lies far out.", FarRowWarning, stacklevel=1)
+        warnings.warn("Row 3 of X is far from the others.", FarRowWarning, stacklevel=1)
 
-    result = run("work", app=app_running(work))
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Warning: Row 3 lies far out.\n")
-
-
-def test_warnings_are_shown_as_before_after_a_command(app_running):
     before = warnings.showwarning
-    run("work", app=app_running(lambda: None))
+    result = run("work", app=app_running(work))
+    assert result.exit_code == 0
+    assert result.stderr == "Warning: Row 3 of the input is far from the others.\n"
     assert warnings.showwarning is before
 
 
-def test_methods_lists_every_method_of_the_registry_with_a_summary():
-    listed = json.loads(run("methods", "--json").stdout)
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("k=500 exceeds", "-k 500 exceeds"),
+        ("method='x': unknown", "--method 'x': unknown"),
+        ("n_jobs=0: too few; random_state=-1", "--jobs 0: too few; --seed -1"),
+        ("X has shape (3,)", "The input has shape (3,)"),
+        ("y has 3 labels for x.y and 'y'", "The labels has 3 labels for x.y and 'y'"),
+        ("path='a=1.npy': missing", "a=1.npy: missing"),
+        ("--set k=1: use -k", "--set k=1: use -k"),
+        ("--set y=1: there is no y", "--set y=1: there is no y"),
+        ("made with method=, which it", "made with --method, which it"),
+        ("bandwidth=0: not an option", "bandwidth=0: not an option"),
+        ("name='x': there is none", "'x': there is none"),
+    ],
+)
+def test_arguments_of_the_library_become_options(message, expected):
+    assert translate(message, {"-k", "--method", "--jobs", "--seed", "--set"}) == expected
+
+
+def test_methods_are_listed_with_a_summary(succeeds):
+    listed = succeeds("methods", "--json")
     assert [method["name"] for method in listed] == list(gmmatch.methods())
+    text = " ".join(succeeds("methods").split())
     for method in listed:
-        assert method["summary"].endswith("."), method
-        assert method["class"] == gmmatch.method_class(method["name"]).__name__
-
-
-def test_methods_table_has_the_same_content():
-    text = " ".join(run("methods").stdout.split())
-    for method in json.loads(run("methods", "--json").stdout):
         default = " (the default)" if method["name"] == "robust" else ""
+        assert method["summary"].endswith(".") and "``" not in method["summary"]
         assert f"{method['name']} {method['summary'][:-1]}{default}." in text
 
 
-def test_commands_of_the_laboratory_are_found_through_their_entry_points():
+def test_the_settings_of_a_method_are_listed(succeeds, refused):
+    settings = succeeds("methods", "gm-matching", "--json")["settings"]
+    assert settings["target"] == "geometric-median" and settings["target.eps"] == 1e-8
+    assert not {"k", "per_class", "random_state"} & set(settings)
+    assert "target.max_iter" in succeeds("methods", "gm-matching")
+    line = refused("methods", "gm-maching")
+    assert (
+        line.startswith("Error: 'gm-maching': there is no such method")
+        and "Did you mean 'gm-matching'" in line
+    )
+
+
+def test_commands_of_other_distributions_are_found_through_their_entry_points():
     added = {point.name: point.value for point in entry_points(group="gmmatch.commands")}
-    assert set(added) == {"corrupt", "reproduce"}
     help_text = run("--help").stdout
-    for name, value in added.items():
-        assert value.startswith("gmmatch_paper.") and f" {name} " in help_text
-        assert run(name, "--help").exit_code == 0
+    assert {"corrupt", "reproduce"} <= set(added)
+    assert all(f" {name} " in help_text for name in added)
 
 
-def test_without_the_laboratory_one_line_says_how_to_install_it(monkeypatch):
+def test_a_command_that_cannot_be_loaded_does_not_break_the_help_of_all(monkeypatch):
+    class Point:
+        name, value = "broken", "nowhere:command"
+
+        def load(self):
+            raise ImportError("No module named 'nowhere'")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [Point()])
+    assert " broken " in run("--help").stdout
+    assert "No module named 'nowhere'" in run("broken").stderr
+
+
+def test_without_the_paper_one_line_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
     for name in ("corrupt", "reproduce"):
         result = run(name, "--anything")
-        assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr.count("\n") == 1
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
         assert f"gmmatch {name}" in result.stderr and "pip install" in result.stderr
-    listed = run("--help").stdout
-    assert "reproduce" not in listed and all(f" {name} " in listed for name in COMMANDS)
-    assert run("reproduc").exit_code == 2
+    assert "reproduce" not in run("--help").stdout
 
 
 def test_names_of_methods_are_completed():
-    for word, expected in (("ro", "robust"), ("random,ro", "random,robust")):
-        option = "--methods" if "," in word else "-m"
-        command = "compare" if "," in word else "select"
-        words = f"gmmatch {command} x.npy {option} {word}"
+    for option, word, expected in (("-m", "ro", "robust"), ("--methods", "random,ro", "random,robust")):
+        words = f"gmmatch {'select' if option == '-m' else 'compare'} x.npy {option} {word}"
         env = {"_GMMATCH_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "4"}
         result = CliRunner().invoke(build_app(), prog_name="gmmatch", env=env)
         assert result.stdout.split() == [expected]
 
 
-def test_the_list_of_commands_has_whole_sentences():
-    listed = run("--help").stdout.partition("Commands:\n")[2].splitlines()
-    assert len(listed) >= len(COMMANDS)
-    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
-
-
-def test_methods_are_described_without_markup():
-    assert "``" not in run("methods").stdout
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_whole_sentences_and_no_markup(name):
-    text = run(name, "--help", env={"COLUMNS": "80"}).stdout
-    assert "``" not in text and ":class:" not in text and ":func:" not in text and "..." not in text
+def test_a_closed_pipe_ends_a_command_quietly(vectors):
+    command = f"{sys.executable} -m gmmatch methods --json | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[\n", "")
 
 
 def test_ctrl_c_while_the_command_line_is_loaded_is_one_line():
@@ -207,3 +247,8 @@ def test_ctrl_c_while_the_command_line_is_loaded_is_one_line():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_json_is_not_mixed_with_what_is_said(vectors, tmp_path, gmmatch):
+    result = gmmatch("select", vectors, "-k", 3, "-m", "easy", "-o", tmp_path / "p.parquet", "--json")
+    assert json.loads(result.stdout)["k"] == 3 and result.stderr == ""

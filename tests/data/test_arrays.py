@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gmmatch._array import sample_indices
 from gmmatch.data import open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.files import fingerprint_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.types import evenly_spaced
 
 from .helpers import check_protocol
 
@@ -42,15 +42,13 @@ def test_memory_and_every_file_give_the_same_rows_of_the_same_type(tmp_path, dty
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "int32"])
-def test_tensors(dtype):
-    torch = pytest.importorskip("torch")
+def test_tensors(torch, dtype):
     tensor = (torch.from_numpy(X) * 10).to(getattr(torch, dtype)).requires_grad_("float" in dtype)
     rows, _, _ = check_protocol(open_source(tensor))
     np.testing.assert_array_equal(np.stack(rows), tensor.detach().double().numpy())
 
 
-def test_bfloat16_in_a_safetensors_file(tmp_path):
-    torch = pytest.importorskip("torch")
+def test_bfloat16_in_a_safetensors_file(torch, tmp_path):
     from safetensors.torch import save_file
 
     tensor = torch.from_numpy(X).to(torch.bfloat16)
@@ -159,11 +157,10 @@ def test_labels_and_ids_in_memory():
 
 class TestErrors:
     @pytest.mark.parametrize("shape", [(3,), (), (2, 2, 2), (3, 0)])
-    def test_wrong_shapes(self, tmp_path, shape):
+    def test_wrong_shapes(self, torch, tmp_path, shape):
         np.save(tmp_path / "x.npy", np.zeros(shape))
         with pytest.raises(InvalidInputError, match=r"x\.npy has shape"):
             open_source(tmp_path / "x.npy")
-        torch = pytest.importorskip("torch")
         with pytest.raises(InvalidInputError, match="has shape"):
             open_source(torch.zeros(shape))
 
@@ -287,7 +284,7 @@ def test_different_sequences_have_different_fingerprints(a, b):
 
 @given(n=st.integers(0, 10**9), at_most=st.integers(1, 50))
 def test_evenly_spaced_positions_are_few_and_reach_both_ends(n, at_most):
-    positions = evenly_spaced(n, at_most).tolist()
+    positions = sample_indices(n, at_most).tolist()
     assert positions == sorted(set(positions))
     assert len(positions) == min(n, at_most)
     if n and at_most > 1:

@@ -61,7 +61,7 @@ class Block:
     output: str | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Page and line, as compilers write them."""
         return f"{self.page}:{self.line}"
 
@@ -74,8 +74,8 @@ class Block:
 
 def pages() -> list[str]:
     """The README and all pages of the documentation that people write, as paths from the root."""
-    found = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
-    written = [path for path in found if not _GENERATED & set(path.parts)]
+    files = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
+    written = [path for path in files if not _GENERATED & set(path.parts)]
     return ["README.md", *sorted(path.as_posix() for path in written)]
 
 
@@ -135,8 +135,8 @@ def _runs(token: Token) -> bool:
 
 
 def _reason(before: Token) -> str | None:
-    found = _NOT_RUN.search(before.content) if before.type == "html_block" else None
-    return None if found is None else " ".join(found[1].split())
+    match = _NOT_RUN.search(before.content) if before.type == "html_block" else None
+    return None if match is None else " ".join(match[1].split())
 
 
 def _without_options(text: str) -> str:

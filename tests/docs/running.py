@@ -22,32 +22,32 @@ def run_block(block: Block, names: dict[str, Any], shell: Shell) -> None:
     elif block.language in PYTHON:
         printed = _run_python(block, names)
         if block.output is not None:
-            check_output(block.place, block.output, printed)
+            check_output(block.location, block.output, printed)
     elif block.language in SHELL:
         for command in commands_of(block):
             printed = shell.run(command)
             if command.output is not None:
-                check_output(f"{block.place}: {command.line}", command.output, printed)
+                check_output(f"{block.location}: {command.line}", command.output, printed)
 
 
-def check_output(place: str, said: str, printed: str) -> None:
+def check_output(location: str, said: str, printed: str) -> None:
     """Fail unless what was printed is what the page says."""
     agrees = doctest.OutputChecker().check_output(said, printed, FLAGS)
-    assert agrees, f"{place} is said to print\n{said}\nand prints\n{printed}"
+    assert agrees, f"{location} is said to print\n{said}\nand prints\n{printed}"
 
 
 def _run_python(block: Block, names: dict[str, Any]) -> str:
     printed = io.StringIO()
     # Line numbers of errors are those of the page.
-    tree = ast.increment_lineno(ast.parse(block.text, block.place), block.line - 1)
+    tree = ast.increment_lineno(ast.parse(block.text, block.location), block.line - 1)
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, block.page, "exec"), names)
     return printed.getvalue()
 
 
 def _run_session(block: Block, names: dict[str, Any]) -> None:
-    test = doctest.DocTestParser().get_doctest(block.text, names, block.place, block.page, block.line - 1)
-    assert test.examples, f"{block.place}: there is no line after >>>"
+    test = doctest.DocTestParser().get_doctest(block.text, names, block.location, block.page, block.line - 1)
+    assert test.examples, f"{block.location}: there is no line after >>>"
     said = io.StringIO()
     result = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.write, clear_globs=False)
     assert result.failed == 0, said.getvalue()

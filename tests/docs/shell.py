@@ -43,11 +43,11 @@ def commands_of(block: Block) -> list[Command]:
     """The commands of a block; of a ``console`` with the lines that each is said to print."""
     text = re.sub(r"\\\n\s*", " ", block.text)
     if block.language == "console" or text.startswith("$ "):
-        found = []
-        for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            line, _, output = part.partition("\n")
-            found.append(Command(_split(line), line, output if output.strip() else None))
-        return found
+        commands = []
+        for prompt in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+            line, _, output = prompt.partition("\n")
+            commands.append(Command(_split(line), line, output if output.strip() else None))
+        return commands
     lines = [line for line in text.splitlines() if _split(line)]
     shown = [None] * (len(lines) - 1) + [block.output]
     return [Command(_split(line), line, output) for line, output in zip(lines, shown, strict=True)]

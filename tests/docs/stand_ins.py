@@ -1,8 +1,8 @@
 """Small data in place of the reader's own: files that pages read, names that their code takes for granted.
 
-``FILES`` has a maker for each file that pages speak of; it is made in the folder in which a page is run if the page
-names it and does not make it itself. ``PAGES`` has, for pages whose code needs more than what is on the page, the
-names it takes for granted, and what must have come out at the end.
+``FILES`` has a function for each file that pages mention; the file is made in the folder in which a page is run if
+the page names it and does not make it itself. ``PAGES`` has, for pages whose code needs more than what is on the
+page, the names it takes for granted, and what must have come out at the end.
 """
 
 from __future__ import annotations
@@ -35,10 +35,9 @@ def write_photos(folder: Path) -> None:
 
 
 def write_texts(path: Path) -> None:
-    """30 texts of three classes."""
-    records = [
-        {"body": f"{'word ' * (i + 1)}.", "text": f"text {i}", "label": "abc"[i % 3]} for i in range(30)
-    ]
+    """30 texts of three classes that differ in length."""
+    texts = ["word " * (30 * (i % 3) + i // 3 + 1) for i in range(30)]
+    records = [{"body": text, "text": text, "label": "abc"[i % 3]} for i, text in enumerate(texts)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
@@ -53,20 +52,25 @@ def write_vectors(path: Path) -> None:
 
 
 def write_store(path: Path, rows: np.ndarray | None = None) -> None:
-    """A store of 4,000 rows in two classes."""
-    from gmmatch.embeddings import StoreWriter
+    """A store of 2,000 rows in two classes."""
+    from gmmatch.store import StoreWriter
 
-    rows = np.random.default_rng(0).normal(size=(4000, 5)) if rows is None else rows
+    rows = two_classes(2000) if rows is None else rows
     with StoreWriter(path, encoder="mine", encoder_fingerprint="1") as writer:
         writer.append(rows, ids=np.arange(len(rows)), labels=np.arange(len(rows)) % 2)
         writer.finish()
 
 
 def write_test_store(path: Path) -> None:
-    """A store of 100 rows, of which 30 are in the other one too."""
-    rows = np.random.default_rng(1).normal(size=(100, 5))
-    rows[:30] = np.random.default_rng(0).normal(size=(4000, 5))[:30]
+    """A store of 300 rows, of which 30 are in the other one too."""
+    rows = two_classes(300, seed=1)
+    rows[:30] = two_classes(2000)[:30]
     write_store(path, rows)
+
+
+def two_classes(n: int, seed: int = 0) -> np.ndarray:
+    """Rows of two classes in turn."""
+    return np.random.default_rng(seed).normal(size=(n, 5)) + 6.0 * (np.arange(n) % 2)[:, None]
 
 
 def write_photo_table(path: Path) -> None:
@@ -108,7 +112,7 @@ def make_files(text: str) -> None:
 
 
 def striped_images(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Grey images of three classes that are easy to tell apart."""
+    """Gray images of three classes that are easy to tell apart."""
     random = np.random.default_rng(0)
     labels = np.arange(n) % 3
     patterns = random.normal(size=(3, 12, 12)) * 40 + 127
@@ -188,11 +192,12 @@ def a_training_loop(patch: MonkeyPatch) -> Names:
         "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
         "embeddings": embeddings,
         "targets": targets,
+        "losses": np.random.default_rng(0).random(60),
     }
 
 
 def small_images(patch: MonkeyPatch) -> Names:
-    """Coloured images to train on and to test with, and a recipe that is over in two epochs."""
+    """Color images to train on and to test with, and a recipe that is over in two epochs."""
     from dataclasses import replace
 
     from gmmatch_paper.training import recipes
@@ -212,9 +217,9 @@ def small_images(patch: MonkeyPatch) -> Names:
 def data_of(page: str) -> dict[str, Any]:
     """The data inside a page that ``--report`` wrote."""
     text = Path(page).read_text(encoding="utf-8")
-    found = re.search(r'id="map-data">(.*?)</script>', text, flags=re.DOTALL)
-    assert found is not None
-    data: dict[str, Any] = json.loads(found[1])
+    match = re.search(r'id="page-data">(.*?)</script>', text, flags=re.DOTALL)
+    assert match is not None
+    data: dict[str, Any] = json.loads(match[1])
     return data
 
 
@@ -249,14 +254,17 @@ def check_training_script(names: Names) -> None:
 
 
 def check_dynamics(names: Names) -> None:
-    """The recorder saw every row in every epoch, and its file makes the same picks from the command line."""
+    """The highest losses were kept, the recorder saw every row in every epoch, and its file has the same scores."""
     import gmmatch as gm
 
-    recorder, embeddings = names["recorder"], names["embeddings"]
+    recorder, losses, first = names["recorder"], names["losses"], names["selection"]
+    for label in range(3):
+        own = np.flatnonzero(names["targets"] == label)
+        kept = np.intersect1d(own, first.indices)
+        assert losses[kept].min() >= losses[np.setdiff1d(own, kept)].max()
     assert recorder.epoch == 5 and recorder.presentations.tolist() == [5] * 60
-    assert len(names["small"]) == 18
-    by_hand = gm.select(embeddings, y=names["targets"], k="20%", method="forgetting", dynamics=recorder)
-    assert np.array_equal(gm.Selection.load("forgotten.parquet").order, by_hand.order)
+    assert len(names["small"]) == 18 and names["clear"].k == 6
+    assert np.array_equal(gm.Dynamics.load("run.npz").forgetting(), recorder.forgetting())
 
 
 def check_corrupting(names: Names) -> None:
@@ -267,10 +275,11 @@ def check_corrupting(names: Names) -> None:
 
 
 def check_report(names: Names) -> None:
-    """The three pages show what was asked for."""
+    """The pages show what was asked for."""
     assert len(data_of("picks.html")["contents"]) == 24
-    assert len(data_of("compared.html")["panels"]) == 3
+    assert len(data_of("compared.html")["panels"]) == 3 and len(data_of("both.html")["panels"]) == 2
     assert data_of("digits.html")["classes"] == [str(digit) for digit in range(10)]
+    assert data_of("suspects.html")["classes"] == ["cat", "dog"]
 
 
 def sets_that_share_rows(patch: MonkeyPatch) -> Names:
@@ -286,6 +295,20 @@ def check_leakage(names: Names) -> None:
     assert names["leaks"].rows.tolist() == list(range(145, 150))
     assert len(Path("leaks.csv").read_text().splitlines()) == 31
     assert not gm.Selection.load("picks.parquet").mask[:30].any()
+
+
+def check_updates(names: Names) -> None:
+    """The picks are as many as before, of the old and the new rows."""
+    selection = names["selection"]
+    assert (selection.k, selection.n_rows) == (200, 1797)
+    assert (selection.indices < 1200).any() and (selection.indices >= 1200).any()
+
+
+def check_weights(names: Names) -> None:
+    """Weights sum to the number of rows, and swaps come nearer."""
+    selection, better = names["selection"], names["better"]
+    assert np.isclose(selection.weights.sum(), 1797) and len(names["loader"].dataset) == 100
+    assert better.provenance["refined"]["swaps"] > 0
 
 
 def check_training(names: Names) -> None:
@@ -319,7 +342,7 @@ class StandIn:
 PAGES = {
     "README.md": StandIn(check=check_readme),
     "docs/guides/certificate.md": StandIn(names=rows_and_labels),
-    "docs/guides/cluster.md": StandIn(elsewhere="tests/backends/cluster/test_guide.py"),
+    "docs/guides/cluster.md": StandIn(elsewhere="tests/docs/test_cluster_guide.py"),
     "docs/guides/corrected-labels.md": StandIn(names=rows_and_labels),
     "docs/guides/corrupting.md": StandIn(check=check_corrupting),
     "docs/guides/duplicates.md": StandIn(names=rows_and_labels),
@@ -342,8 +365,8 @@ PAGES = {
     "docs/methods/grand.md": StandIn(needs=("torch",)),
     "docs/guides/budget.md": StandIn(names=rows_and_test_rows),
     "docs/guides/reference.md": StandIn(names=rows_and_reference),
-    "docs/guides/updates.md": StandIn(names=rows_and_new_rows),
-    "docs/guides/weights.md": StandIn(names=rows_and_labels, needs=("torch",)),
+    "docs/guides/updates.md": StandIn(names=rows_and_new_rows, check=check_updates),
+    "docs/guides/weights.md": StandIn(names=rows_and_labels, check=check_weights, needs=("torch",)),
     "docs/studies/images/index.md": StandIn(needs=("torch",)),
 }
 

@@ -1,136 +1,127 @@
-"""The page on adding a method, followed to the letter: its files, its lines in the registries, the suites."""
+"""The page on adding a method, followed step by step: its files, lines in the registry, target and backend."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
-import re
 import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
-from imblearn.utils.estimator_checks import parametrize_with_checks as parametrize_with_sampler_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.base import clone
 
 import gmmatch as gm
-from gmmatch.backends.cluster import LocalEngine
-from gmmatch.embeddings import StoreWriter, open_store
-from gmmatch.selectors import registry
+from gmmatch.methods import registry
+from tests.conformance.conftest import open_rows_on
 
 from .blocks import ROOT, blocks_of
 from .running import run_block
 from .shell import Shell
 
 PAGE = "docs/add-a-method.md"
-TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 CODE = [block.text for block in blocks_of(PAGE) if block.language == "python"]
-FILES = re.findall(r"`src/gmmatch/selectors/(_\w+)\.py`", TEXT)
-METHODS, WHERE = (
-    ast.literal_eval("{" + block.text + "}") for block in blocks_of(PAGE) if block.language == "text"
-)
+LISTINGS = [block.text for block in blocks_of(PAGE) if block.language == "text"]
+TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
+METHODS = ast.literal_eval("{" + LISTINGS[0] + "}")
 
 
-def classes() -> list[type]:
-    """The page's classes, each from a module with the name that the page gives its file."""
-    found = []
-    for name, source in zip(FILES, CODE, strict=True):
-        spec = importlib.util.spec_from_loader(f"gmmatch.selectors.{name}", loader=None)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
+@pytest.fixture(scope="module")
+def classes():
+    """The classes of the page: methods in modules of the names that it gives their files, then target and backend."""
+    names: dict = {}
+    modules = [location.partition(":")[0] for location in METHODS.values()]
+    for name, source in zip(modules, CODE, strict=False):
+        assert f"`src/{name.replace('.', '/')}.py`" in TEXT
+        spec = importlib.util.spec_from_loader(name, loader=None)
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
         exec(compile(source, name, "exec"), module.__dict__)
-        (attribute,) = (value.partition(":")[2] for value in METHODS.values() if value.startswith(f"{name}:"))
-        found.append(getattr(module, attribute))
-    return found
-
-
-CLASSES = classes()
-ROWS = np.random.default_rng(0).normal(1.0, 1.0, (400, 5)).astype(np.float32)
-SELECTORS = [cls(k=0.5, random_state=0) for cls in CLASSES]
-# imbalanced-learn gives pytest a generator, which pytest 10 will not take.
-SAMPLER_CHECKS = parametrize_with_sampler_checks(SELECTORS)
-# What a budget contradicts; tests/selectors/test_conformance.py has the reason.
-CONTRADICTED = {"check_samplers_one_label"}
+        names |= vars(module)
+    for source in CODE[len(modules) :]:
+        exec(source, names)
+    yield names
+    for name in modules:
+        del sys.modules[name]
 
 
 @pytest.fixture
-def registered(monkeypatch):
-    """The lines of the page in the registries."""
-    for name, where in METHODS.items():
-        monkeypatch.setitem(registry._METHODS, name, where)
-    for name, where in WHERE.items():
-        monkeypatch.setitem(gm._WHERE, name, where)
-    yield
-    for name in WHERE:
-        vars(gm).pop(name, None)
+def registered(classes, monkeypatch):
+    for name, location in METHODS.items():
+        monkeypatch.setitem(registry.METHODS, name, location)
+    return classes
 
 
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(SELECTORS)
-def test_scikit_learn(estimator, check):
-    check(estimator)
+@pytest.fixture(scope="module")
+def data():
+    random = np.random.default_rng(0)
+    return random.normal(1.0, 1.0, (400, 5)).astype(np.float32), np.arange(400) % 3
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(SAMPLER_CHECKS.args[0], list(SAMPLER_CHECKS.args[1]), **SAMPLER_CHECKS.kwargs)
-def test_imbalanced_learn(estimator, check):
-    if getattr(check, "func", check).__name__ not in CONTRADICTED:
-        check(estimator)
+def test_the_ranking_does_what_the_page_says(classes):
+    assert classes["Longest"](k=2).select([[0.0], [-3.0], [1.0], [2.0]]).indices.tolist() == [1, 3]
 
 
-def test_the_methods_do_what_the_page_says():
-    longest, steady = CLASSES
-    assert longest(k=2).select([[0.0], [-3.0], [1.0], [2.0]]).indices.tolist() == [1, 3]
-    rows = np.random.default_rng(0).normal(3.0, 1.0, (200, 4))
-    matched = steady(k=40).select(rows)
-    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    error = np.linalg.norm(units[matched.indices].mean(axis=0) - gm.geometric_median(units).point)
-    assert error == pytest.approx(matched.residual[None], abs=1e-6) and error < 0.05
+def test_the_matching_approaches_the_median_of_half_of_the_rows(classes, data):
+    X, _ = data
+    matched = classes["Steady"](k=40, random_state=0).select(X)
+    expected = gm.GMMatching(k=40, random_state=0, target=gm.GeometricMedian(fraction=0.5)).select(X)
+    assert matched.order.tolist() == expected.order.tolist() and matched.residual[None] < 0.1
 
 
-def in_a_store(rows, folder):
-    path = folder / "rows.emb"
-    with StoreWriter(
-        path, encoder="mine", encoder_fingerprint="1", dtype="float32", rows_per_shard=100
-    ) as writer:
-        writer.append(rows, ids=np.arange(len(rows)))
-        writer.finish()
-    return open_store(path).as_array()
+def test_they_keep_the_conventions_of_scikit_learn(classes, data):
+    X, y = data
+    for name in ("Longest", "Steady"):
+        method = clone(classes[name](k=30, random_state=0))
+        assert method.get_params()["k"] == 30
+        rows, labels = method.fit_resample(X, y)
+        assert rows.shape == (30, 5) and np.bincount(labels).tolist() == [10, 10, 10]
 
 
-def on_a_device(rows, folder):
-    torch = pytest.importorskip("torch")
-    from gmmatch.backends.cuda.blocks import TensorSource
-
-    return TensorSource(torch.from_numpy(rows).to("cuda" if torch.cuda.is_available() else "cpu"))
+@pytest.fixture(params=["files", "tensor", "list", "ray"])
+def rows(request, data, tmp_path, monkeypatch):
+    """The data on a backend."""
+    return open_rows_on(request.param, data[0], tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("place", [in_a_store, on_a_device], ids=lambda place: place.__name__)
-def test_they_pick_the_same_rows_wherever_the_rows_are(registered, tmp_path, method, place):
-    labels = np.arange(400) % 3
-    here = gm.select(ROWS, y=labels, k=60, method=method)
-    there = gm.select(place(ROWS, tmp_path), y=labels, k=60, method=method)
-    assert there.order.tolist() == here.order.tolist()
-    assert there.residual == pytest.approx(here.residual, abs=1e-6)
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize(("method", "options"), [("longest", {}), ("steady", {"batches": 1})])
-def test_they_run_on_an_engine(registered, workers, method, options):
-    labels = np.arange(400) % 3
-    here = gm.select(ROWS, y=labels, k=60, method=method)
-    there = gm.select(ROWS, y=labels, k=60, method=method, engine=LocalEngine(workers), **options)
-    assert there.order.tolist() == here.order.tolist()
+def test_they_pick_the_same_rows_wherever_the_rows_are(registered, data, rows, method):
+    X, y = data
+    in_memory = gm.select(X, y, k=60, method=method, random_state=0)
+    assert gm.select(rows, y, k=60, method=method, random_state=0).order.tolist() == in_memory.order.tolist()
 
 
 def test_they_are_known_everywhere_once_they_are_registered(registered, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).normal(size=(50, 3))
     assert set(METHODS) <= set(gm.methods())
-    assert gm.Longest is CLASSES[0] and gm.Steady is CLASSES[1]
     assert gm.select(rows, k=5, method="longest").provenance["method"] == "longest"
     np.savez("digits.npz", X=rows)
     (commands,) = (block for block in blocks_of(PAGE) if block.reason and block.reason.startswith("part of"))
     run_block(commands, {}, Shell(monkeypatch))
     lengths = np.linalg.norm(rows, axis=1)
     assert gm.Selection.load("longest.parquet").indices.tolist() == sorted(np.argsort(-lengths)[:5].tolist())
+
+
+def test_the_lines_for_the_public_names_import_the_classes(classes):
+    for line, location in zip(LISTINGS[1].splitlines(), METHODS.values(), strict=True):
+        module, _, name = location.partition(":")
+        assert line == f"from {module.removeprefix('gmmatch')} import {name} as {name}"
+        assert getattr(sys.modules[module], name) is classes[name]
+
+
+def test_a_package_of_your_own_registers_by_an_entry_point(classes, monkeypatch):
+    assert 'longest = "yours.longest:Longest"' in TEXT
+    point = EntryPoint("longest", METHODS["longest"], "gmmatch.methods")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == point.group else [])
+    assert "longest" in gm.methods() and gm.method_class("longest") is classes["Longest"]
+
+
+def test_the_target_and_the_backend_work(classes, data):
+    X, y = data
+    assert "gm.Matching(k=10, target=FirstRow())" in TEXT
+    target = classes["FirstRow"]()
+    in_memory = gm.Matching(k=30, target=target).select(X.astype(float), y)
+    in_lists = gm.Matching(k=30, target=target).select(classes["ListRows"](X.tolist()), y)
+    assert in_memory.order.tolist() == in_lists.order.tolist()
+    first = np.linalg.norm(X[in_memory.order[0]] - X[0])
+    assert in_memory.residual_path[0][0] == pytest.approx(first, abs=1e-6)

@@ -19,17 +19,14 @@ ALL = {page: blocks_of(page) for page in pages()}
 # Begin with one of these, and then say what is special about the block.
 REASONS = ("needs a CUDA device", "needs the network", "needs a cluster", "takes ", "your own ", "part of ")
 MOST_NOT_RUN = 12
-# What a newcomer runs first; other pages are slow tests.
-QUICK = ("README.md", "docs/index.md", "docs/start.md", "docs/choose.md")
 
 
 def runnable(page: str) -> list[Block]:
     return [block for block in ALL[page] if block.language not in TEXT and block.reason is None]
 
 
-def parameters() -> list:
-    chosen = [page for page in ALL if runnable(page) and stand_in_for(page).elsewhere is None]
-    return [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in chosen]
+def pages_to_run() -> list[str]:
+    return [page for page in ALL if runnable(page) and stand_in_for(page).elsewhere is None]
 
 
 @pytest.fixture
@@ -63,7 +60,8 @@ def no_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-@pytest.mark.parametrize("page", parameters())
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages_to_run())
 def test_the_blocks_of_a_page_run_in_their_order(page, shell, no_cache):
     stand_in = stand_in_for(page)
     for package in stand_in.needs:
@@ -91,19 +89,19 @@ def test_commands_are_understood_by_the_command_line(page):
 def test_it_is_known_what_each_block_is(page):
     for block in ALL[page]:
         known = PYTHON | SESSION | SHELL | TEXT
-        assert block.language in known, f"{block.place}: nobody knows how to run {block.language!r}"
+        assert block.language in known, f"{block.location}: nobody knows how to run {block.language!r}"
         if block.language in SHELL and block.reason is None:
             unknown = unknown_programs(block)
             assert not unknown, (
-                f"{block.place}: {unknown} are no programs that the tests run. Write ```text above what is no "
+                f"{block.location}: {unknown} are no programs that the tests run. Write ```text above what is no "
                 "command, or <!-- not run: REASON --> above what cannot be run."
             )
 
 
 def test_few_blocks_are_not_run_and_each_says_why():
-    found = [(block.place, block.reason) for blocks in ALL.values() for block in blocks if block.reason]
-    assert [pair for pair in found if not pair[1].startswith(REASONS)] == []
-    assert len(found) <= MOST_NOT_RUN, found
+    left_out = [(block.location, block.reason) for blocks in ALL.values() for block in blocks if block.reason]
+    assert [pair for pair in left_out if not pair[1].startswith(REASONS)] == []
+    assert len(left_out) <= MOST_NOT_RUN, left_out
 
 
 def test_every_stand_in_is_for_a_page_that_is_there():

@@ -1,4 +1,4 @@
-"""Blocks are found wherever a page may have them, and a block that does not do what the page says is noticed."""
+"""Blocks are read wherever a page may have them, and a block that does not do what the page says is noticed."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def block(text: str, language: str = "python", **more) -> Block:
     return Block("page.md", 1, language, text, **more)
 
 
-def test_blocks_are_found_in_lists_and_directives_with_their_outputs_and_reasons():
-    found = list(read_blocks(PAGE))
-    assert [(one.language, one.reason, one.output) for one in found] == [
+def test_blocks_are_read_in_lists_and_directives_with_their_outputs_and_reasons():
+    blocks = list(read_blocks(PAGE))
+    assert [(block.language, block.reason, block.output) for block in blocks] == [
         ("python", None, "1\n"),
         ("sh", None, None),
         ("python", "needs a CUDA device", None),
@@ -74,13 +74,13 @@ def test_blocks_are_found_in_lists_and_directives_with_their_outputs_and_reasons
         ("python", None, None),
         ("text", None, None),
     ]
-    assert [one.text for one in found[3:5]] == ["inside = True\n", "directive = True\n"]
+    assert [block.text for block in blocks[3:5]] == ["inside = True\n", "directive = True\n"]
 
 
 def test_the_line_of_a_block_is_its_first():
     lines = PAGE.splitlines()
-    found = {one.line: one.text for one in read_blocks(PAGE)}
-    for line, text in list(found.items())[:4]:
+    first_lines = {block.line: block.text for block in read_blocks(PAGE)}
+    for line, text in list(first_lines.items())[:4]:
         assert lines[line - 1].strip() == text.splitlines()[0]
 
 
@@ -125,7 +125,7 @@ def test_errors_have_the_line_of_the_page(monkeypatch):
 def test_a_command_that_fails_is_noticed(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     shell = Shell(monkeypatch)
-    for text in ("gmmatch select nothing.npy -k 3 -o picks.npy", "ls nothing", "make no-such-target"):
+    for text in ("gmmatch select nothing.npy -k 3 -o picks.parquet", "ls nothing", "make no-such-target"):
         with pytest.raises(AssertionError):
             run_block(block(text, "sh"), {}, shell)
 
@@ -136,7 +136,7 @@ def test_a_command_that_fails_is_noticed(monkeypatch, tmp_path):
         "reproduce noisy-gaussian --ful",
         "reproduce no-such-study --full",
         "select x.npy -k 3",
-        "select x.npy -k 3 -o y.npy --per-class sometimes",
+        "select x.npy -k 3 -o y.parquet --per-class sometimes",
         "no-such-command",
     ],
 )
@@ -145,7 +145,7 @@ def test_words_that_the_command_line_does_not_know_are_noticed(line):
         check_arguments(line.split())
 
 
-def test_only_the_studies_in_earnest_are_not_run():
+def test_only_the_full_studies_are_not_run():
     assert takes_long(["reproduce", "bounds", "--full"])
     assert not takes_long(["reproduce", "bounds"])
     assert not takes_long(["reproduce", "label-noise", "--dry-run"])
@@ -155,6 +155,6 @@ def test_extras_and_options_of_modules_are_looked_up():
     check_requirement(["install", ".[report,torch]"])
     with pytest.raises(AssertionError, match="no extras"):
         check_requirement(["install", "gmmatch[grahpics]"])
-    check_module_options("benchmarks.cluster", ["--rows", "5"])
-    with pytest.raises(AssertionError, match="--rowz"):
-        check_module_options("benchmarks.cluster", ["--rowz", "5"])
+    check_module_options("benchmarks.store_selection", ["--gigabytes", "5"])
+    with pytest.raises(AssertionError, match="--gigabites"):
+        check_module_options("benchmarks.store_selection", ["--gigabites", "5"])

@@ -11,6 +11,8 @@ from .models import MODELS, picture
 
 # Before anything of Hugging Face is imported: no test may wait for a network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# Some virtual machines announce AMX and stop a process that uses it, as torch does for bfloat16.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +34,10 @@ def model_folder(tmp_path_factory):
                 MODELS[name](path)
         return path
 
+    # Once before any test, as most of the time goes into imports.
+    from gmmatch.encoders import TransformersEncoder
+
+    TransformersEncoder(str(folder("clip")), device="cpu")
     return folder
 
 

@@ -20,8 +20,8 @@ class Crowd:
 
 def main(source_path: str, encoder_name: str, store_path: str) -> None:
     from gmmatch.data import open_source
-    from gmmatch.embeddings.run import embed
     from gmmatch.encoders import load_encoder
+    from gmmatch.store.run import embed
 
     source = open_source(source_path)
     encoder = load_encoder(Crowd() if encoder_name == "crowd" else encoder_name, device="cpu")

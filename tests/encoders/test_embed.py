@@ -16,10 +16,10 @@ import pytest
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.embeddings import open_store
-from gmmatch.embeddings.run import embed
 from gmmatch.encoders import CallableEncoder, load_encoder
 from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.store import open_store
+from gmmatch.store.run import embed
 
 from .one_run import Crowd
 
@@ -51,7 +51,7 @@ def test_the_store_holds_every_row_with_its_id_and_label(tmp_path):
     source = ArraySource(vectors(), labels=labels, ids=ids)
     report = embed(source, load_encoder("identity"), tmp_path / "x.emb", batch_size=50)
     store = open_store(tmp_path / "x.emb", verify=True)
-    assert np.array_equal(store.as_array()[:], vectors())
+    assert np.array_equal(store.to_numpy(), vectors())
     assert store.ids.tolist() == ids
     assert store.labels.tolist() == labels
     assert (report.n_rows, report.n_features, report.dtype) == (203, 5, "float32")
@@ -63,7 +63,7 @@ def test_pictures_through_a_vision_model(tmp_path, model_folder, image_folder):
     source, encoder = open_source(image_folder), load_encoder(str(model_folder("clip")), device="cpu")
     embed(source, encoder, tmp_path / "x.emb", batch_size=16, workers=4)
     store = open_store(tmp_path / "x.emb", verify=True)
-    assert np.array_equal(store.as_array()[:], stacked(source, encoder, 16))
+    assert np.array_equal(store.to_numpy(), stacked(source, encoder, 16))
     assert store.ids.tolist() == list(source.ids)
     assert store.encoder == "clip"
     assert store.manifest.encoder_details["pooling"] == "features"
@@ -98,7 +98,7 @@ def test_other_processes_change_no_bit(tmp_path, model_folder, image_folder):
 def test_the_type_of_the_numbers(tmp_path, given, dtype, kept):
     source = ArraySource(vectors().astype(given))
     assert embed(source, load_encoder("identity"), tmp_path / "x.emb", dtype=dtype).dtype == kept
-    assert np.array_equal(open_store(tmp_path / "x.emb").as_array()[:], source.array.astype(kept))
+    assert np.array_equal(open_store(tmp_path / "x.emb").to_numpy(), source.array.astype(kept))
 
 
 def test_half_precision_is_kept_as_such(tmp_path, model_folder, image_folder):
@@ -252,7 +252,7 @@ def test_a_run_that_was_interrupted_ends_with_the_same_bytes(tmp_path, stops):
     expected = stacked(source, encoder, 16)
     rows = open_store(tmp_path / "parts.emb").source_rows
     assert 0 < len(rows) < 203
-    assert np.array_equal(open_store(tmp_path / "parts.emb").as_array()[:], expected[rows])
+    assert np.array_equal(open_store(tmp_path / "parts.emb").to_numpy(), expected[rows])
 
 
 def test_the_batch_size_that_a_store_was_begun_with_is_kept(tmp_path):
@@ -297,8 +297,8 @@ def test_a_stream_is_embedded_and_resumed(tmp_path):
     report = embed(Stream(), encoder, tmp_path / "x.emb", batch_size=16)
     assert report.n_rows == 100
     store = open_store(tmp_path / "x.emb")
-    assert store.as_array()[:, 0].tolist() == list(range(100))
-    assert store.as_array()[:, 1].tolist() == [16] * 96 + [4] * 4
+    assert store.to_numpy()[:, 0].tolist() == list(range(100))
+    assert store.to_numpy()[:, 1].tolist() == [16] * 96 + [4] * 4
     assert store.ids[99] == "s99"
 
 

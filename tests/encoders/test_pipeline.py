@@ -299,7 +299,7 @@ def cuda_error():
 @pytest.mark.parametrize(
     "make_error", [cuda_error, lambda: RuntimeError("MPS backend out of memory"), MemoryError]
 )
-def test_batches_are_halved_until_they_fit(make_error):
+def test_batches_are_halved_until_they_fit(torch, make_error):
     encoder = Lengths(most=10, error=make_error())
     with pytest.warns(SmallerBatchWarning) as caught:
         results = list(encode_batches(batches_of(TEXTS, 64), encoder))

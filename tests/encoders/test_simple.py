@@ -95,8 +95,7 @@ def test_a_function_gets_pictures_decoded(tmp_path):
     assert encoder.encode(encoder.prepare([tmp_path / "gray.png"])).tolist() == [[9, 3]]
 
 
-def test_a_function_may_return_a_tensor():
-    torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+def test_a_function_may_return_a_tensor(torch):
 
     def embed(texts):
         return torch.ones(len(texts), 3, dtype=torch.bfloat16, requires_grad=True)

@@ -170,7 +170,7 @@ def test_what_a_gpu_resizes_and_looks_up_is_what_the_cpu_prepares(model_folder, 
         levels = encoder.prepare(images)
         assert sum(level.shape == (41, 50, 3) for level in levels) == {0: 2, 1: 1, 9: 0}[seldom]
         np.testing.assert_array_equal(encoder.encode(levels), expected)
-        encoder.preparation.seen.clear()
+        encoder.preparation.counts.clear()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

@@ -1,4 +1,4 @@
-"""The examples run by themselves, and what they print and draw shows what they speak of."""
+"""The examples run by themselves, and what they print and draw shows what they are about."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Ran:
 
     def number(self, before: str) -> float:
         """The first number after some words; a percentage as a share."""
-        found = re.search(re.escape(before) + r"\s*([\d.]*\d)(%?)", self.printed)
-        assert found is not None, f"{before!r} is not in\n{self.printed}"
-        return float(found[1]) / (100 if found[2] else 1)
+        match = re.search(re.escape(before) + r"\s*([\d.]*\d)(%?)", self.printed)
+        assert match is not None, f"{before!r} is not in\n{self.printed}"
+        return float(match[1]) / (100 if match[2] else 1)
 
 
 def picks_come_nearer_than_chance(ran: Ran) -> None:
@@ -41,7 +41,7 @@ def robust_avoids_wrong_labels(ran: Ran) -> None:
     assert ran.number("in the data: ") == pytest.approx(1 / 3, abs=1e-3)
     assert ran.number("picked by robust ") < 0.1 < 0.2 < ran.number("picked by gm-matching ")
     assert ran.number("of the wrong labels, ") > 0.8 and ran.number("of the right labels, ") < 0.1
-    assert ran.number("of those found, ") > 0.8 and ran.pictures == 1
+    assert ran.number("of those detected, ") > 0.8 and ran.pictures == 1
 
 
 def the_median_stays_and_robust_avoids_corrupted_rows(ran: Ran) -> None:
@@ -72,7 +72,7 @@ def own_scores_decide(ran: Ran) -> None:
 
 
 def the_target_is_met_from_disk(ran: Ran) -> None:
-    assert "120,000 rows of 32 numbers in 8 files" in ran.printed and ran.pictures == 1
+    assert "120,000 rows of 32 numbers, 8 MB" in ran.printed and ran.pictures == 1
     assert ran.number("mean of the picks to the target: ") < 0.2 * ran.number("of as many random rows: ")
 
 
@@ -84,7 +84,7 @@ def images_are_exported(ran: Ran) -> None:
 
 def garbage_is_counted(ran: Ran) -> None:
     assert ran.number("garbage in the data: ") == 0.2
-    # As the guide to texts says: nonsense lies near the centre of everything else.
+    # As the guide to texts says: nonsense lies near the center of everything else.
     assert ran.number("easy         keeps ") > 0.5 > 0.1 > ran.number("moderate     keeps ")
     assert ran.printed.count("\n- ") == 5 and ran.pictures == 1
 
@@ -103,9 +103,8 @@ def corrupted_images_are_counted(ran: Ran) -> None:
 
 
 def workers_do_not_matter(ran: Ran) -> None:
-    assert "the same picks with 1, 2 and 3 workers: True" in ran.printed and ran.pictures == 1
-    assert ran.number("to the geometric median: ") < 0.1
-    assert ran.number("received from the workers: ") < 0.2 * ran.number("rows on disk: ")
+    assert "the same picks without an engine, with 1 and with 2 workers: True" in ran.printed
+    assert ran.number("to the geometric median: ") < 0.1 and ran.pictures == 1
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,12 @@ class Example:
 EXAMPLES = {
     "compare_methods": Example(methods_differ_in_accuracy, slow=True),
     "corrupt_images": Example(corrupted_images_are_counted, slow=True),
-    "image_folder": Example(images_are_exported, ("matplotlib", "PIL", "jinja2")),
-    "larger_than_memory": Example(the_target_is_met_from_disk),
+    "image_folder": Example(images_are_exported, ("matplotlib", "PIL", "jinja2"), slow=True),
+    "larger_than_memory": Example(the_target_is_met_from_disk, slow=True),
     "no_labels": Example(the_median_stays_and_robust_avoids_corrupted_rows),
     "noisy_labels": Example(robust_avoids_wrong_labels, slow=True),
     "pick_from_arrays": Example(picks_come_nearer_than_chance),
-    "shards_on_an_engine": Example(workers_do_not_matter),
+    "ray_cluster": Example(workers_do_not_matter, ("matplotlib", "ray"), slow=True),
     "texts": Example(garbage_is_counted),
     "training_loop": Example(margins_tell_wrong_labels, ("matplotlib", "torch"), slow=True),
     "your_own_score": Example(own_scores_decide),
@@ -133,7 +132,7 @@ EXAMPLES = {
 
 
 def drawn_pictures() -> int:
-    """How many of the open figures show more than one colour."""
+    """How many of the open figures show more than one color."""
     import matplotlib.pyplot as plt
 
     count = 0
@@ -166,11 +165,16 @@ def run_example(name: str, capsys, monkeypatch, folder: Path) -> Ran:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if one.slow else []) for name, one in EXAMPLES.items()],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if example.slow else [])
+        for name, example in EXAMPLES.items()
+    ],
 )
-def test_an_example_shows_what_it_speaks_of(name, capsys, monkeypatch, tmp_path):
+def test_an_example_shows_what_it_is_about(name, capsys, monkeypatch, tmp_path, request):
     for package in EXAMPLES[name].needs:
         pytest.importorskip(package, reason=f"the example {name} needs {package}")
+    if "ray" in EXAMPLES[name].needs:
+        request.getfixturevalue("ray_cluster")
     EXAMPLES[name].check(run_example(name, capsys, monkeypatch, tmp_path))
     left = [path.name for path in tmp_path.iterdir()]
     assert [name for name in left if not name.startswith("torchinductor")] == []  # torch keeps a cache

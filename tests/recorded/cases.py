@@ -32,7 +32,19 @@ from one_case import Case, Place
 
 import gmmatch as gm
 
-GIVEN_LABELS = ("forgetting", "grand", "el2n", "optimization")
+MEDIAN = gm.GeometricMedian
+METHODS = (
+    "robust",
+    "gm-matching",
+    "random",
+    "easy",
+    "hard",
+    "moderate",
+    "herding",
+    "kernel-herding",
+    "matching",
+    "by-score",
+)
 
 
 # --- the cases -------------------------------------------------------------------------------------------------
@@ -65,47 +77,36 @@ def select(
     add(name, call, needs, note)
 
 
-def _model_options(method: str, n: int) -> dict[str, Any]:
-    """What the methods that learn from labels take in place of them."""
-    random = np.random.default_rng(19)
-    if method == "optimization":
-        return {"vectors": random.standard_normal((n, 4))}
-    return {"scores": random.integers(0, 40, n)} if method in GIVEN_LABELS else {}
+def _scores(method: str, n: int) -> dict[str, Any]:
+    return {"scores": np.random.default_rng(19).integers(0, 40, n)} if method == "by-score" else {}
 
 
 def _every_method() -> None:
-    for method in gm.methods():
-        torch = ("torch",) if method in ("forgetting", "grand", "el2n") else ()
-        select(f"{method}/dense", dense, k=60, method=method, **_model_options(method, 400))
-        select(f"{method}/labelled", labelled, k=70, method=method, needs=torch)
-        select(f"{method}/balanced", two_classes, k=0.2, method=method, needs=torch, per_class="balanced")
+    for method in METHODS:
+        select(f"{method}/dense", dense, k=60, method=method, **_scores(method, 400))
+        select(f"{method}/labelled", labelled, k=70, method=method, **_scores(method, 360))
         select(
-            f"{method}/float32",
-            lambda: dense(np.float32),
-            k="10%",
+            f"{method}/balanced",
+            two_classes,
+            k=0.2,
             method=method,
-            **_model_options(method, 400),
+            per_class="balanced",
+            **_scores(method, 300),
         )
-        select(f"{method}/lattice", lattice, k=50, method=method, **_model_options(method, 300))
+        select(f"{method}/float32", lambda: dense(np.float32), k="10%", method=method, **_scores(method, 400))
+        select(f"{method}/lattice", lattice, k=50, method=method, **_scores(method, 300))
         select(
-            f"{method}/include and exclude", labelled, k=60, method=method, needs=torch,
+            f"{method}/include and exclude", labelled, k=60, method=method,
             include=[3, 201, 102], exclude=np.arange(0, 360, 5)[1:],
             sample_weight=np.random.default_rng(20).integers(1, 4, 360).astype(float),
-            per_class=None,
+            per_class=None, **_scores(method, 360),
         )  # fmt: skip
-    select("optimization/projected", labelled, k=70, method="optimization", memory_limit=20_000)
-    for center in ("coordinate-median", "geometric-median"):
+    for name, center in (("coordinate-median", gm.CoordinateMedian()), ("geometric-median", MEDIAN())):
         for method in ("easy", "hard", "moderate"):
-            select(f"{method}/{center}", labelled, k=50, method=method, center=center)
-    select(
-        "self-supervised/clusters", dense, k=40, method="self-supervised", n_clusters=4, preprocess=["unit"]
-    )
-    for screen in ("labels", "rows", "none"):
-        select(f"robust/screen {screen}", labelled, k=60, method="robust", screen=screen)
+            select(f"{method}/{name}", labelled, k=50, method=method, center=center)
+    select("robust/not screened", labelled, k=60, method="robust", screening=None)
     select("robust/two classes", two_classes, k=60, method="robust")
     select("random/replacement", dense, k=500, method="random", replacement=True)
-    select("el2n/no hidden layer", two_classes, k=40, method="el2n", hidden=0, runs=2, needs=("torch",))
-    select("grand/last layer", two_classes, k=40, method="grand", parameters="last-layer", needs=("torch",))
 
 
 def _every_input() -> None:
@@ -139,35 +140,35 @@ def _every_option() -> None:
     options: dict[str, dict[str, Any]] = {
         "start zero": {"start": "zero"},
         "replacement": {"replacement": True},
-        "normalize": {"normalize": True},
-        "unit target": {"normalize": True, "unit_target": True},
+        "normalize": {"preprocess": "unit"},
+        "unit target": {"preprocess": "unit", "target": "unit"},
         "centred and scaled": {"preprocess": ["center", "scale"]},
         "principal axes": {"preprocess": ["pca:4"]},
         "unit rows": {"preprocess": "unit"},
         "batches": {"batches": 4},
-        "independent batches": {"batches": 4, "carry": False, "k": 200},
+        "independent batches": {"batches": gm.Independent(4), "k": 200},
         "batches of few picks": {"batches": 50},
         "include": {"include": [7, 300, 21], "exclude": np.arange(100, 200)},
         "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},
     }
     for name, given in options.items():
         for method in ("gm-matching", "herding"):
-            select(f"{method}/{name}", labelled, **{"k": 72, "method": method, **given})
-    for strategy in ("direct", "coded"):
-        for data in (dense, labelled, lattice, half_lattice):
-            select(f"strategy {strategy}/{data.__name__.replace('_', ' ')}", data, k=64, strategy=strategy)
-        select(f"strategy {strategy}/replacement", lattice, k=64, strategy=strategy, replacement=True)
-        select(f"strategy {strategy}/batches", many_alone, k=64, strategy=strategy, batches=3)
+            own = {"target": _unit(method)} if given.get("target") == "unit" else {}
+            select(f"{method}/{name}", labelled, **{"k": 72, "method": method, **given, **own})
+    for data in (dense, labelled, lattice, half_lattice):
+        select(f"strategy direct/{data.__name__.replace('_', ' ')}", data, k=64)
+    select("strategy direct/replacement", lattice, k=64, replacement=True)
+    select("strategy direct/batches", many_alone, k=64, batches=3)
     median = {"method": "gm-matching", "k": 60}
-    select("gm-matching/median of half the rows", dense, **median, median_fraction=0.5)
-    select("gm-matching/smoothed median", dense, **median, delta=0.1)
-    select("gm-matching/exact median", dense, **median, eps=1e-13)
+    select("gm-matching/median of half the rows", dense, **median, target=MEDIAN(fraction=0.5))
+    select("gm-matching/smoothed median", dense, **median, target=MEDIAN(delta=0.1))
+    select("gm-matching/exact median", dense, **median, target=MEDIAN(eps=1e-13))
     select(
         "moment-matching/coordinate median",
         labelled,
         k=60,
-        method="moment-matching",
-        target="coordinate-median",
+        method="matching",
+        target=gm.CoordinateMedian(),
     )
     select("gm-matching/many batches", many, k=120, batches=5)
     for batches in (2, 5):
@@ -176,15 +177,14 @@ def _every_option() -> None:
                 f"independent batches {batches}/{name}",
                 data,
                 k=240,
-                batches=batches,
-                carry=False,
+                batches=gm.Independent(batches),
             )
-    select("independent batches/replacement", many_alone, k=240, batches=4, carry=False, replacement=True,
+    select("independent batches/replacement", many_alone, k=240, batches=gm.Independent(4), replacement=True,
            start="zero")  # fmt: skip
 
     def fitted(place: Place) -> Any:
         rows, labels = labelled()
-        return gm.GMMatching(k=50, random_state=1, n_jobs=place.jobs or -1).fit(rows, labels).selection_.order
+        return gm.GMMatching(k=50, random_state=1).fit(rows, labels).selection_.order
 
     def near_the_median(place: Place) -> Any:
         rows, _ = dense()
@@ -194,23 +194,21 @@ def _every_option() -> None:
     def near_the_weighted_median(place: Place) -> Any:
         rows, _ = dense(np.float16)
         weights = np.random.default_rng(22).random(len(rows))
-        found = gm.geometric_median(
-            rows, sample_weight=weights, init="mean", accelerate=False, n_jobs=place.jobs or -1
-        )
+        found = gm.geometric_median(rows, sample_weight=weights, n_jobs=place.jobs or -1)
         return np.argsort(np.square(rows.astype(float) - found.point).sum(axis=1), kind="stable")
 
     add("estimator/fit", fitted)
     add("geometric median/rows by distance", near_the_median)
     add("geometric median/weighted", near_the_weighted_median)
-    add("screen/labelled", lambda place: np.flatnonzero(gm.screen(*labelled()).kept))
-    add("screen/dense", lambda place: np.flatnonzero(gm.screen(dense()[0]).kept))
+    add("screen/labelled", lambda place: np.flatnonzero(gm.screen(*labelled(), random_state=0).trusted))
+    add("screen/dense", lambda place: np.flatnonzero(gm.screen(dense()[0], random_state=0).trusted))
 
 
 def _every_kernel() -> None:
     kernels: dict[str, Any] = {
-        "rbf": "rbf",
-        "laplacian": "laplacian",
-        "polynomial": "polynomial",
+        "rbf": gm.RBF(),
+        "laplacian": gm.Laplacian(),
+        "polynomial": gm.Polynomial(),
         "rbf of width 2": gm.RBF(2.0),
     }
     for name, kernel in kernels.items():
@@ -219,16 +217,21 @@ def _every_kernel() -> None:
                 select(f"{method}/{name} {data.__name__}", data, k=50, method=method, kernel=kernel)
             options = {"k": 40, "method": method, "kernel": kernel}
             select(f"{method}/{name} replacement", lattice, **options, replacement=True)
-            select(f"{method}/{name} batches", dense, **options, batches=3)
             select(f"{method}/{name} include", labelled, **options, include=[7, 300, 21], start="zero")
-    select("gm-matching/rbf unit target", labelled, k=40, kernel="rbf", unit_target=True)
-    select("gm-matching/rbf half the rows", dense, k=40, kernel="rbf", median_fraction=0.5)
-    for approximation in ("nystroem", "fourier"):
+    select("gm-matching/rbf unit target", labelled, k=40, kernel=gm.RBF(), target=MEDIAN(unit=True))
+    select("gm-matching/rbf half the rows", dense, k=40, kernel=gm.RBF(), target=MEDIAN(fraction=0.5))
+    for name, features in (
+        ("nystroem", gm.Nystroem(gm.RBF(), 24)),
+        ("fourier", gm.RandomFeatures(gm.RBF(), 24)),
+    ):
         for method in ("gm-matching", "kernel-herding"):
-            options = {"method": method, "kernel": "rbf", "approximation": approximation, "n_components": 24}
-            select(f"{method}/{approximation}", labelled, k=50, **options)
+            select(f"{method}/{name}", labelled, k=50, method=method, kernel=features)
     select("kernel-herding/nystroem independent", many_alone, k=160, method="kernel-herding",
-           approximation="nystroem", n_components=24, batches=4, carry=False)  # fmt: skip
+           kernel=gm.Nystroem(gm.RBF(), 24), batches=gm.Independent(4))  # fmt: skip
+
+
+def _unit(method: str) -> Any:
+    return MEDIAN(unit=True) if method == "gm-matching" else gm.Mean(unit=True)
 
 
 # --- rows in files ---------------------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ def _every_kernel() -> None:
 
 def make_store(path: Path, dtype: str = "float32") -> Path:
     """Write the 600 rows into a store of six files."""
-    from gmmatch.embeddings import StoreWriter
+    from gmmatch.store import StoreWriter
 
     rows, labels = many()
     settings: dict[str, Any] = {"encoder": "made", "encoder_fingerprint": "1", "rows_per_shard": 100}
@@ -267,13 +270,11 @@ def from_store(name: str, *, labels: bool = True, dtype: str = "float32", **opti
     note = options.pop("note", "")
 
     def call(place: Place) -> Any:
-        from gmmatch.embeddings import open_store
-
-        store = open_store(make_store(place.folder / "x.emb", dtype))
+        store = gm.open_store(make_store(place.folder / "x.emb", dtype))
         jobs = {} if place.jobs is None else {"n_jobs": place.jobs}
-        y = store.labels if labels else None
+        given = {} if labels else {"per_class": None}
         return gm.select(
-            store.as_array(), **{"y": y, "method": "gm-matching", "random_state": 5, **jobs, **options}
+            store, **{"method": "gm-matching", "random_state": 5, **given, **jobs, **options}
         ).order
 
     add(f"store/{name}", call, note=note)
@@ -290,7 +291,7 @@ def by_command(
             path = make_store(place.folder / "x.emb")
         else:
             np.save(path, many()[0])
-        picks = place.folder / "picks.json"
+        picks = place.folder / "picks.parquet"
         method = () if "-m" in arguments else ("-m", "gm-matching")
         command("select", path, "-o", picks, *arguments, *method)
         return gm.Selection.load(picks).order
@@ -299,37 +300,25 @@ def by_command(
 
 
 def _rows_in_files() -> None:
-    for method in gm.methods():
-        from_store(method, k=60, method=method)
+    for method in METHODS:
+        from_store(method, k=60, method=method, **_scores(method, 600))
     from_store("float16", k=60, dtype="float16")
     from_store("no labels", k=60, labels=False)
-    from_store("little memory", k=120, memory_limit=6_000)
-    from_store("little memory no labels", k=120, labels=False, memory_limit=10_000)
-    from_store("little memory herding", k=120, dtype="float16", method="herding", memory_limit=6_000)
     from_store("batches", k=120, batches=4)
-    from_store("independent batches", k=240, batches=4, carry=False)
+    from_store("independent batches", k=240, batches=gm.Independent(4))
     from_store("preprocess", k=60, preprocess=["center", "pca:3", "unit"])
-    from_store("rbf", k=60, kernel="rbf")
+    from_store("rbf", k=60, kernel=gm.RBF())
     by_command("command/store", "-k", 60)
-    by_command("command/memory", "-k", "10%", "--memory", "240MB", "--labels", "none")
     by_command("command/balanced", "-k", 60, "--per-class", "balanced", "--seed", 3, "-m", "herding")
     by_command("command/file", "-k", 60, "-m", "kernel-herding", "--set", "start=zero", source="file")
-    for engine in ("local", "ray"):
-        needs = ("ray",) if engine == "ray" else ()
-        on = ("--engine", engine, "--workers", 2)
-        by_command(f"{engine} engine/store", "-k", 60, *on, needs=needs)
-        by_command(f"{engine} engine/file", "-k", 60, *on, source="file", needs=needs)
-        by_command(
-            f"{engine} engine/herding", "-k", 60, *on, "-m", "herding", "--set", "start=zero", needs=needs
-        )
-        by_command(
-            f"{engine} engine/unit rows", "-k", 60, *on, "--set", "normalize=true", "--set", "unit_target=true",
-            "--per-class", "balanced", needs=needs,
-        )  # fmt: skip
-        for batches in (2, 5):
-            more = ("-k", 240, *on, "--set", f"batches={batches}")
-            by_command(f"{engine} engine/batches {batches}", *more, needs=needs)
-            by_command(f"{engine} engine/batches {batches} file", *more, needs=needs, source="file")
+    on, needs = ("--engine", "ray", "--workers", 2), ("ray",)
+    by_command("ray engine/store", "-k", 60, *on, needs=needs)
+    by_command("ray engine/file", "-k", 60, *on, source="file", needs=needs)
+    by_command("ray engine/herding", "-k", 60, *on, "-m", "herding", "--set", "start=zero", needs=needs)
+    for batches in (2, 5):
+        more = ("-k", 240, *on, "--set", "batches=independent", "--set", f"batches.n_batches={batches}")
+        by_command(f"ray engine/batches {batches}", *more, needs=needs)
+        by_command(f"ray engine/batches {batches} file", *more, needs=needs, source="file")
 
 
 # --- on a GPU --------------------------------------------------------------------------------------------------
@@ -339,9 +328,9 @@ def _on_cuda() -> None:
     def cuda(name: str, data: Callable[[], Any], dtype: str = "float32", **options: Any) -> None:
         select(f"cuda/{name}", as_tensor(data, dtype, "cuda"), needs=("torch", "cuda"), **options)
 
-    for method in gm.methods():
-        cuda(f"{method} dense", dense, k=60, method=method, **_model_options(method, 400))
-        cuda(f"{method} labelled", labelled, k=70, method=method)
+    for method in METHODS:
+        cuda(f"{method} dense", dense, k=60, method=method, **_scores(method, 400))
+        cuda(f"{method} labelled", labelled, k=70, method=method, **_scores(method, 360))
     for method in ("gm-matching", "herding"):
         for dtype in ("float64", "float16", "bfloat16"):
             cuda(f"{method} {dtype}", dense, dtype, k=60, method=method)
@@ -351,27 +340,19 @@ def _on_cuda() -> None:
         for name, given in {
             "start zero": {"start": "zero"},
             "replacement": {"replacement": True},
-            "unit target": {"normalize": True, "unit_target": True},
+            "unit target": {"preprocess": "unit", "target": _unit(method)},
             "preprocess": {"preprocess": ["center", "scale", "pca:4"]},
             "batches": {"batches": 4},
-            "independent batches": {"batches": 4, "carry": False, "k": 200},
+            "independent batches": {"batches": gm.Independent(4), "k": 200},
             "include": {"include": [7, 300, 21]},
             "exclude": {"exclude": np.arange(100, 200)},
             "weights": {"sample_weight": np.random.default_rng(21).integers(0, 3, 360) + 0.5},
         }.items():
             cuda(f"{method} {name}", labelled, **{"k": 72, "method": method, **given})
-    for kernel in ("rbf", "laplacian", "polynomial"):
+    for name, kernel in (("rbf", gm.RBF()), ("laplacian", gm.Laplacian()), ("polynomial", gm.Polynomial())):
         for method in ("gm-matching", "kernel-herding"):
-            cuda(f"{method} {kernel} dense", dense, k=50, method=method, kernel=kernel)
-            cuda(f"{method} {kernel} labelled", labelled, k=50, method=method, kernel=kernel)
-            cuda(
-                f"{method} {kernel} replacement",
-                lattice,
-                k=40,
-                method=method,
-                kernel=kernel,
-                replacement=True,
-            )
+            cuda(f"{method} {name} dense", dense, k=50, method=method, kernel=kernel)
+            cuda(f"{method} {name} labelled", labelled, k=50, method=method, kernel=kernel)
 
 
 _every_method()

@@ -40,8 +40,11 @@ def find(cases: list[Any], jobs: int | None, slowest: int) -> dict[str, dict[str
                 print(f"left out, needs {lacking}: {case.name}")
                 continue
             began = time.perf_counter()
-            with tempfile.TemporaryDirectory() as folder:
-                found[case.name] = case.record(Place(Path(folder), jobs))
+            try:
+                with tempfile.TemporaryDirectory() as folder:
+                    found[case.name] = case.record(Place(Path(folder), jobs))
+            except Exception as error:
+                print(f"failed: {case.name}: {type(error).__name__}: {error}")
             seconds[case.name] = time.perf_counter() - began
     for name in sorted(seconds, key=seconds.__getitem__, reverse=True)[:slowest]:
         print(f"{seconds[name]:7.2f} s  {name}")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cases import CASES
+from cases import CASES, METHODS
 from one_case import Place, missing, ray_cluster
 from record import read
-
-import gmmatch as gm
 
 RECORDED = read()
 
@@ -40,7 +38,7 @@ def test_picks_on_ray_are_those_that_are_recorded(cluster, name, tmp_path):
 
 def test_every_case_is_recorded_and_every_method_is_a_case():
     assert list(RECORDED) == list(CASES)
-    for method in gm.methods():
+    for method in METHODS:
         assert {f"{method}/dense", f"{method}/labelled", f"store/{method}", f"cuda/{method} dense"} <= set(
             CASES
         )

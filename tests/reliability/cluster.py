@@ -1,8 +1,8 @@
 """Workers, machines and drivers of a Ray cluster that are killed while a selection runs.
 
 ``python -m tests.reliability.cluster --deaths 100 --json tests/reliability/results/cluster.json`` starts a cluster of
-several nodes on this machine. It kills workers (``kill -9``) in the first call of each kind of every method, and in
-later ones; removes a node; takes away a shard; interrupts and kills the driver; and removes all nodes that could run
+several nodes on this machine. It kills workers (``kill -9``) in the first call of each function of every method, and
+in later ones; removes a node; damages a shard; interrupts and kills the driver; and removes all nodes that could run
 workers. Picks must be those of a selection in memory, and no worker may be left running.
 """
 
@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,140 +25,124 @@ import numpy as np
 import psutil
 
 import gmmatch as gm
-from gmmatch.backends.cluster import LocalEngine, RayEngine, UnreadableShardError, WorkerLostError
-from gmmatch.embeddings import StoreWriter
-from tests.backends.cluster.test_methods import FEATURES, METHODS, picks
-from tests.ray_processes import ray_folder
+from gmmatch.errors import InvalidInputError
+from gmmatch.rows.ray import RayRows, WorkerLostError
+from gmmatch.store import StoreWriter
+from tests.ray_processes import ray_folder, retry
 from tests.reliability.counts import parser_of, report
 
 SMALL = {"num_cpus": 1, "object_store_memory": 80_000_000}
-NAMES = [*METHODS, "robust"]
+NAMES = ("random", "easy", "hard", "moderate", "herding", "gm-matching", "kernel-herding", "robust")
+# A busy machine takes long to start a worker.
+ENGINE = gm.RayEngine(2, max_restarts=100, timeout=120.0)
+N_ROWS = 1_500
 
 
 class Killer:
-    """Kills a worker in some of the calls to all of them: at least once in each kind of call, while it works."""
+    """Kills a worker at some calls: at least once in each function that workers run, while they work."""
 
-    def __init__(self, placement: Any, seed: int, deaths: Counter[str]) -> None:
-        self.placement, self.random, self.deaths = placement, random.Random(seed), deaths
-        self.met: set[str] = set()
-        self.plain, placement.call = placement.call, self.call
+    def __init__(self, rows: RayRows, seed: int, kills: Counter[str]) -> None:
+        self.rows, self.random, self.kills = rows, random.Random(seed), kills
+        self.known: set[str] = set()
 
-    def call(self, method: str, *shared: Any, each: Any = None) -> list[Any]:
-        import ray
-
-        if method in self.met and self.random.random() > 0.01:
-            return self.plain(method, *shared, each=each)
-        actor = self.random.choice(self.placement.actors)
-        try:
-            process = ray.get(actor.__ray_call__.remote(lambda worker: os.getpid()))
-        except ray.exceptions.RayActorError:  # killed after its last call, and not yet missed
-            return self.plain(method, *shared, each=each)
-        self.met.add(method)
-        timer = threading.Timer(self.random.uniform(0.0, 0.01), os.kill, [process, signal.SIGKILL])
+    def run_blocks(self, function: Any, args: Any, per_row: Any, combine: Any) -> Any:
+        """Do what the rows do, and kill a worker meanwhile."""
+        name = getattr(function, "__name__", type(function).__name__)
+        if name in self.known and self.random.random() > 0.01:
+            return RayRows.run_blocks(self.rows, function, args, per_row, combine)
+        self.known.add(name)
+        process = process_of(self.random.choice(self.rows.workers))
+        timer = threading.Timer(self.random.uniform(0.0, 0.01), kill, [process])
         timer.start()
-        found = self.plain(method, *shared, each=each)
+        result = RayRows.run_blocks(self.rows, function, args, per_row, combine)
         timer.join()
-        self.deaths[method] += 1
-        return found
+        self.kills[name] += 1
+        return result
+
+
+def process_of(worker: Any) -> int:
+    import ray
+
+    process: int = ray.get(worker.__ray_call__.remote(lambda shard: os.getpid()))
+    return process
+
+
+def kill(process: int) -> None:
+    if psutil.pid_exists(process):
+        os.kill(process, signal.SIGKILL)
 
 
 def rows_and_labels() -> tuple[np.ndarray, np.ndarray]:
     draw = np.random.default_rng(7)
-    labels = np.arange(3000) % 2
-    rows = draw.normal(size=(3000, 6)) + 1.0
+    labels = np.arange(N_ROWS) % 2
+    rows = draw.normal(size=(N_ROWS, 6)) + 1.0
     rows[labels == 1, 0] += 4.0
-    return rows, np.where(draw.random(3000) < 0.1, 1 - labels, labels)
+    return rows, np.where(draw.random(N_ROWS) < 0.1, 1 - labels, labels)
 
 
-def chosen(X: Any, name: str, **more: Any) -> Any:
-    if name == "robust":
-        return gm.select(X, method="robust", **{"k": 150, "random_state": 3, **FEATURES, **more})
-    return picks(X, name, **more)
+def pick(X: Any, y: Any, method: str) -> list[int]:
+    order: list[int] = gm.select(X, y, k=100, method=method, random_state=3).order.tolist()
+    return order
 
 
-def die_in_every_stage(file: Path, deaths: int, workers: int, names: list[str]) -> dict[str, Any]:
+def die_in_every_stage(file: Path, deaths: int, names: list[str]) -> dict[str, Any]:
     rows, labels = rows_and_labels()
-    asked = {"y": labels, "preprocess": ["scale"]}
-    expected = {name: chosen(rows, name, **asked).order.tolist() for name in names}
-    calls: Counter[str] = Counter()
+    expected = {name: pick(rows, labels, name) for name in names}
+    functions: Counter[str] = Counter()
     methods: Counter[str] = Counter()
-    replaced = seed = 0
-    while replaced < deaths or seed < len(names):
-        name = names[seed % len(names)]
-        engine = RayEngine(workers=workers)
-        plain = engine.place
-
-        def placed(specs: Any, plain: Any = plain, seed: int = seed) -> Any:
-            placement = plain(specs)
-            Killer(placement, seed, calls)
-            return placement
-
-        engine.place = placed  # type: ignore[method-assign]
-        found = chosen(file, name, **asked, engine=engine)
-        if found.order.tolist() != expected[name]:
-            raise AssertionError(f"{name}, seed {seed}: other picks after deaths")
-        methods[name] += found.provenance["engine"]["replaced_workers"]
-        replaced, seed = sum(methods.values()), seed + 1
-        print(f"{replaced} deaths, {seed} selections ({name})", flush=True)
-    return {"deaths": replaced, "selections": seed, "by_method": methods, "kills_by_call": calls}
+    runs = 0
+    while functions.total() < deaths or runs < len(names):
+        name = names[runs % len(names)]
+        before = functions.total()
+        with gm.open_rows(file, engine=ENGINE) as there:
+            assert isinstance(there, RayRows)
+            there.run_blocks = Killer(there, runs, functions).run_blocks  # type: ignore[method-assign]
+            if pick(there, labels, name) != expected[name]:
+                raise AssertionError(f"{name}, run {runs}: other picks after deaths")
+        methods[name] += functions.total() - before
+        runs += 1
+        print(f"{functions.total()} deaths, {runs} selections ({name})", flush=True)
+    return {"deaths": functions.total(), "selections": runs, "by_method": methods, "by_function": functions}
 
 
-def unreadable_shard(folder: Path, workers: int) -> int:
+def damaged_shards(folder: Path) -> int:
+    """Damage a shard in three ways; return how often the error names its file."""
     rows, labels = rows_and_labels()
-    with StoreWriter(
-        folder / "x.emb", encoder="x", encoder_fingerprint="1", rows_per_shard=500, dtype="float32"
-    ) as writer:
-        writer.append(rows, range(len(rows)), labels)
-        writer.finish()
+    options = {"encoder": "x", "encoder_fingerprint": "1", "rows_per_shard": 500, "dtype": "float32"}
     count = 0
     for damage in ("missing", "truncated", "flipped"):
-        shutil.copytree(folder / "x.emb", folder / f"{damage}.emb")
-        path = sorted((folder / f"{damage}.emb").glob("*.npy"))[2]
+        with StoreWriter(folder / f"{damage}.emb", **options) as writer:  # type: ignore[arg-type]
+            writer.append(rows, range(len(rows)), labels)
+            writer.finish()
+        store = gm.open_store(folder / f"{damage}.emb")
+        path = sorted(store.path.glob("*.npy"))[2]
         data = bytearray(path.read_bytes())
         data[-5] ^= 4
         path.unlink()
         if damage != "missing":
             path.write_bytes(data if damage == "flipped" else data[:-9])
         try:
-            gm.select(folder / f"{damage}.emb", k=20, method="gm-matching", engine=RayEngine(workers=workers))
-        except UnreadableShardError as error:
-            if path.name not in str(error):
-                raise
-            count += 1
-        asked: dict[str, Any] = {"k": 20, "method": "gm-matching", "random_state": 0}
-        there, here = (
-            gm.select(folder / f"{damage}.emb", engine=engine, **asked)
-            for engine in (
-                RayEngine(workers=workers, skip_unreadable=True),
-                LocalEngine(1, skip_unreadable=True),
-            )
-        )
-        if there.order.tolist() != here.order.tolist():
-            raise AssertionError(f"other picks without the shard that is {damage}")
+            gm.select(store, k=20, method="gm-matching", engine=ENGINE)
+        except InvalidInputError as error:
+            count += path.name in str(error)
+        shutil.rmtree(store.path)
     return count
 
 
 # A selection that goes on for long enough to be interrupted.
 DRIVER = """
-import os, signal, sys, time
+import os, signal, sys
 # A shell starts what runs in the background with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import numpy as np, ray
+import ray
 import gmmatch as gm
-from gmmatch.backends.cluster import RayEngine
 ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
-def slowly(phase, done, total):
-    print(phase, flush=True)
-    time.sleep(0.2)
-engine = RayEngine(workers=2, progress=slowly)
-place = engine.place
-def placed(specs):
-    placement = place(specs)
-    asked = [actor.__ray_call__.remote(lambda worker: os.getpid()) for actor in placement.actors]
-    print("processes", *ray.get(asked), flush=True)
-    return placement
-engine.place = placed
-gm.select(sys.argv[2], k=2000, method="gm-matching", batches=1, engine=engine)
+with gm.open_rows(sys.argv[2], engine=gm.RayEngine(2)) as rows:
+    calls = [worker.__ray_call__.remote(lambda shard: os.getpid()) for worker in rows.workers]
+    print("processes", *ray.get(calls), flush=True)
+    while True:
+        gm.select(rows, k=100, method="gm-matching")
+        print("picks", flush=True)
 """
 
 
@@ -173,37 +158,38 @@ def gone_after(address: str, file: Path, how: int) -> float:
             workers = [int(number) for number in line.split()[1:]]
         elif line.strip() == "picks":
             break
-    begun = time.monotonic()
+    began = time.monotonic()
     driver.send_signal(how)
     driver.wait(60)
     while any(psutil.pid_exists(number) for number in workers):
-        if time.monotonic() - begun > 60:
+        if time.monotonic() - began > 60:
             raise AssertionError(f"workers {workers} are left a minute after their driver")
         time.sleep(0.1)
     if not workers or driver.returncode == 0:
         raise AssertionError("the driver was not interrupted")
-    return time.monotonic() - begun
+    return time.monotonic() - began
 
 
-def remove_during(cluster: Any, file: Path, nodes: list[Any], spare: bool) -> tuple[Any, float]:
-    """Remove nodes while picks are made; return the selection, or what was said, and how many seconds that took."""
-    moments: list[float] = []
+def remove_during(cluster: Any, file: Path, nodes: list[Any], spare: bool) -> tuple[list[int] | str, float]:
+    """Remove nodes while picks are made; return the picks, or the error, and how many seconds that took."""
     cluster.wait_for_nodes(timeout=90)  # one that was added a moment ago may not be there yet
-
-    def remove(phase: str, done: int, total: int | None) -> None:
-        if phase == "picks" and not moments:
-            moments.append(time.monotonic())
-            if spare:
-                cluster.add_node(**SMALL)
-            for node in nodes:
-                cluster.remove_node(node, allow_graceful=False)
-
-    engine = RayEngine(workers=2, progress=remove)
-    try:
-        found: Any = gm.select(file, k=150, method="gm-matching", batches=1, random_state=3, engine=engine)
-    except WorkerLostError as error:
-        found = str(error)
-    return found, time.monotonic() - moments[0]
+    with gm.open_rows(file, engine=ENGINE if spare else replace(ENGINE, timeout=40.0)) as rows:
+        pick(rows, None, "gm-matching")
+        if spare:
+            retry(lambda: cluster.add_node(**SMALL), lambda: None)
+            cluster.wait_for_nodes(timeout=90)
+        timer = threading.Timer(
+            0.2, lambda: [cluster.remove_node(node, allow_graceful=False) for node in nodes]
+        )
+        began = time.monotonic()
+        timer.start()
+        try:
+            picks: list[int] | str = pick(rows, None, "gm-matching")
+            timer.join()
+            picks = pick(rows, None, "gm-matching")
+        except WorkerLostError as error:
+            picks = str(error)
+    return picks, time.monotonic() - began
 
 
 def measure(folder: Path, deaths: int, names: list[str]) -> dict[str, Any]:
@@ -211,37 +197,30 @@ def measure(folder: Path, deaths: int, names: list[str]) -> dict[str, Any]:
     from ray.cluster_utils import Cluster
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it all nodes
-    head = {
-        "num_cpus": 0,
-        "object_store_memory": 80_000_000,
-        "include_dashboard": False,
-        "temp_dir": str(folder),
-    }
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    head = {**SMALL, "num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder)}
+    cluster = retry(lambda: Cluster(initialize_head=True, head_node_args=head), ray.shutdown)
     try:
-        nodes = [cluster.add_node(**SMALL) for _ in range(2)]
+        nodes = [retry(lambda: cluster.add_node(**SMALL), lambda: None) for _ in range(2)]
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
         rows, _ = rows_and_labels()
         file = folder / "rows.npy"
         np.save(file, rows)
-        found: dict[str, Any] = {}
-        found["unreadable_shards_named"] = unreadable_shard(folder, 2)
+        counts: dict[str, Any] = {"damaged_shards_named": damaged_shards(folder)}
         for name, how in (("interrupted", signal.SIGINT), ("killed", signal.SIGKILL)):
-            found[f"workers_gone_after_{name}_driver_seconds"] = gone_after(cluster.address, file, how)
-            print(name, found[f"workers_gone_after_{name}_driver_seconds"], flush=True)
-        found |= die_in_every_stage(file, deaths, 2, names)
-        there, seconds = remove_during(cluster, file, nodes[:1], spare=True)
-        expected = gm.select(rows, k=150, method="gm-matching", batches=1, random_state=3, carry=False)
-        if isinstance(there, str) or there.order.tolist() != expected.order.tolist():
-            raise AssertionError(f"other picks after a node was removed: {there}")
-        found["node_removed_seconds"] = seconds
+            counts[f"workers_gone_after_{name}_driver_seconds"] = gone_after(cluster.address, file, how)
+            print(name, counts[f"workers_gone_after_{name}_driver_seconds"], flush=True)
+        counts |= die_in_every_stage(file, deaths, names)
+        picks, seconds = remove_during(cluster, file, nodes[:1], spare=True)
+        if picks != pick(rows, None, "gm-matching"):
+            raise AssertionError(f"other picks after a node was removed: {picks}")
+        counts["node_removed_seconds"] = seconds
         print("node removed", seconds, flush=True)
         left = [node for node in cluster.worker_nodes if node is not nodes[0]]
-        said, seconds = remove_during(cluster, file, left, spare=False)
-        if not isinstance(said, str) or seconds > 60.0:
-            raise AssertionError(f"all workers were dead for {seconds:.0f} s: {said}")
-        print(said, seconds, flush=True)
-        return {**found, "all_dead_error_seconds": seconds}
+        message, seconds = remove_during(cluster, file, left, spare=False)
+        if not isinstance(message, str) or seconds > 60.0:
+            raise AssertionError(f"all workers were dead for {seconds:.0f} s: {message}")
+        print(message, seconds, flush=True)
+        return {**counts, "all_dead_error_seconds": seconds}
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -251,10 +230,10 @@ def main() -> None:
     parser = parser_of("cluster", __doc__)
     parser.add_argument("--deaths", type=int, default=100)
     parser.add_argument("--methods", nargs="*", help="by default all of them")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with ray_folder() as folder:
-        found = measure(Path(folder), asked.deaths, asked.methods or NAMES)
-    report(found, asked.json)
+        counts = measure(Path(folder), arguments.deaths, arguments.methods or list(NAMES))
+    report(counts, arguments.json)
 
 
 if __name__ == "__main__":

@@ -168,8 +168,8 @@ def damaged(folder: Path, times: int, draw: random.Random) -> dict[str, int]:
     prepare(COMMANDS[0], folder)
     COMMANDS[0].run()
     ask = ("select", "photos.emb", "-k", 8, "--method", "gm-matching", "--force", "-o")
-    gmmatch(*ask, "whole.json")
-    whole = Path("whole.json").read_bytes()
+    gmmatch(*ask, "whole.csv")
+    whole = Path("whole.csv").read_bytes()
     counts = {"refused by info --verify": 0, "refused by select": 0, "not read by select": 0}
     files = sorted(path.name for path in Path("photos.emb").iterdir())
     shutil.copytree("photos.emb", "kept.emb")
@@ -177,8 +177,8 @@ def damaged(folder: Path, times: int, draw: random.Random) -> dict[str, int]:
         name, kind = draw.choice(files), ("missing", "truncated", "flipped")[number % 3]
         damage(Path("photos.emb", name), kind, draw)
         counts["refused by info --verify"] += _refuses(name, "info", "photos.emb", "--verify")
-        refuses = _refuses(name, *ask, "found.json")
-        if not refuses and Path("found.json").read_bytes() != whole:
+        refuses = _refuses(name, *ask, "found.csv")
+        if not refuses and Path("found.csv").read_bytes() != whole:
             raise AssertionError(f"{name} is {kind}, and nobody noticed")
         counts["refused by select" if refuses else "not read by select"] += 1
         shutil.rmtree("photos.emb")

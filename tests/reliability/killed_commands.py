@@ -47,7 +47,7 @@ class Command:
     def run(self) -> None:
         """Do what is to be killed."""
         if self.arguments[0] == "embed":
-            from gmmatch.embeddings import run
+            from gmmatch.store import run
 
             # Many small shards, each of them written as soon as there are rows: more steps to be killed at.
             run.embed.__kwdefaults__.update(rows_per_shard=16, checkpoint_seconds=0.0)
@@ -84,18 +84,9 @@ def new_photos() -> None:
         os.utime(path, (0, 0))
 
 
-def loads(name: str) -> Callable[[], object]:
-    def read() -> object:
-        from gmmatch.selection.selection import Selection
-
-        return Selection.load(name)
-
-    return read
-
-
 def opens(name: str) -> Callable[[], object]:
     def read() -> object:
-        from gmmatch.embeddings import open_store
+        from gmmatch.store import open_store
 
         open_store(name, verify=True, allow_incomplete=True)  # what is there is sound, ...
         return open_store(name)  # ... but it is not the whole
@@ -126,17 +117,10 @@ COMMANDS = (
     ),
     Command("select", _select(8, "picks.parquet"), ("picks.parquet",), (_select(6, "picks.parquet"),)),
     Command(
-        "select, a pair of files",
-        _select(8, "picks.npy"),
-        ("picks.npy", "picks.npy.json"),
-        (_select(6, "picks.npy"),),
-        reads=loads("picks.npy"),
-    ),
-    Command(
         "select, with a page",
-        _select(8, "picks.json", "--report", "picks.html"),
-        ("picks.json", "picks.html"),
-        (_select(6, "picks.json", "--report", "picks.html"),),
+        _select(8, "picks.parquet", "--report", "picks.html"),
+        ("picks.parquet", "picks.html"),
+        (_select(6, "picks.parquet", "--report", "picks.html"),),
         together=False,  # a page has its picks in it
     ),
     Command(
@@ -171,7 +155,7 @@ COMMANDS = (
         "update",
         ("update", "picks.parquet", "more.npy"),
         ("picks.parquet",),
-        (_select(8, "picks.parquet", "--updatable"),),
+        (_select(8, "picks.parquet"),),
     ),
 )
 
@@ -184,7 +168,7 @@ class Writing(Command):
 
     def run(self) -> None:
         """Write it, or go on with what is there."""
-        from gmmatch.embeddings import StoreWriter
+        from gmmatch.store import StoreWriter
 
         with StoreWriter(
             "x.emb", encoder="random", encoder_fingerprint="1", source={"format": "none"}, source_fingerprint="abc",
@@ -209,14 +193,14 @@ def vectors(rows: list[int]) -> np.ndarray:
 
 def begun() -> object:
     """Read a store that may be half written: its rows are the first ones."""
-    from gmmatch.embeddings import open_store
+    from gmmatch.store import open_store
 
     store = open_store("x.emb", verify=True, allow_incomplete=True)
     expected = KEPT[: len(store)]
     assert store.source_rows.tolist() == expected
     assert store.ids.tolist() == [f"id\n{row}" for row in expected]
     if expected:
-        assert np.array_equal(np.asarray(store.as_array()), vectors(expected).astype(np.float16))
+        assert np.array_equal(store.to_numpy(), vectors(expected).astype(np.float16))
     return open_store("x.emb")
 
 

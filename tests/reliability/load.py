@@ -21,9 +21,9 @@ import numpy as np
 
 import gmmatch as gm
 from gmmatch.data import open_source
-from gmmatch.embeddings import open_store
-from gmmatch.embeddings.run import embed
 from gmmatch.encoders import load_encoder
+from gmmatch.store import open_store
+from gmmatch.store.run import embed
 from tests.reliability.counts import parser_of, report
 
 METHODS = ("gm-matching", "robust", "moderate", "herding", "kernel-herding", "self-supervised", "random")

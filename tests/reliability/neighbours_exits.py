@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gmmatch.embeddings import StoreWriter
+from gmmatch.store import StoreWriter
 from tests.reliability.counts import parser_of, report
 
 # What a process does with the store before it ends, at once.
@@ -43,7 +43,7 @@ def make_store(folder: Path) -> Path:
 
 def exit_status(path: Path, read: str) -> tuple[int, str]:
     """Run a process that reads in this way; return its exit status and what it said."""
-    imports = "import numpy as np, gmmatch as gm\nfrom gmmatch.embeddings import open_store"
+    imports = "import numpy as np, gmmatch as gm\nfrom gmmatch.store import open_store"
     code = f"{imports}\npath = {str(path)!r}\n{read}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     return done.returncode, done.stderr

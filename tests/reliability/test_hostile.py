@@ -75,7 +75,7 @@ def test_names_of_any_kind_go_through_every_command(tmp_path, succeeds, refused)
     random = np.random.default_rng(0)
     for name in NAMES:
         Image.fromarray(random.integers(0, 255, (6, 6, 3), dtype=np.uint8)).save(label / name, format="PNG")
-    store, picks, out = tmp_path / "x.emb", tmp_path / "picks.json", tmp_path / "out"
+    store, picks, out = tmp_path / "x.emb", tmp_path / "picks.parquet", tmp_path / "out"
     succeeds("embed", folder, "-o", store, "--encoder", "pixels:4x4")
     options = ("--method", "herding", "--weights", "--report", tmp_path / "picks.html")
     said = succeeds("select", store, "-k", len(NAMES), "-o", picks, *options)
@@ -91,7 +91,7 @@ def test_names_of_any_kind_go_through_every_command(tmp_path, succeeds, refused)
         "out",
         "photos",
         "picks.html",
-        "picks.json",
+        "picks.parquet",
         "x.emb",
     ]
     (label / NAMES[3]).write_bytes(b"no image")
@@ -141,18 +141,21 @@ def test_members_of_a_tar_file_stay_in_it(tmp_path, succeeds, refused):
         tar.addfile(link)
     facts = succeeds("embed", shard, "-o", tmp_path / "x.emb", "--encoder", "pixels:4x4", "--json")
     assert facts["n_rows"] <= 4
-    succeeds("select", tmp_path / "x.emb", "-k", 1, "-o", tmp_path / "picks.json")
-    assert "cannot be exported" in refused("export", tmp_path / "picks.json", shard, "-o", tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["picks.json", "shards", "x.emb"]
+    succeeds("select", tmp_path / "x.emb", "-k", 1, "-o", tmp_path / "picks.parquet")
+    assert "cannot be exported" in refused(
+        "export", tmp_path / "picks.parquet", shard, "-o", tmp_path / "out"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["picks.parquet", "shards", "x.emb"]
     assert not (tmp_path.parent / "up.png").exists() and not Path("/abs.png").exists()
 
 
 def test_picks_cannot_name_files_outside_of_the_source(photos, tmp_path, refused):
     (tmp_path / "secret.png").write_bytes(b"secret")
-    found = gm.select(np.eye(24), k=2, method="random", ids=["../secret.png", *map(str, range(23))])
-    found = gm.Selection(found.order, 24, found.groups, ["../secret.png", "/etc/hostname"], found.provenance)
-    found.save(tmp_path / "picks.json")
-    assert "are not in" in refused("export", tmp_path / "picks.json", photos, "-o", tmp_path / "out")
+    picks = gm.select(
+        np.eye(24), k=24, method="random", ids=["../secret.png", "/etc/hostname", *map(str, range(22))]
+    )
+    picks.save(tmp_path / "picks.parquet")
+    assert "are not in" in refused("export", tmp_path / "picks.parquet", photos, "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -173,12 +176,12 @@ def test_pickles_in_arrays_are_never_loaded(tmp_path, refused):
     np.savez(tmp_path / "x.npz", x=array)
     np.save(tmp_path / "good.npy", np.eye(3))
     for name in ("x.npy", "x.npz"):
-        refused("select", tmp_path / name, "-k", 1, "-o", tmp_path / "p.json")
+        refused("select", tmp_path / name, "-k", 1, "-o", tmp_path / "p.csv")
         refused("embed", tmp_path / name, "-o", tmp_path / "x.emb", "--encoder", "identity")
         refused(
-            "select", tmp_path / "good.npy", "-k", 1, "-o", tmp_path / "p.json", "--labels", tmp_path / name
+            "select", tmp_path / "good.npy", "-k", 1, "-o", tmp_path / "p.csv", "--labels", tmp_path / name
         )
-    assert not mark.exists() and not (tmp_path / "p.json").exists()
+    assert not mark.exists() and not (tmp_path / "p.csv").exists()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Small selections, and pages about them."""
+"""Small selections and screenings, and pages about them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,53 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.report import write_report
-from gmmatch.screening.result import Screening
+from gmmatch.screening.result import ScreeningResult
 
 from .browser import Browser, find_browser
 from .looking import check_quiet_and_alone
 from .reading import Page
+
+
+def blobs(n: int = 120, classes: int = 3, features: int = 5) -> tuple[np.ndarray, list[str]]:
+    """Rows around a center for each class, every seventh of them with another's label."""
+    random = np.random.default_rng(5)
+    true = np.arange(n) % classes
+    X = random.normal(size=(n, features)) + 6.0 * random.normal(size=(classes, features))[true]
+    given = np.where(np.arange(n) % 7 == 3, (true + 1) % classes, true)
+    return X, [f"class {label}" for label in given]
+
+
+def screening_of(y: list[str], **changes: Any) -> ScreeningResult:
+    """A screening of ``blobs``: every other wrong label is doubtful; one outlier, one copy, two rows not judged."""
+    n, labels = len(y), sorted(set(y))
+    given = np.array([labels.index(label) for label in y])
+    true = np.arange(n) % len(labels)
+    verdicts = np.where(given != true, 2 - np.arange(n) % 2, 0)
+    reasons = np.where(given != true, 1, 0)
+    duplicate_of = np.full(n, -1)
+    good = np.flatnonzero(given == true)
+    if len(good) > 4:
+        verdicts[good[0]], reasons[good[0]] = 2, 2
+        verdicts[good[1:3]] = 3
+        duplicate_of[good[4]], reasons[good[4]] = good[3], 4
+    probability = np.where(verdicts == 2, 0.97 + 0.02 * np.arange(n) / n, np.where(verdicts == 1, 0.6, 0.02))
+    values: dict[str, Any] = {
+        "verdict_codes": verdicts, "reason_codes": reasons, "probability": probability,
+        "suspicion": np.log(probability / (1 - probability)), "given": given, "suggested_codes": true,
+        "confidence": np.full(n, 0.9), "duplicate_of": duplicate_of, "labels": labels, "noise_rate": 0.12,
+        "noise_interval": (0.05, 0.2), "notes": ["2 rows were not judged: a class of two rows says too little."],
+    }  # fmt: skip
+    return ScreeningResult(**{**values, **changes})
+
+
+def pictures(n: int) -> list[Any]:
+    """Pictures of two sizes, the last of them bytes that are no picture."""
+    random = np.random.default_rng(1)
+    images: list[Any] = [
+        random.integers(0, 255, (9, 9, 3) if i % 2 else (70, 90, 3), dtype=np.uint8) for i in range(n)
+    ]
+    images[-1] = b"this is no picture"
+    return images
 
 
 @dataclass(frozen=True)
@@ -33,62 +74,22 @@ class Made:
     def page(self) -> Page:
         return Page(self.path)
 
-
-def blobs(n: int = 120, classes: int = 3, features: int = 5) -> tuple[np.ndarray, list[str]]:
-    """Rows around a centre for each class, every seventh of them with another's label."""
-    random = np.random.default_rng(5)
-    true = np.arange(n) % classes
-    X = random.normal(size=(n, features)) + 6.0 * random.normal(size=(classes, features))[true]
-    given = np.where(np.arange(n) % 7 == 3, (true + 1) % classes, true)
-    return X, [f"class {label}" for label in given]
-
-
-def screened(X: np.ndarray, y: list[str]) -> Screening:
-    """A screen that rules out rows nearer to another class's median, and the two rows farthest out."""
-    names = sorted(set(y))
-    labels = np.array([names.index(label) for label in y])
-    centres = np.array([np.median(X[labels == label], axis=0) for label in range(len(names))])
-    gaps = np.linalg.norm(X[:, None] - centres, axis=2)
-    own, nearest = gaps[np.arange(len(X)), labels], gaps.argmin(axis=1)
-    reason = np.where(nearest != labels, 1, 0).astype(np.int8)
-    inside = np.where(reason == 0, own, 0.0)
-    reason[np.argsort(-inside)[:2]] = 4
-    suspicion = np.where(reason > 0, own / own.max(), 0.0)
-    looks_like = np.array(names, dtype=object)[nearest]
-    return Screening(reason == 0, suspicion, reason, suggested_labels=looks_like)
-
-
-def pictures(n: int) -> list[Any]:
-    """Pictures of two sizes, the last of them bytes that are no picture."""
-    random = np.random.default_rng(1)
-    made: list[Any] = [
-        random.integers(0, 255, (9, 9, 3) if i % 2 else (70, 90, 3), dtype=np.uint8) for i in range(n)
-    ]
-    made[-1] = b"this is no picture"
-    return made
+    @property
+    def screening(self) -> ScreeningResult:
+        assert self.selection.screening is not None
+        return self.selection.screening
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory) -> Made:
-    """A page with a screen, ids and pictures."""
+    """A page with a screening, ids, pictures, two maps and figures."""
     X, y = blobs()
-    screening = screened(X, y)
+    screening = screening_of(y)
     ids = [f"photos/{label}/{i:04d}.png" for i, label in enumerate(y)]
-    found = gm.GMMatching(k=24, random_state=3).select(X, y, exclude=~screening.kept, ids=ids)
-    selection = gm.Selection(
-        found.order, found.n_rows, found.groups, found.order_ids, found.provenance, screening
-    )
+    selection = gm.GMMatching(k=24, random_state=3).select(X, y, exclude=~screening.trusted, ids=ids)
+    selection = selection.change(slice(None), screening=screening)
     path = tmp_path_factory.mktemp("report") / "picks.html"
-    write_report(
-        selection,
-        path,
-        X,
-        y,
-        source=pictures(len(X)),
-        ids=ids,
-        seconds=1.25,
-        command="gmmatch select rows.emb -k 24 -o picks.parquet --report picks.html",
-    )
+    gm.write_report(selection, path, X, y, source=pictures(len(X)), ids=ids, projection="tsne", quality=True)
     return Made(X, y, ids, selection, path)
 
 
@@ -96,8 +97,8 @@ def made(tmp_path_factory) -> Made:
 def page_of(tmp_path) -> Callable[..., Page]:
     """Write a page and read it."""
 
-    def write(selection: gm.Selection, X: Any, y: Any = None, **options: Any) -> Page:
-        write_report(selection, tmp_path / "page.html", X, y, **{"projection": "pca", **options})
+    def write(subject: Any, X: Any, y: Any = None, **options: Any) -> Page:
+        gm.write_report(subject, tmp_path / "page.html", X, y, **options)
         return Page(tmp_path / "page.html")
 
     return write

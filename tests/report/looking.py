@@ -9,7 +9,7 @@ import pytest
 
 from .browser import HOW_TO_GET_IT, Browser, find_browser
 
-needs_browser = pytest.mark.skipif(find_browser() is None, reason=HOW_TO_GET_IT)
+in_browser = [pytest.mark.slow, pytest.mark.skipif(find_browser() is None, reason=HOW_TO_GET_IT)]
 # The pixels of a map, read from a copy, as a canvas that is drawn to should not be read from.
 BYTES = """
   const copy = document.createElement('canvas');
@@ -26,7 +26,7 @@ PIXELS = f"""(() => {{
   return sum;
 }})()"""
 FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
-# How much of the first map is of about this colour.
+# How much of the first map is of about this color.
 SHARE = f"""(() => {{
   const canvas = document.querySelector('#maps canvas'), wanted = %s;
   {BYTES}
@@ -36,8 +36,8 @@ SHARE = f"""(() => {{
   }}
   return found;
 }})()"""
-# Of picks, of rows that are not trusted, and of the same when they are faded.
-KEPT, SCREENED, FADED = "[0, 114, 178]", "[213, 94, 0]", "[242, 207, 178]"
+# Of picks, and of wrong and doubtful rows where they are highlighted.
+PICKED, WRONG, DOUBTFUL = "[0, 114, 178]", "[213, 94, 0]", "[230, 159, 0]"
 
 
 def check_quiet_and_alone(browser: Browser, path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -60,10 +62,10 @@ class Page(HTMLParser):
             body = body.replace(hidden, "")
         return " ".join(body.split())
 
-    def figure(self, identity: str) -> float:
-        """The exact value of a figure of the page."""
-        ((attrs, _),) = self.all("data", id=identity)
-        return float(attrs["value"])
+    def table(self, name: str) -> dict[str, list[str]]:
+        """The lines of the table in a region, by their heading."""
+        source = self.source.partition(f'aria-label="{name}"')[2].partition("</table>")[0]
+        return {line[0]: line[1:] for line in map(_cells, source.split("<tr>")[1:])}
 
     def map(self, number: int = 0) -> np.ndarray:
         """The points of a map, shape (n, 2)."""
@@ -72,7 +74,7 @@ class Page(HTMLParser):
 
     def data(self) -> dict[str, Any]:
         """What the page's script draws the map from."""
-        ((_, text),) = self.all("script", id="map-data")
+        ((_, text),) = self.all("script", id="page-data")
         return json.loads(text)
 
 
@@ -80,3 +82,8 @@ def unpacked(array: dict[str, str]) -> np.ndarray:
     """An array as the page's script would see it."""
     types = {"Float32Array": "<f4", "Uint32Array": "<u4", "Uint16Array": "<u2", "Uint8Array": "u1"}
     return np.frombuffer(base64.b64decode(array["data"]), dtype=types[array["type"]])
+
+
+def _cells(line: str) -> list[str]:
+    texts = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, flags=re.DOTALL)
+    return [" ".join(html.unescape(re.sub("<[^>]*>", "", text)).split()) for text in texts]

@@ -13,7 +13,7 @@ from PIL import Image
 import gmmatch as gm
 from gmmatch.data import open_source
 from gmmatch.errors import InvalidInputError
-from gmmatch.report.content import Contents, contents_of
+from gmmatch.report.content import Contents, open_contents
 
 from .conftest import blobs
 
@@ -42,7 +42,7 @@ def folder(tmp_path) -> Path:
 
 
 def test_rows_of_an_image_folder_are_their_files(folder):
-    found = contents_of(folder, 300).fetch(np.array([255, 3, 299, 3]))
+    found = open_contents(folder, 300).fetch(np.array([255, 3, 299, 3]))
     assert sorted(found) == [3, 255, 299]
     assert color_of(found[255].value) == (255, 255, 255) and color_of(found[3].value) == (3, 3, 3)
     assert color_of(found[299].value) == (299 - 256,) * 3
@@ -50,7 +50,7 @@ def test_rows_of_an_image_folder_are_their_files(folder):
 
 def test_rows_that_were_not_embedded_are_stepped_over(folder):
     embedded = np.setdiff1d(np.arange(300), [0, 5])
-    found = contents_of(open_source(folder), 298, embedded).fetch(np.array([0, 4, 297]))
+    found = open_contents(open_source(folder), 298, embedded).fetch(np.array([0, 4, 297]))
     assert [color_of(found[row].value)[0] for row in (0, 4, 297)] == [1, 6, 299 - 256]
 
 
@@ -63,7 +63,7 @@ def test_rows_of_parquet_files_are_found_across_row_groups_and_files(tmp_path):
         table = pa.table({"text": texts[part * 4500 : (part + 1) * 4500]})
         pq.write_table(table, tmp_path / f"part-{part}.parquet", row_group_size=700)
     wanted = np.array([0, 1, 65, 699, 700, 4499, 4500, 8999])
-    found = contents_of(str(tmp_path / "part-*.parquet"), 9000).fetch(wanted)
+    found = open_contents(str(tmp_path / "part-*.parquet"), 9000).fetch(wanted)
     assert {row: one.value for row, one in found.items()} == {row: texts[row] for row in wanted.tolist()}
 
 
@@ -74,19 +74,20 @@ def test_rows_of_json_lines_are_read_in_one_pass(tmp_path):
     starts = []
     batches = source.batches
     source.batches = lambda size, start=0: starts.append(start) or batches(size, start)
-    found = contents_of(source, 500).fetch(np.array([499, 7, 400, 8]))
+    found = open_contents(source, 500).fetch(np.array([499, 7, 400, 8]))
     assert {row: one.value for row, one in found.items()} == {row: f"text {row}" for row in (7, 8, 400, 499)}
     assert starts == [7]
 
 
+@pytest.mark.slow
 def test_hugging_face_datasets_and_torch_datasets_are_sources():
     datasets = pytest.importorskip("datasets", reason="needs the extra gmmatch[vision]")
     torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
     loaded = datasets.Dataset.from_dict({"text": ["zero", "one", "two"]})
-    assert contents_of(loaded, 3).fetch(np.array([2]))[2].value == "two"
+    assert open_contents(loaded, 3).fetch(np.array([2]))[2].value == "two"
     images = torch.stack([torch.full((3, 50, 50), shade / 255) for shade in (0.0, 128.0, 255.0)])
     pairs = torch.utils.data.TensorDataset(images, torch.arange(3))
-    assert color_of(contents_of(pairs, 3).fetch(np.array([1]))[1].value) == pytest.approx((128,) * 3, abs=2)
+    assert color_of(open_contents(pairs, 3).fetch(np.array([1]))[1].value) == pytest.approx((128,) * 3, abs=2)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_hugging_face_datasets_and_torch_datasets_are_sources():
     ],
 )
 def test_pictures_of_any_form_have_their_colors(item, color):
-    found = contents_of([item], 1).fetch(np.array([0]))[0]
+    found = open_contents([item], 1).fetch(np.array([0]))[0]
     assert found.kind == "image"
     assert color_of(found.value) == pytest.approx((color,) * 3, abs=2)
 
@@ -127,7 +128,7 @@ def test_pictures_of_any_form_have_their_colors(item, color):
     ],
 )
 def test_what_cannot_be_shown_says_so_and_harms_no_other(item):
-    found = contents_of([item, "fine"], 2).fetch(np.array([0, 1]))
+    found = open_contents([item, "fine"], 2).fetch(np.array([0, 1]))
     assert found[0].kind == "broken" and found[0].value
     assert found[1].value == "fine"
 
@@ -144,7 +145,7 @@ def test_a_dataset_that_fails_at_one_row_loses_that_row_only():
 
     torch = pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
     dataset = type("Rows", (Failing, torch.utils.data.Dataset), {})()
-    found = contents_of(dataset, 3).fetch(np.array([0, 1, 2]))
+    found = open_contents(dataset, 3).fetch(np.array([0, 1, 2]))
     assert [found[row].kind for row in range(3)] == ["text", "broken", "text"]
     assert "the disk is gone" in found[1].value
 
@@ -157,7 +158,7 @@ def test_photographs_are_turned_upright(tmp_path):
     picture.save(tmp_path / "0.jpg", exif=exif)
     import base64
 
-    address = contents_of(tmp_path, 1).fetch(np.array([0]))[0].value
+    address = open_contents(tmp_path, 1).fetch(np.array([0]))[0].value
     shown = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))).convert("L")
     assert shown.size == (64, 128)
     assert shown.getpixel((32, 20)) < 60 < 200 < shown.getpixel((32, 108))
@@ -165,35 +166,32 @@ def test_photographs_are_turned_upright(tmp_path):
 
 def test_vectors_are_nothing_to_look_at(page_of):
     X, _ = blobs(12)
-    assert contents_of(open_source(X), 12) is None
+    assert open_contents(open_source(X), 12) is None
     page = page_of(gm.Easy(k=2).select(X), X, source=open_source(X))
     assert page.data()["contents"] == {}
 
 
 def test_a_source_of_another_length_is_refused(folder):
-    with pytest.raises(InvalidInputError, match="has 300 rows, but the selection was made from 299"):
-        contents_of(folder, 299)
+    with pytest.raises(InvalidInputError, match="has 300 rows, but there are 299 to show"):
+        open_contents(folder, 299)
     with pytest.raises(InvalidInputError, match="source has 2 rows"):
-        contents_of(["a", "b"], 3)
+        open_contents(["a", "b"], 3)
 
 
 def test_opened_contents_are_taken_as_they_are():
-    opened = contents_of(["a"], 1)
-    assert isinstance(opened, Contents) and contents_of(opened, 1) is opened
+    opened = open_contents(["a"], 1)
+    assert isinstance(opened, Contents) and open_contents(opened, 1) is opened
 
 
-def test_the_page_holds_pictures_for_its_galleries_and_a_sample_of_the_map(page_of, monkeypatch):
-    from gmmatch.report import map_data
-
-    monkeypatch.setattr(map_data, "SAMPLED_CONTENTS", 20)
-    X, y = blobs(200)
-    selection = gm.Easy(k=60, random_state=0).select(X, y)
-    page = page_of(selection, X, y, source=[f"text {i}" for i in range(200)])
-    held = {int(place) for place in page.data()["contents"]}
-    on_cards = {int(attrs["data-place"]) for attrs, _ in page.all("button") if "data-place" in attrs}
-    assert on_cards <= held
-    assert 20 <= len(held) <= 20 + len(on_cards)
-    assert len(held & set(selection.indices.tolist())) >= 10  # half of the sample are picks
+def test_the_page_holds_texts_for_its_galleries_and_a_sample_of_the_map(page_of):
+    X, y = blobs(2000)
+    selection = gm.Easy(k=800, random_state=0).select(X, y)
+    page = page_of(selection, X, y, source=[f"text {i}" for i in range(2000)])
+    held = {int(at) for at in page.data()["contents"]}
+    on_cards = {int(attrs["data-at"]) for attrs, _ in page.all("button") if "data-at" in attrs}
+    assert on_cards and on_cards <= held
+    assert 600 <= len(held) <= 600 + len(on_cards)
+    assert len(held & set(selection.indices.tolist())) >= 300  # half of the sample are picks
     assert f"{len(held)} texts" in page.words()
 
 
@@ -205,7 +203,7 @@ def test_a_drawing_is_kept_pixel_by_pixel_and_a_small_photograph_takes_few_bytes
     # A smooth picture with a little noise, as cameras make them.
     slope = np.linspace(0, 200, 32)
     photograph = (slope[:, None, None] + random.normal(20, 12, (32, 32, 3))).clip(0, 255).astype(np.uint8)
-    found = contents_of([drawing, photograph], 2).fetch(np.arange(2))
+    found = open_contents([drawing, photograph], 2).fetch(np.arange(2))
     stored = [base64.b64decode(found[row].value.partition(",")[2]) for row in (0, 1)]
     shown = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=int) for data in stored]
     assert (shown[0] == drawing[:, :, None]).all()

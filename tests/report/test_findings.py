@@ -1,4 +1,4 @@
-"""What was learnt: the headline, the matrix of labels, and the table to download."""
+"""What the page says: the interval, the three verdicts, what was not judged, and what was picked."""
 
 from __future__ import annotations
 
@@ -8,120 +8,190 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.report import findings, page
-from gmmatch.report.findings import headline, in_short, mixed_up, suspect_table
-from gmmatch.report.names import RowNames, classes_of
-from gmmatch.screening.result import FAR_OUT, IN_DOUBT, MISLABELED, REASONS, Screening
+
+from .conftest import blobs, screening_of
 
 
-def selection_with(reasons: list[str], looks_like: list[str], **more) -> gm.Selection:
-    """One pick, and a screen with these reasons (empty: trusted)."""
-    reason = np.array([REASONS.index(one) for one in reasons], dtype=np.int8)
-    chance = np.linspace(0.5, 0.9, len(reasons))
-    labels = np.array(looks_like, dtype=object)
-    screening = Screening(reason == 0, chance, reason, suggested_labels=labels, **more)
-    return gm.Selection([reasons.index("")], n_rows=len(reasons), screening=screening)
+def cards(page, verdict: str) -> list[int]:
+    """The rows on the cards of a verdict, by their place on the map."""
+    source = re.findall(
+        r'<li class="card" data-verdict="(\w+)".*?data-at="(\d+)"', page.source, flags=re.DOTALL
+    )
+    return [int(at) for kind, at in source if kind == verdict]
+
+
+def test_the_headline_is_the_interval_and_the_verdicts_are_counted(made):
+    page = made.page
+    ((_, title),) = page.all("h1")
+    n_wrong = int(((made.screening.verdict == "wrong") & (made.screening.reason == "mislabeled")).sum())
+    certain = 100 * n_wrong / (len(made.X) - 2)
+    assert title == f"Between 5% and 20% of the labels look wrong; {certain:.1f}% for certain"
+    counts = {
+        verdict: int((made.screening.verdict == verdict).sum()) for verdict in set(made.screening.verdict)
+    }
+    for verdict, count in counts.items():
+        assert f"{count} {verdict}" in page.words()
+    assert "1 outlier, 1 near-duplicate" in page.words()
+    assert "24 rows picked, all of them trusted." in page.words()
 
 
 @pytest.mark.parametrize(
-    ("reasons", "words"),
+    ("interval", "title"),
     [
-        (["", MISLABELED, MISLABELED, FAR_OUT], "2 labels look wrong"),
-        (["", MISLABELED], "1 label looks wrong"),
-        (["", FAR_OUT, IN_DOUBT], "2 rows are not trusted"),
-        (["", FAR_OUT], "1 row is not trusted"),
-        (["", ""], "2 rows, and nothing looks wrong"),
+        ((0.0, 0.003), "No label looks wrong; at most 0.3% may be"),
+        ((0.0, 0.22), "Up to 22% of the labels look wrong; none for certain"),
+        ((0.08, 0.083), "Between 8% and 8.3% of the labels look wrong; none for certain"),
     ],
 )
-def test_the_headline_is_what_was_learnt(reasons, words):
-    assert headline(selection_with(reasons, ["a"] * len(reasons))) == words
+def test_the_headline_says_no_more_than_is_known(page_of, interval, title):
+    X, y = blobs(30)
+    nothing = np.zeros(30, dtype=int)
+    result = screening_of(y, noise_interval=interval, verdict_codes=nothing, reason_codes=nothing)
+    assert page_of(result, X, y).all("h1")[0][1] == title
 
 
-def test_the_sentences_below_count_every_row(made):
-    reasons = ["", "", "", MISLABELED, IN_DOUBT, IN_DOUBT, FAR_OUT, FAR_OUT]
-    said = in_short(selection_with(reasons, ["a"] * 8, noise_rate=0.25))
-    assert said == (
-        "That is 12.5% of 8 rows; the label noise is estimated at 25.0%. Also not trusted: label in doubt (2), "
-        "far out (2). 1 row was picked from the 3 that are trusted."
-    )
-    ((_, title),) = made.page.all("h1")
-    assert title == f"{made.selection.screening.counts[MISLABELED]} labels look wrong"
-
-
-def test_six_examples_stand_right_below_the_headline_and_the_rest_is_one_step_away(made):
-    first, _, rest = made.page.source.partition('<section id="findings"')[2].partition("<details")
-    rest = rest.partition("</details>")[0]
-    assert first.count('class="card"') == 6 and first.index("</h1>") < first.index('class="card"')
-    shown = sum(min(30, count) for count in made.selection.screening.counts.values())
-    assert rest.count('class="card"') == shown - 6
-
-
-def test_the_matrix_counts_every_label_that_looks_wrong():
-    y = ["cat", "cat", "dog", "dog", "owl", "owl"]
-    reasons = ["", MISLABELED, MISLABELED, MISLABELED, MISLABELED, FAR_OUT]
-    found = mixed_up(selection_with(reasons, ["cat", "dog", "cat", "cat", "owl", "cat"]), classes_of(y, 6))
-    assert found.columns == ["cat", "dog", "owl", "unclear"]
-    counts = {name: [cell.count for cell in cells] for name, _, cells in found.lines}
-    # The owl whose label is doubted, without another being likelier, is unclear.
-    assert counts == {"cat": [0, 1, 0, 0], "dog": [2, 0, 0, 0], "owl": [0, 0, 0, 1]}
-    assert [total for _, total, _ in found.lines] == [1, 2, 1]
-    assert [cell.shade for cell in found.lines[1][2]] == [5, 0, 0, 0]
-    assert [cell.own for cell in found.lines[1][2]] == [False, True, False, False]
-
-
-def test_of_many_classes_the_largest_pairs_are_listed(monkeypatch, page_of):
-    monkeypatch.setattr(findings, "MOST_CLASSES", 4)
-    monkeypatch.setattr(findings, "MOST_PAIRS", 3)
-    y = ["a", "e", "a", "a", "b", "b", "c", "d"]
-    looks = ["a", "a", "e", "e", "b", "c", "b", "b"]
-    selection = selection_with(["", *[MISLABELED] * 7], looks)
-    found = mixed_up(selection, classes_of(y, 8))
-    assert found.lines == [] and found.pairs == [("a", "e", 2), ("b", "c", 1), ("b", "unclear", 1)]
-    page = page_of(selection, np.arange(16.0).reshape(8, 2), y)
-    table = page.source.partition('<table class="pairs">')[2].partition("</table>")[0]
-    assert re.findall("<bdi>(.*?)</bdi>", table) == ["a", "e", "b", "c", "b", "unclear"]
-
-
-def test_the_page_shows_the_matrix(made):
-    table = made.page.source.partition('<table class="matrix">')[2].partition("</table>")[0]
-    totals = [int(total) for total in re.findall(r'<td class="n strong">([^<]*)<', table)]
-    wrong = made.selection.screening.reason == 1
-    labels = np.array(made.y)
-    assert totals == [int((wrong & (labels == label)).sum()) for label in sorted(set(made.y))]
-
-
-def test_where_nothing_is_mislabeled_there_is_no_matrix():
-    classes = classes_of(["a", "b"], 2)
-    assert mixed_up(selection_with(["", FAR_OUT], ["a", "b"]), classes) is None
-    assert mixed_up(gm.Selection([0], n_rows=2), classes) is None
-    assert suspect_table(gm.Selection([0], n_rows=2), classes, RowNames(None, [], 2)) is None
-
-
-def test_the_button_says_how_many_rows_it_saves_where_that_is_not_all(page_of, monkeypatch):
-    X, y = np.arange(8.0).reshape(4, 2), ["a", "b", "b", "a"]
-    selection = selection_with(["", MISLABELED, MISLABELED, MISLABELED], ["a"] * 4)
-    ((_, words),) = page_of(selection, X, y).all("button", id="download")
-    assert words == "Download as CSV"
-    for module in (findings, page):
-        monkeypatch.setattr(module, "MOST_LISTED", 2)
-    written = page_of(selection, X, y)
-    ((_, words),) = written.all("button", id="download")
-    assert words == "Download the 2 most suspicious as CSV" and len(written.data()["suspects"]["row"]) == 2
-
-
-def test_the_table_has_every_row_that_is_not_trusted_with_its_whole_id(monkeypatch):
-    y, long = ["a", "b", "b", "a"], "x" * 500
-    selection = selection_with(["", MISLABELED, FAR_OUT, ""], ["a", "a", "b", "a"])
-    names = RowNames(["i", long, "k", "l"], [], 4)
-    found = suspect_table(selection, classes_of(y, 4, {"a": "Name"}), names)
-    assert found == {
-        "row": [2, 1],
-        "id": ["k", long],
-        "label": ["b", "b"],
-        "suggested_label": ["b", "a"],
-        "probability": [0.7667, 0.6333],
-        "reason": ["far out", "likely mislabeled"],
+def test_wrong_and_doubtful_rows_have_galleries_of_their_own(made):
+    page = made.page
+    wrong, doubtful = cards(page, "wrong"), cards(page, "doubtful")
+    assert set(made.screening.verdict[wrong]) == {"wrong"} and set(made.screening.verdict[doubtful]) == {
+        "doubtful"
     }
-    monkeypatch.setattr(findings, "MOST_LISTED", 1)
-    assert suspect_table(selection, classes_of(y, 4), names)["row"] == [2]
-    assert "id" not in suspect_table(selection, classes_of(y, 4), RowNames(None, [], 4))
+    assert len(wrong) == (made.screening.verdict == "wrong").sum()
+    headings = [text.strip() for _, text in page.all("h2")]
+    assert headings.index("Wrong") < headings.index("Doubtful") < headings.index("The map")
+    reasons = [attrs["data-reason"] for attrs, _ in page.all("li") if attrs.get("data-verdict") == "wrong"]
+    assert (
+        set(reasons) == {"mislabeled", "outlier"}
+        and reasons.index("outlier") > reasons.count("mislabeled") - 1
+    )
+    # The first of each class before the second of any.
+    assert sorted(made.y[row] for row in wrong[:3]) == sorted(set(made.y))
+
+
+def test_what_was_not_judged_is_said_and_never_called_trusted(made, page_of):
+    assert made.screening.notes[0] in made.page.words()
+    page = page_of(made.screening, made.X, made.y)
+    assert "trusted or not judged" in page.words()
+    unlabeled = screening_of(
+        made.y,
+        noise_rate=None,
+        noise_interval=None,
+        verdict_codes=np.full(120, 3),
+        reason_codes=np.zeros(120, int),
+    )
+    page = page_of(unlabeled, made.X)
+    assert page.all("h1")[0][1] == "No row could be judged"
+    assert "120 not judged" in page.words() and "trusted" not in page.words()
+
+
+def test_a_screening_has_a_page_without_picks(page_of):
+    X, y = blobs()
+    page = page_of(screening_of(y), X, y)
+    assert page.data()["panels"] == [] and not page.all("input", id="upto")
+    assert [text for _, text in page.all("h2") if text in ("The classes", "What was picked")] == [
+        "The classes"
+    ]
+    lines = page.table("The classes")
+    result = screening_of(y)
+    for line in result.per_class():
+        cells = lines[line["label"]]
+        assert cells[:4] == [
+            str(line["rows"]), str(line["wrong"]), str(line["doubtful"]), f"{100 * line['noise_rate']:.1f}%"
+        ]  # fmt: skip
+
+
+def test_without_a_screening_the_page_says_so(page_of):
+    X, y = blobs(30)
+    page = page_of(gm.Herding(k=6).select(X, y), X, y)
+    assert page.all("h1")[0][1] == "6 of 30 rows picked"
+    assert "No screening was used" in page.words() and not page.all("button", id="download")
+
+
+def test_the_table_of_classes_is_that_of_the_picks(made):
+    lines = made.page.table("The classes")
+    rows, picked = np.array(made.y), np.array(made.y)[made.selection.indices]
+    for name in sorted(set(made.y)):
+        assert lines[name][0] == str((rows == name).sum())
+        assert lines[name][4] == str((picked == name).sum())
+        assert lines[name][5] == f"{100 * (rows == name).mean():.1f}%"
+
+
+def test_labels_that_are_mixed_up_are_a_matrix_or_the_largest_pairs(made, page_of):
+    source = made.page.source.partition('class="matrix"')[2].partition("</table>")[0]
+    counts = [int(text) for text in re.findall(r'<td class="shade-[1-5]">(\d+)<', source)]
+    is_wrong = (made.screening.verdict == "wrong") & (made.screening.reason == "mislabeled")
+    assert sum(counts) == is_wrong.sum()
+    X, _ = blobs(40, features=2)
+    y = [f"class {i % 20:02d}" for i in range(40)]
+    given = np.array([int(label[-2:]) for label in y])
+    codes = np.where(np.arange(40) < 30, 2, 0)
+    suggested = np.where(given < 2, 19, (given + 1) % 20)
+    result = screening_of(
+        y, given=given, suggested_codes=suggested, verdict_codes=codes, reason_codes=codes // 2
+    )
+    page = page_of(result, X, y)
+    assert (
+        "looks like" in page.words()
+        and 'class="pairs"' in page.source
+        and 'class="matrix"' not in page.source
+    )
+
+
+def test_the_table_to_download_holds_every_suspect_most_suspicious_first(made):
+    columns = made.page.data()["suspects"]
+    rows = np.array(columns["row"])
+    doubted = np.flatnonzero(np.isin(made.screening.verdict, ["wrong", "doubtful"]))
+    assert sorted(rows.tolist()) == doubted.tolist()
+    assert (np.diff(made.screening.suspicion[rows]) <= 0).all()
+    assert columns["id"] == [made.ids[row] for row in rows] and columns["label"] == [
+        made.y[row] for row in rows
+    ]
+    assert columns["suggested"] == made.screening.suggested[rows].tolist()
+    assert columns["verdict"] == made.screening.verdict[rows].tolist()
+
+
+def test_copies_stand_with_the_row_that_stays(made):
+    (copy,) = np.flatnonzero(made.screening.duplicate_of >= 0)
+    source = made.page.source.partition("Near-duplicates")[2].partition("</section>")[0]
+    shown = [int(at) for at in re.findall(r'data-at="(\d+)"', source)]
+    assert shown == [int(made.screening.duplicate_of[copy]), int(copy)]
+
+
+def test_typical_picks_are_those_nearest_to_the_mean_of_their_class(made):
+    source = made.page.source.partition("Typical picks")[2].partition("Near-duplicates")[0]
+    shown = [int(at) for at in re.findall(r'data-at="(\d+)"', source)]
+    assert len(shown) == 18 and set(shown) <= set(made.selection.indices.tolist())
+    for name in sorted(set(made.y)):
+        picks = [row for row in made.selection.indices.tolist() if made.y[row] == name]
+        gaps = np.linalg.norm(made.X[picks] - made.X[picks].mean(axis=0), axis=1)
+        nearest = np.array(picks)[np.argsort(gaps)][:6]
+        assert sorted(row for row in shown if made.y[row] == name) == sorted(nearest.tolist())
+
+
+def test_the_details_name_the_method_and_what_was_changed(page_of):
+    X, y = blobs(60)
+    method = gm.GMMatching(k=6, target=gm.GeometricMedian(eps=1e-5), random_state=11)
+    page = page_of(method.select(X, y, preprocess="unit"), X, y)
+    names = [text for _, text in page.all("dt")]
+    details = dict(zip(names, [text for _, text in page.all("dd")], strict=True))
+    assert (
+        details["Method"] == "gm-matching" and details["Seed"] == "11" and details["Preprocessing"] == "unit"
+    )
+    assert details["target"].startswith("GeometricMedian(eps=1e-05")
+    assert "start" not in details and details["Rows"] == "60 of 5 numbers each"
+
+
+def test_class_names_replace_labels(page_of):
+    X, _ = blobs(12)
+    y = [0, 1] * 6
+    page = page_of(gm.Easy(k=4).select(X, y), X, y, class_names=["cat", "dog"])
+    assert page.data()["classes"] == ["cat", "dog"]
+    page = page_of(gm.Easy(k=4).select(X, y), X, y, class_names={1: "dog"})
+    assert page.data()["classes"] == ["0", "dog"]
+
+
+def test_rows_without_a_label_are_a_class_of_the_page(page_of):
+    X, _ = blobs(12)
+    y = ["a"] * 6 + ["b"] * 5 + [None]
+    selection = gm.Easy(k=3).select(X, y, unlabeled="group")
+    assert page_of(selection, X, y).data()["classes"] == ["a", "b", "(no label)"]

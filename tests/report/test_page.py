@@ -14,9 +14,8 @@ from PIL import Image
 
 import gmmatch as gm
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.report import write_report
 
-from .conftest import blobs
+from .conftest import blobs, screening_of
 from .reading import unpacked
 
 
@@ -63,8 +62,7 @@ def test_its_elements_are_closed_in_order_and_its_ids_are_unique(made):
         for name in (attrs.get(key) or "").split()
     ]
     assert references and set(references) <= set(ids)
-    targets = {attrs["href"][1:] for attrs, _ in page.all("a")}
-    assert targets <= set(ids)
+    assert {attrs["href"][1:] for attrs, _ in page.all("a")} <= set(ids)
 
 
 def test_it_has_landmarks_headings_in_order_and_a_text_for_every_picture(made):
@@ -81,82 +79,61 @@ def test_it_has_landmarks_headings_in_order_and_a_text_for_every_picture(made):
         attrs for attrs, text in page.all("button") if not text.strip() and not attrs.get("aria-label")
     ]
     assert unnamed == []
-    pictures = [attrs for attrs, _ in page.all("svg") if attrs.get("aria-hidden") != "true"]
-    assert pictures and all(attrs.get("role") == "img" for attrs in pictures)
+    drawings = [attrs for attrs, _ in page.all("svg") if attrs.get("aria-hidden") != "true"]
+    assert drawings and all(attrs.get("role") == "img" for attrs in drawings)
 
 
-def test_every_chart_has_a_table_with_its_numbers(made):
-    page = made.page
-    (title,) = [text for _, text in page.all("figcaption")]
-    regions = [attrs.get("aria-label") for attrs, _ in page.all("div", role="region")]
-    assert f"{title} as a table" in regions
-    assert "The first picks as a table" in regions and "Classes before and after" in regions
-
-
-def test_every_line_and_band_of_a_chart_is_in_its_legend(made):
-    page = made.page
-    drawn = [attrs["class"] for name, attrs, _ in page.elements if name in ("polyline", "polygon")]
-    source = page.source.partition('<ul class="legend">')[2].partition("</ul>")[0]
-    legend = re.findall(r'<(?:line|rect) class="([^"]*)"', source)
-    assert sorted(drawn) == sorted(legend) == ["band muted", "line kept", "line muted"]
-
-
-def test_the_map_holds_every_row_with_its_place_class_and_id(made):
+def test_the_map_holds_every_row_with_its_class_id_and_verdict(made):
     data = made.page.data()
-    assert [one["name"] for one in data["maps"]] == ["PCA", "t-SNE"]
+    assert [one["name"] for one in data["maps"]] == ["t-SNE", "PCA"]
     for number in (0, 1):
-        places = made.page.map(number)
-        assert places.shape == (len(made.X), 2) and np.isfinite(places).all()
+        points = made.page.map(number)
+        assert points.shape == (len(made.X), 2) and np.isfinite(points).all()
     assert [data["classes"][i] for i in unpacked(data["class"])] == made.y
     assert data["ids"] == made.ids and data["row"] is None
     (panel,) = data["panels"]
     assert unpacked(panel["picks"]).tolist() == made.selection.order.tolist()
     assert unpacked(panel["numbers"]).tolist() == list(range(1, 25))
-    out = unpacked(panel["screened"])
-    assert out.tolist() == np.flatnonzero(~made.selection.screening.kept).tolist()
-    assert unpacked(panel["reason"]).tolist() == made.selection.screening.reason[out].tolist()
+    verdicts = data["verdicts"]
+    at = unpacked(verdicts["at"])
+    is_doubted = np.isin(made.screening.verdict, ["wrong", "doubtful"])
+    assert at.tolist() == np.flatnonzero(is_doubted).tolist()
+    states = {2: "doubtful", 3: "wrong"}
+    assert [states[state] for state in unpacked(verdicts["state"])] == made.screening.verdict[at].tolist()
+    reasons = [verdicts["reasons"][i] for i in unpacked(verdicts["reason"])]
+    assert reasons == made.screening.reason[at].tolist()
     looks = [
-        data["classes"][i - 1] if i else made.y[at]
-        for i, at in zip(unpacked(panel["looks"]), out, strict=True)
+        data["classes"][i - 1] if i else made.y[row]
+        for i, row in zip(unpacked(verdicts["looks"]), at, strict=True)
     ]
-    assert looks == made.selection.screening.suggested_labels[out].tolist()
-    chances = 100 * made.selection.screening.probability[out]
-    assert np.abs(unpacked(panel["suspicion"]) - chances).max() <= 0.5
+    assert looks == made.screening.suggested[at].tolist()
+    assert np.abs(unpacked(verdicts["chance"]) - 100 * made.screening.probability[at]).max() <= 0.5
 
 
 def test_rows_far_apart_in_the_data_are_far_apart_on_the_map(made):
-    places = made.page.map()
-    gaps = np.linalg.norm(places[:, None] - places, axis=2)[np.triu_indices(len(places), 1)]
-    true = np.linalg.norm(made.X[:, None] - made.X, axis=2)[np.triu_indices(len(places), 1)]
+    points = made.page.map(1)
+    gaps = np.linalg.norm(points[:, None] - points, axis=2)[np.triu_indices(len(points), 1)]
+    true = np.linalg.norm(made.X[:, None] - made.X, axis=2)[np.triu_indices(len(points), 1)]
     assert np.corrcoef(gaps, true)[0, 1] > 0.9
 
 
-def test_pictures_are_thumbnails_and_what_is_none_says_so(made):
+def test_pictures_are_thumbnails_and_what_is_none_says_so(made, page_of):
     contents = made.page.data()["contents"]
     assert len(contents) == len(made.X)
     assert contents[str(len(made.X) - 1)][0] == "broken"
-    kinds = {kind for kind, _, _ in contents.values()}
-    assert kinds == {"image", "broken"}
-    kind, address, small = contents["0"]
-    picture = base64.b64decode(address.partition("base64,")[2])
-    assert kind == "image" and not small
-    assert Image.open(BytesIO(picture)).size == (90, 70)
-    assert contents["1"][2] == 1
-
-
-def test_large_pictures_are_made_small(page_of):
+    kind, address, is_small = contents["0"]
+    assert kind == "image" and not is_small and contents["1"][2] == 1
+    assert Image.open(BytesIO(base64.b64decode(address.partition("base64,")[2]))).size == (90, 70)
     X, _ = blobs(8)
     big = [np.zeros((1000, 400, 3), dtype=np.uint8)] * 8
-    contents = page_of(gm.Easy(k=2).select(X), X, source=big).data()["contents"]
-    _, address, small = contents["0"]
+    _, address, _ = page_of(gm.Easy(k=2).select(X), X, source=big).data()["contents"]["0"]
     assert Image.open(BytesIO(base64.b64decode(address.partition(",")[2]))).size == (51, 128)
-    assert small == 0
 
 
-def test_it_is_replaced_whole_and_leaves_nothing_beside_it(made, tmp_path):
+def test_it_is_replaced_whole_and_leaves_nothing_next_to_it(made, tmp_path):
     target = tmp_path / "page.html"
     target.write_text("old")
-    write_report(made.selection, target, made.X, made.y)
+    made.selection.report(target, made.X, made.y)
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
@@ -169,25 +146,23 @@ def test_it_is_replaced_whole_and_leaves_nothing_beside_it(made, tmp_path):
         ({"X": np.zeros((3, 2))}, InvalidInputError, "X has 3 rows, but the selection was made from 8"),
         ({"y": [1, 2]}, InvalidInputError, "y has 2 labels"),
         ({"projection": "map"}, InvalidInputError, "projection='map'"),
-        ({"source": ["a"]}, InvalidInputError, "source has 1 rows, but the selection was made from 8"),
+        ({"source": ["a"]}, InvalidInputError, "source has 1 rows, but there are 8 to show"),
         ({"source": 5}, InvalidTypeError, "source has type int"),
         ({"ids": ["a"]}, InvalidInputError, "ids has 1 entries for 8 rows"),
         ({"class_names": ["zero"], "y": [0, 1] * 4}, InvalidInputError, "the label 1 is no position"),
         ({"class_names": "cat", "y": [0, 1] * 4}, InvalidTypeError, "class_names has type str"),
+        ({"subject": "picks"}, InvalidTypeError, "subject has type str"),
+        ({"subject": {}}, InvalidInputError, "nothing to report"),
+        ({"subject": gm.Selection([], n_rows=8)}, InvalidInputError, "nothing to report"),
     ],
 )
 def test_wrong_arguments_are_named_before_anything_is_written(tmp_path, monkeypatch, change, error, words):
     monkeypatch.chdir(tmp_path)
     X, _ = blobs(8)
-    arguments = {"path": "page.html", "X": X, **change}
+    arguments = {"subject": gm.Easy(k=2).select(X), "path": "page.html", "X": X, **change}
     with pytest.raises(error, match=re.escape(words)):
-        write_report(gm.Easy(k=2).select(X), **arguments)
+        gm.write_report(**arguments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_selection_has_nothing_to_report(tmp_path):
-    with pytest.raises(InvalidInputError, match="empty"):
-        gm.Selection([], n_rows=3).report(tmp_path / "page.html", np.eye(3))
 
 
 def test_rows_that_are_not_the_selections_own_are_pointed_out(page_of):
@@ -199,28 +174,28 @@ def test_rows_that_are_not_the_selections_own_are_pointed_out(page_of):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 1), (4, 2)])
-def test_tiny_inputs_have_a_page(page_of, shape):
+@pytest.mark.parametrize("projection", ["pca", "tsne"])
+def test_tiny_inputs_have_a_page(page_of, shape, projection):
     X = np.arange(float(np.prod(shape))).reshape(shape)
-    page = page_of(gm.Random(k=1, random_state=0).select(X), X)
+    page = page_of(gm.Random(k=1, random_state=0).select(X), X, projection=projection)
     assert f"1 of {shape[0]} rows picked" in page.words()
 
 
 def test_rows_that_are_all_the_same_have_a_page(page_of):
     X = np.ones((20, 4))
     page = page_of(gm.Random(k=3, random_state=0).select(X), X)
-    assert page.figure("figure-moment_error") == 0.0
     assert page.map()[:, 0].tolist() == [0.0] * 20
 
 
-def test_one_row_very_far_out_neither_turns_the_axes_nor_hides_the_others(page_of):
+def test_one_row_very_far_out_neither_turns_the_directions_nor_hides_the_others(page_of):
     X, _ = blobs(60)
     X[7] = 1e9
-    page = page_of(gm.Easy(k=5).select(X), X)
-    places = np.delete(page.map(), 7, axis=0)
+    page = page_of(gm.Random(k=5, random_state=0).select(X), X)
+    points = np.delete(page.map(), 7, axis=0)
     left, right, bottom, top = page.data()["maps"][0]["view"]
-    assert 0.3 < np.ptp(places[:, 0]) / (right - left) <= 1.0
-    assert 0.3 < np.ptp(places[:, 1]) / (top - bottom) <= 1.0
-    assert "1 row that lies very far out did not count" in page.words()
+    assert 0.3 < np.ptp(points[:, 0]) / (right - left) <= 1.0
+    assert 0.3 < np.ptp(points[:, 1]) / (top - bottom) <= 1.0
+    assert "1 row very far out did not count" in page.words()
     assert "1 row lies outside the first view" in page.words()
 
 
@@ -230,3 +205,22 @@ def test_picks_with_replacement_count_once_on_the_map(page_of):
     (panel,) = page.data()["panels"]
     assert unpacked(panel["picks"]).tolist() == [4, 2] and unpacked(panel["numbers"]).tolist() == [1, 2]
     assert "4 of 10 rows picked, 2 of them different" in page.words()
+
+
+def test_more_rows_than_a_browser_draws_are_thinned_and_the_page_says_so(page_of):
+    n = 60_000
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3)).astype(np.float32)
+    y = [f"class {label}" for label in np.arange(n) % 3]
+    verdicts = np.where(np.arange(n) % 10 == 0, 2, 0)
+    screening = screening_of(y, verdict_codes=verdicts, reason_codes=verdicts // 2)
+    selection = gm.Selection(np.arange(1, 60_000, 10), n, screening=screening)
+    page = page_of(selection, X, y)
+    data = page.data()
+    rows = unpacked(data["row"])
+    assert len(rows) == len(page.map()) == 50_000 and len(set(rows.tolist())) == 50_000
+    picks = unpacked(data["panels"][0]["picks"])
+    assert rows[picks].tolist() == selection.order.tolist()  # no pick is left away
+    assert len(unpacked(data["verdicts"]["at"])) == 6_000  # and no wrong row
+    assert "38,000 of 48,000 not picked" in page.words()
+    assert len(page.source) < 5_000_000

@@ -8,14 +8,14 @@ the Inception network of 2015 it is the FID (Heusel et al., 2017). See
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.metrics import mean_offset
-from gmmatch.rows.checks import check_rows
-from gmmatch.types import Matrix, Vector
+from gmmatch_paper.arrays import Matrix, Vector, float_blocks, mean_of
+from gmmatch_paper.checks import check_matrix
 
 __all__ = ["Moments", "frechet_distance", "moments_of", "squared_distance"]
 
@@ -38,7 +38,7 @@ class Moments:
     n: int
 
 
-def moments_of(X: Matrix) -> Moments:
+def moments_of(X: Any) -> Moments:
     """Return mean and covariance of rows, read block by block.
 
     Parameters
@@ -52,15 +52,14 @@ def moments_of(X: Matrix) -> Moments:
     >>> found.mean, found.covariance.tolist()
     (array([1., 0.]), [[2.0, 0.0], [0.0, 0.0]])
     """
-    rows = check_rows(X)
+    rows = check_matrix(X)
     if len(rows) < 2:
         raise InvalidInputError(f"X has {len(rows)} row: a covariance needs two or more.")
-    origin = rows.row(0)
-    mean = origin + mean_offset(rows, origin)
-    products = np.zeros((rows.n_features, rows.n_features))
-    for number in range(rows.n_chunks):
-        centred = rows.block(number, np.float64) - mean
-        products += centred.T @ centred
+    mean = mean_of(rows)
+    products = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in float_blocks(rows):
+        centered = block - mean
+        products += centered.T @ centered
     return Moments(mean, products / (len(rows) - 1), len(rows))
 
 

@@ -11,9 +11,8 @@ import math
 from typing import NamedTuple
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.metrics import mean_offset, mean_square_distance
-from gmmatch.rows.checks import check_fraction, check_number, check_rows, check_whole_number
-from gmmatch.types import Matrix
+from gmmatch_paper.arrays import Matrix, float_blocks, mean_of
+from gmmatch_paper.checks import check_fraction, check_matrix, check_number, check_whole_number
 
 
 class BatchErrorRate(NamedTuple):
@@ -44,9 +43,9 @@ def clean_variance(rows: Matrix) -> float:
     >>> clean_variance([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
     2.0
     """
-    checked = check_rows(rows, name="rows")
-    origin = checked.row(0)
-    return mean_square_distance(checked, origin + mean_offset(checked, origin))
+    checked = check_matrix(rows, "rows")
+    mean = mean_of(checked)
+    return sum(float(((block - mean) ** 2).sum()) for block in float_blocks(checked)) / len(checked)
 
 
 def median_error_bound(

@@ -232,7 +232,7 @@ def test_vectors_in_npy(vectors, tmp_path, succeeds):
 
 def test_vectors_are_copied_piece_by_piece(vectors, tmp_path, succeeds, monkeypatch):
     succeeds("corrupt", vectors, "-o", tmp_path / "a.npy", "--kind", "shell", "--rate", 0.4)
-    monkeypatch.setattr("gmmatch_paper.commands.corrupting_vectors._AT_A_TIME", 21)
+    monkeypatch.setattr("gmmatch_paper.commands.corrupting_tables._NUMBERS_AT_A_TIME", 21)
     succeeds("corrupt", vectors, "-o", tmp_path / "b.npy", "--kind", "shell", "--rate", 0.4)
     assert np.array_equal(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gmmatch.median import geometric_median
+import gmmatch as gm
 from gmmatch_paper.studies.results import log_slope
 from gmmatch_paper.studies.scaling import batch_scaling, median_scaling, subsampling
 from gmmatch_paper.studies.synthetic import (
@@ -17,6 +17,7 @@ from gmmatch_paper.studies.synthetic import (
     noisy_gaussian,
     robust_mean,
 )
+from gmmatch_paper.studies.synthetic.kernel_space import greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian as rows_of
 from gmmatch_paper.studies.synthetic.worst_attack import (
     distance_to_hull,
@@ -146,13 +147,9 @@ def test_an_rbf_median_is_robust_only_when_its_bandwidth_is_wide() -> None:
 
 
 def test_the_textbook_loop_in_the_linear_kernel_is_linear_matching() -> None:
-    from gmmatch import GMMatching
-
     rows = rows_of(300, 0.2, seed=1).rows
-    target = geometric_median(rows, n_jobs=1, eps=1e-12)
-    weights = 1.0 / target.distances
-    picks = kernels.greedy_picks(rows @ rows.T, weights / weights.sum(), 30)
-    expected = GMMatching(k=30, eps=1e-12, n_jobs=1).select(rows).order
+    picks = greedy_picks(rows @ rows.T, median_coefficients(rows @ rows.T, eps=1e-12), 30)
+    expected = gm.GMMatching(k=30, target=gm.GeometricMedian(eps=1e-12)).select(rows).order
     assert picks.tolist() == expected.tolist()
 
 
@@ -165,12 +162,12 @@ def test_median_error_stops_falling_under_corruption() -> None:
     assert error("median", 8192, 0.4) < 0.25 * error("mean", 8192, 0.4)
 
 
-def test_both_protocols_converge_and_ours_certifies_more() -> None:
+def test_both_protocols_converge() -> None:
     paper, ours = (
         median_scaling.measure_time(n=512, s=64, protocol=protocol, seed=0) for protocol in ("paper", "ours")
     )
     assert paper["converged"] and paper["iterations"] < 20
-    assert ours["gap"] <= 1e-8 < paper["gap"]
+    assert max(ours["gap"], paper["gap"]) <= 1e-8
     assert paper["time"] > 0.0
 
 
@@ -191,9 +188,7 @@ def test_independent_batches_get_worse_with_their_number() -> None:
 
 
 def test_independent_batches_match_the_target_one_by_one() -> None:
-    from gmmatch.rows.rows import Rows
-
-    rows = Rows(rows_of(256, 0.0, seed=0).rows)
+    rows = rows_of(256, 0.0, seed=0).rows
     picks = batch_scaling.pick_in_batches(rows, np.zeros(2), 64, 8, "independent", seed=0)
     assert len(set(picks.tolist())) == 64
 
@@ -246,7 +241,7 @@ def test_no_attack_that_was_tried_beats_the_worst_one() -> None:
         corrupt = (
             mean + distance * np.array([np.cos(angle), np.sin(angle)]) + spread * random.normal(size=(m, 2))
         )
-        point = geometric_median(np.vstack([clean, corrupt]), n_jobs=1).point
+        point = gm.geometric_median(np.vstack([clean, corrupt]), n_jobs=1).point
         assert np.linalg.norm(point - mean) <= worst * (1 + 1e-5)
         # A median that meets a clean row has that row on its side.
         assert pull(clean, point[None])[0] <= m + 1.001

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gmmatch_paper.studies import image_study_names, load_study, study_names
 from gmmatch_paper.studies.pages import main, take_results, write_pages
-from gmmatch_paper.studies.records import as_results, code_fingerprint, read_record
+from gmmatch_paper.studies.records import as_results, plain, read_record
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
+@pytest.mark.slow
 def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:
     for page in write_pages(DOCS, tmp_path):
         committed = DOCS / "studies" / page.relative_to(tmp_path)
@@ -23,19 +25,40 @@ def test_writing_the_pages_again_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_committed_results_are_complete_and_of_this_code(name: str) -> None:
+def test_committed_results_are_complete_and_say_what_the_claims_say(name: str) -> None:
     study, record = load_study(name), read_record(DOCS / "results" / "studies" / f"{name}.json")
     assert record["size"] == "full"
     for part in study.parts:
+        assert len(record["parts"][part.name]["cells"]) == len(part.cells("full"))
+    verdicts = [claim.check(as_results(record)) for claim in study.claims]
+    stored = [(claim["agrees"], claim["measured"]) for claim in record["claims"]]
+    assert [(verdict.agrees, verdict.measured) for verdict in verdicts] == stored
+
+
+# How a search got to its result may change; so may what a sum of rounding errors is.
+_INCIDENTAL = ("gap", "ours", "mean_missed", "lemma_error", "off_center", "mean_added")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::gmmatch.errors.GMMatchWarning")
+@pytest.mark.parametrize("name", study_names())
+def test_cells_measured_again_have_the_committed_numbers(name: str) -> None:
+    study, record = load_study(name), read_record(DOCS / "results" / "studies" / f"{name}.json")
+    for part in study.parts:
         stored = record["parts"][part.name]
-        assert stored["code"] == code_fingerprint(part.measure), (
-            f"{name}/{part.name} was measured by other code: run `gmmatch reproduce --full {name}` and "
-            "`python -m gmmatch_paper.studies.pages --take FOLDER`"
-        )
-        assert len(stored["cells"]) == len(part.cells("full"))
-    results = as_results(record)
-    told = [(claim.check(results).agrees, claim.check(results).measured) for claim in study.claims]
-    assert told == [(claim["agrees"], claim["measured"]) for claim in record["claims"]]
+        cells = [] if part.timed else [stored["cells"][0], stored["cells"][-1]]
+        for cell in cells:
+            arguments = {
+                parameter: cell[parameter] for parameter in stored["parameters"] if parameter in cell
+            }
+            measured = plain(part.measure(**{"seed": 0, **arguments, **stored["fixed"]}))
+            for field in measured.keys() - set(_INCIDENTAL):
+                np.testing.assert_allclose(
+                    np.asarray(measured[field], dtype=float),
+                    np.asarray(cell[field], dtype=float),
+                    rtol=1e-3,
+                    atol=1e-9,
+                )
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -69,6 +92,7 @@ def test_results_are_taken_into_the_documentation(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_module_writes_pages_where_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "results").symlink_to(DOCS / "results")
     main(["--docs", str(tmp_path)])

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gmmatch.dynamics.gradients import grand_scores  # noqa: E402
-from gmmatch.dynamics.recorder import Dynamics  # noqa: E402
+from gmmatch import Dynamics  # noqa: E402
+from gmmatch_paper.baselines.gradients import grand_scores  # noqa: E402
 from gmmatch_paper.training.loop import train  # noqa: E402
 from gmmatch_paper.training.networks import build_network  # noqa: E402
 from gmmatch_paper.training.recipes import FAST  # noqa: E402

@@ -35,6 +35,7 @@ def test_it_finds_what_scikit_learn_finds(digits):
     assert probe.predict(X_test).tolist() == peer.predict((X_test - X.mean(axis=0)) / scale).tolist()
 
 
+@pytest.mark.slow
 def test_cross_validation_regularises_noise_more_than_signal(digits):
     X, y, X_test, y_test = digits
     rng = np.random.default_rng(0)

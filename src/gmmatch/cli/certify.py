@@ -1,4 +1,4 @@
-"""``gmmatch certify``: a sample of the picks to look at, and what a person's answers prove."""
+"""``gmmatch certify``: a sample of the picks to check, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -7,46 +7,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import ForceOption, PicksArgument, SeedOption
-from gmmatch.cli.io.files import check_output, explained, keep_inputs
+from gmmatch.cli.io.arguments import (
+    ForceOption,
+    JsonOption,
+    PicksArgument,
+    SeedOption,
+    SplitOption,
+    output_path,
+    picks_by,
+    reads,
+)
+from gmmatch.cli.io.files import check_output, explain_failure, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.certificate.sample import CheckSample
+    from gmmatch.certificate import CheckSample
     from gmmatch.selection.selection import Selection
 
 
 def certify(
+    *,
     picks: PicksArgument,
     source: Annotated[
         str | None,
         typer.Argument(help="The images or texts that were embedded, to show them on the page."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="File for the sample: a page (.html), or a table to fill in (.csv)."
-        ),
-    ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="How many picks to check.")] = 200,
-    stratified: Annotated[
-        bool,
-        typer.Option(
-            "--stratified",
-            help="Use the screening's probabilities for a tighter bound; it holds even if they are wrong.",
-        ),
-    ] = False,
+    split: SplitOption = None,
     answers: Annotated[
-        Path | None, typer.Option(help="The answers: what the page saved, or the table that was filled in.")
+        Path | None, reads("The answers: what the page saved, or the table that was filled in.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Confidence of the bound.")] = 0.95,
-    split: Annotated[
-        str | None, typer.Option(help="Which split; by default the one that was embedded.")
+    sample: Annotated[int, picks_by("How many picks to check.", min=1)] = 200,
+    confidence: Annotated[float, picks_by("Confidence of the bound.")] = 0.95,
+    output: Annotated[
+        Path | None, output_path("File for the sample: a page (.html), or a table to fill in (.csv).")
     ] = None,
-    seed: SeedOption = 0,
     force: ForceOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a sentence.")] = False,
+    as_json: JsonOption = False,
+    seed: SeedOption = 0,
 ) -> None:
     """Bound the number of mislabeled picks by checking a sample.
 
@@ -58,82 +56,58 @@ def certify(
       gmmatch certify picks.parquet photos/ --sample 200 -o check.html
       gmmatch certify picks.parquet --answers answers.csv
     """
-    from gmmatch.selection.selection import Selection
+    import gmmatch as gm
 
     if (output is None) == (answers is None):
-        raise InvalidInputError(
-            "Give -o for a sample to look at, or --answers for what was found, and not both."
-        )
-    selection = Selection.load(picks)
+        raise InvalidInputError("Give -o for a sample to check, or --answers about it, and not both.")
+    selection = gm.Selection.load(picks)
     if answers is not None:
-        _prove(selection, picks, answers, confidence, as_json)
+        certificate = gm.certify(selection, answers, confidence=confidence)
+        selection.provenance["certificate"] = certificate.as_json()
+        with explain_failure(picks):
+            selection.save(picks)
+        if as_json:
+            print_json(certificate.as_json())
+            return
+        typer.echo(str(certificate))
+        note(f"Recorded in {picks}.")
         return
     assert output is not None
-    _write_sample(selection, picks, source, output, sample, stratified, split, seed, force)
-
-
-def _prove(selection: Selection, picks: Path, answers: Path, confidence: float, as_json: bool) -> None:
-    from gmmatch.certificate.certify import certify as bound
-
-    found = bound(selection, answers, confidence=confidence)
-    selection.provenance["certificate"] = found.as_json()
-    with explained(picks):
-        selection.save(picks)
-    if as_json:
-        print_json(found.as_json())
-        return
-    typer.echo(str(found))
-    note(f"Kept in the provenance of {picks}.")
-
-
-def _write_sample(
-    selection: Selection,
-    picks: Path,
-    source: str | None,
-    output: Path,
-    size: int,
-    stratified: bool,
-    split: str | None,
-    seed: int,
-    force: bool,
-) -> None:
-    from gmmatch.certificate.certify import write_answers
-    from gmmatch.certificate.sample import check_sample
-
-    check_output(output, force=force, endings=(".htm", ".html", ".csv"))
-    keep_inputs(output, [picks, source])
-    drawn = check_sample(selection, size, seed=seed, stratified=stratified)
+    check_output(output, force=force, endings=(".html", ".htm", ".csv"))
+    protect_inputs(output, [picks, source])
+    drawn = gm.check_sample(selection, sample, random_state=seed)
     if output.suffix.lower() == ".csv":
-        with explained(output):
-            write_answers(drawn, output)
+        with explain_failure(output):
+            drawn.write(output)
         note(
-            f"Wrote {output}: write right, wrong or unsure into the column 'answer' of its {len(drawn):,} lines."
+            f"Wrote {output}: write right, wrong or unsure into the column 'answer' of {len(drawn):,} lines."
         )
         return
     from gmmatch.report.check_page import write_check_page
 
-    contents = {} if source is None else _contents(selection, drawn, source, split)
-    with explained(output):
+    contents = {} if source is None else _read_contents(selection, drawn, source, split)
+    with explain_failure(output):
         write_check_page(drawn, output, contents, picks=picks.name)
     note(f"Wrote {output}: open it in a browser, and answer for {len(drawn):,} rows.")
 
 
-def _contents(selection: Selection, drawn: CheckSample, source: str, split: str | None) -> dict[int, Any]:
+def _read_contents(
+    selection: Selection, sample: CheckSample, source: str, split: str | None
+) -> dict[int, Any]:
     """Return the pictures or texts of a sample by row number."""
     import numpy as np
 
-    from gmmatch.cli.export import matched_rows, open_picked
-    from gmmatch.report.content import contents_of
+    from gmmatch.cli.export import match_rows, open_picked
+    from gmmatch.report.content import open_contents
 
     opened = open_picked(selection, source, split=split)
-    if opened.kind == "embedding":
+    contents = open_contents(opened, len(opened))
+    if contents is None:
         raise InvalidInputError(
             f"{source} holds embeddings: give the images or texts that they were made from."
         )
-    rows, places = matched_rows(selection, opened)
-    at = dict(zip(selection.indices[places].tolist(), rows.tolist(), strict=True))
-    wanted = {row: at[row] for row in drawn.rows.tolist()}
-    contents = contents_of(opened, int(opened.n_rows or 0))
-    assert contents is not None
-    found = contents.fetch(np.array(list(wanted.values()), dtype=np.int64))
-    return {row: found[place] for row, place in wanted.items()}
+    rows, positions = match_rows(selection, opened)
+    row_in_source = dict(zip(selection.indices[positions].tolist(), rows.tolist(), strict=True))
+    wanted = {row: row_in_source[row] for row in sample.rows.tolist()}
+    items = contents.fetch(np.array(list(wanted.values()), dtype=np.int64))
+    return {row: items[position] for row, position in wanted.items()}

@@ -2,60 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from gmmatch.cli.io.arguments import (
+    DEFAULT_METHOD,
     JsonOption,
     LabeledInput,
     MethodsOption,
     PerClassOption,
-    SeedOption,
-    SettingsOption,
+    SeededRunning,
     parse_per_class,
-    parse_settings,
+    picks_by,
+    runs_on,
     split_names,
 )
-from gmmatch.cli.io.files import check_output, explained
-from gmmatch.cli.io.output import console, note, print_json, print_table
+from gmmatch.cli.io.output import print_json, print_table
 from gmmatch.errors import InvalidInputError
-from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
-    from gmmatch.curve.curve import BudgetCurve
+    from gmmatch.curve import BudgetCurve
 
 
 def curve(
     *,
-    sizes: Annotated[
-        str, typer.Option(help="Comma-separated counts or shares of the rows.")
-    ] = "1%,2%,5%,10%,20%,50%",
-    methods: MethodsOption = DEFAULT_METHOD,
+    given: LabeledInput,
+    sizes: Annotated[str, picks_by("Comma-separated counts or shares of the rows.")] = "1%,2%,5%,10%,20%,50%",
+    methods: MethodsOption = f"{DEFAULT_METHOD},random",
+    per_class: PerClassOption = "proportional",
     test: Annotated[
         str | None,
-        typer.Option(
+        picks_by(
+            "Embeddings with labels to measure the accuracy on; by default held-out rows of the input.",
             metavar="OTHER",
-            help="Embeddings with labels to measure the accuracy on; by default unseen rows of the input.",
         ),
     ] = None,
-    test_labels: Annotated[
-        str | None,
-        typer.Option(metavar="FILE|COLUMN", help="With --test: its labels, as --labels names them."),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, max=10, help="How many random tenths of the rows to hold out and judge.")
-    ] = 5,
-    given: LabeledInput,
-    per_class: PerClassOption = "proportional",
-    seed: SeedOption = 0,
-    settings: SettingsOption = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a page (.html) of curves.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
     as_json: JsonOption = False,
+    repeats: Annotated[int, runs_on("How many random splits to hold rows out by.", min=1)] = 5,
+    running: SeededRunning,
 ) -> None:
     """Measure selections of several sizes.
 
@@ -66,65 +49,52 @@ def curve(
     \b
     Examples:
       gmmatch curve photos.emb --sizes 1%,2%,5%,10%,20%,50%
-      gmmatch curve train.emb --methods random,robust --test test.emb --report curve.html
+      gmmatch curve train.emb --methods random,robust --test test.emb
     """
-    from gmmatch.cli.io.selecting import same_encoder
-    from gmmatch.curve.curve import budget_curve
+    import gmmatch as gm
+    from gmmatch.budget import resolve_count
+    from gmmatch.cli.io.inputs import check_encoders
 
-    if test is None and test_labels is not None:
-        raise InvalidInputError("--test-labels goes with --test OTHER.")
-    if report is not None:
-        from gmmatch.report.rendering import check_target
-
-        check_output(report, force=force, option="--report", endings=(".html", ".htm"))
-        check_target(report)
-    names, options = split_names(methods, "--methods"), parse_settings(settings)
-    embeddings, judged = given.open(), None
+    names, budgets = split_names(methods, "--methods"), split_names(sizes, "--sizes")
+    rows, judged = given.open(), None
     if test is not None:
-        other = given.open_other(test, test_labels)
-        same_encoder(embeddings.origin, other.origin, f"--test {test}", given.source)
-        if other.labels is None:
-            raise InvalidInputError(f"--test {test} has no labels: give some by --test-labels.")
-        judged = (other.rows, other.labels)
-    found = budget_curve(
-        embeddings.rows,
-        embeddings.labels,
-        sizes=split_names(sizes, "--sizes"),
-        methods=names,
+        other = given.open_other(test)
+        check_encoders(rows.origin, other.origin, f"--test {test}")
+        if other.y is None:
+            raise InvalidInputError(f"--test {test} has no labels: make a store with some.")
+        judged = (other.X, other.y)
+    counts, options = [resolve_count(size, len(rows), name="--sizes") for size in budgets], running.options()
+    shared = {"k": max(counts), "per_class": parse_per_class(per_class), "random_state": running.seed}
+    selections = {name: gm.select(rows.X, rows.y, method=name, **shared, **options) for name in names}
+    result = gm.budget_curve(
+        selections,
+        rows.X,
+        rows.y,
+        sizes=counts,
         test=judged,
         repeats=repeats,
-        random_state=seed,
-        per_class=parse_per_class(per_class),
+        random_state=running.seed,
         **options,
     )
-    if report is not None:
-        with explained(report):
-            found.report(report)
     if as_json:
-        print_json({"input": given.source, **found.as_json()})
-        return
-    _print(found)
-    if report is not None:
-        note(f"Wrote {report}: open it in a browser.")
+        print_json({"input": given.path, **result.as_json()})
+    else:
+        _print(result)
 
 
-def _print(curve: BudgetCurve) -> None:
+def _print(result: BudgetCurve) -> None:
     """Print a line for each method and size, and what to learn from them."""
     headings = ("method", "picks", "accuracy", "interval", "mislabeled", "MMD", "error", "coverage")
     lines = [
         [
-            one.method,
-            f"{one.k:,}",
-            "" if one.accuracy is None else f"{one.accuracy:.1%}",
-            "" if one.low is None or one.high is None else f"{100 * one.low:.1f}-{one.high:.1%}",
-            "" if one.mislabeled is None else f"{one.mislabeled:,.0f}",
-            *(f"{value:.3g}" for value in (one.mmd, one.moment_error, one.coverage_mean)),
+            point.method,
+            f"{point.k:,}",
+            "" if point.accuracy is None else f"{point.accuracy:.1%}",
+            "" if point.low is None or point.high is None else f"{100 * point.low:.1f}-{point.high:.1%}",
+            "" if point.mislabeled is None else f"{point.mislabeled:,.0f}",
+            *(f"{value:.3g}" for value in (point.mmd, point.moment_error, point.coverage_mean)),
         ]
-        for one in curve.points
+        for point in result.points
     ]
-    print_table(f"Selections from {curve.n_rows:,} rows", headings, lines, narrow=True)
-    judged = any(one.accuracy is not None for one in curve.points)
-    said = f"Accuracy by {curve.judged_by}, with 95% intervals; error" if judged else "Error"
-    said += " is the moment error."
-    console().print(said, soft_wrap=True)
-    console().print(curve.sentence, soft_wrap=True)
+    title = f"Selections from {result.n_rows:,} rows"
+    print_table(title, headings, lines, caption=result.sentence, narrow=True)

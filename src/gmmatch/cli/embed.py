@@ -12,23 +12,28 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     EmbeddingColumnOption,
-    ImageColumnOption,
+    JsonOption,
     SplitOption,
-    TextColumnOption,
-    output_option,
+    heading,
+    output_path,
+    reads,
+    runs_on,
+    writes,
 )
-from gmmatch.cli.io.files import check_output, keep_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.group import Interrupted
-from gmmatch.cli.io.output import console, note, print_json, progress
+from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.embeddings.run import EmbedReport
+    from gmmatch.store.run import EmbedReport
 
+encodes_by = heading("Encoder")
 _LISTED_AT_MOST = 5
 
 
 def embed(
+    *,
     source: Annotated[
         str,
         typer.Argument(
@@ -36,66 +41,42 @@ def embed(
             "such files; a file of vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset."
         ),
     ],
-    output: Annotated[
-        Path,
-        output_option("The store: a folder, made if missing, or an address such as s3://bucket/photos.emb."),
-    ],
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder",
-            "-e",
-            help="A model folder or the name of a model on the Hugging Face hub; 'pixels' or 'pixels:HxW'; "
-            "'identity' for vectors; 'file.py:function'. By default CLIP for images, MiniLM for text.",
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows to encode at a time; the encoder's choice by default.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads that decode images; one per core by default.")
-    ] = None,
-    dtype: Annotated[
-        Literal["auto", "float16", "float32"], typer.Option(help="Type of the numbers in the store.")
-    ] = "auto",
-    device: Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda or mps.")] = "auto",
-    text_column: TextColumnOption = None,
-    image_column: ImageColumnOption = None,
+    image_column: Annotated[str | None, reads("The column of images.")] = None,
+    text_column: Annotated[str | None, reads("The column of texts.")] = None,
     embedding_column: EmbeddingColumnOption = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="The column of labels; '' for none. Found by its name by default.")
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
-    ] = None,
+    label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None,
+    id_column: Annotated[str | None, reads("The column of ids; by default paths or numbers.")] = None,
     split: SplitOption = None,
-    streaming: Annotated[
-        bool, typer.Option("--streaming", help="Read a Hugging Face dataset over the network as it is used.")
-    ] = False,
+    streaming: Annotated[bool, reads("Read an hf: dataset as it is used.", "--streaming")] = False,
+    max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
-        typer.Option(
-            help="Whether a row that cannot be encoded (a broken image) ends the run or is left out."
-        ),
+        reads("What a row does that cannot be encoded (a broken image)."),
     ] = "raise",
-    max_pixels: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="The most pixels that an image may have; 89 million by default. Larger ones are refused.",
+    encoder: Annotated[
+        str | None,
+        encodes_by(
+            "A model folder or the name of a model on the Hugging Face hub; 'pixels' or 'pixels:HxW'; "
+            "'identity' for vectors; 'file.py:function'. By default CLIP for images, MiniLM for text.",
+            "--encoder",
+            "-e",
         ),
     ] = None,
     trust_pickle: Annotated[
         bool,
-        typer.Option(
-            "--trust-pickle",
-            help="Load a model folder's pickled weights, which can run code: only if you trust who made them.",
-        ),
+        encodes_by("Load pickled weights, which can run code: if you trust them.", "--trust-pickle"),
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Delete the store if there is one, and begin again.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a summary.")] = False,
+    output: Annotated[
+        Path, output_path("The store: a folder, or an address such as s3://bucket/photos.emb.")
+    ],
+    dtype: Annotated[
+        Literal["auto", "float16", "float32"], writes("Type of the numbers in the store.")
+    ] = "auto",
+    force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
+    as_json: JsonOption = False,
+    batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,
+    workers: Annotated[int | None, runs_on("Threads that decode images.", min=1)] = None,
+    device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Turn images, texts or vectors into a store of embeddings.
 
@@ -108,59 +89,45 @@ def embed(
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
       gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
     """
-    _check_places(source, output)
+    _check_paths(source, output)
     from gmmatch.data import open_source
 
-    opened = open_source(
-        source,
-        text_column=text_column,
-        image_column=image_column,
-        embedding_column=embedding_column,
-        label_column=label_column,
-        id_column=id_column,
-        split=split,
-        streaming=streaming,
-    )
-    if opened.n_rows == 0:
+    rows = open_source(
+        source, text_column=text_column, image_column=image_column, embedding_column=embedding_column,
+        label_column=label_column, id_column=id_column, split=split, streaming=streaming,
+    )  # fmt: skip
+    if rows.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
+    import gmmatch as gm
     from gmmatch.data.files import is_store
-    from gmmatch.embeddings import delete_store
-    from gmmatch.embeddings.run import embed as run
-    from gmmatch.encoders import load_encoder
+    from gmmatch.store import delete_store
 
     if not as_json:
-        note(f"{source}: {opened.how or opened.format}.")
+        note(f"{source}: {rows.how or rows.format}.")
     if max_pixels is not None:
         from gmmatch.data.images import allow_pixels
 
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
-    model = load_encoder(encoder, kind=opened.kind, device=device, **trusted)
+    model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
-    with _saved(output, opened.n_rows), progress() as bar:
-        task = bar.add_task("Encoding", total=opened.n_rows)
-        report = run(
-            opened,
-            model,
-            output,
-            batch_size=batch_size,
-            workers=workers,
-            dtype=dtype,
-            on_error=on_error,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
+        report = gm.embed(
+            rows, model, output, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error,
+            progress=update,
+        )  # fmt: skip
     if as_json:
-        print_json(describe_report(report, opened.kind))
+        print_json(describe_report(report, rows.kind))
     else:
-        _print_summary(report, opened.kind)
+        _print_summary(report, rows.kind)
 
 
 @contextmanager
-def _saved(output: Path, total: int | None) -> Iterator[None]:
+def _explain_interruption(output: Path, total: int | None) -> Iterator[None]:
     """Say after Ctrl-C how much of the work is done."""
     from gmmatch.data.files import is_store
-    from gmmatch.embeddings import open_store
+    from gmmatch.store import open_store
 
     try:
         yield
@@ -170,7 +137,7 @@ def _saved(output: Path, total: int | None) -> Iterator[None]:
         raise Interrupted(f"{saved:,}{of} rows saved; run the same command to resume.") from None
 
 
-def _check_places(source: str, output: Path) -> None:
+def _check_paths(source: str, output: Path) -> None:
     """Raise for what cannot be a source or a store, before a model is loaded, which may take minutes."""
     from gmmatch.data.files import is_store
 
@@ -178,29 +145,24 @@ def _check_places(source: str, output: Path) -> None:
         raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
     check_output(output, force=True, folder=True)
     # There its files would be taken for the source's own when the same command goes on.
-    keep_inputs(output, [], folder=source)
+    protect_inputs(output, [], folder=source)
 
 
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
-    """Return what an embedding run did, in what JSON can hold."""
+    """Return what an embedding run did, as JSON can hold it."""
     facts = asdict(report)
-    return {
-        "store": str(facts.pop("path")),
-        "kind": kind,
-        **facts,
-        "seconds": round(report.seconds, 3),
-        "rows_per_second": round(report.rows_per_second, 2),
-    }
+    speed = {"seconds": round(report.seconds, 3), "rows_per_second": round(report.rows_per_second, 2)}
+    return {"store": str(facts.pop("path")), "kind": kind, **facts, **speed}
 
 
 def _print_summary(report: EmbedReport, kind: str) -> None:
     unit = {"image": "images", "text": "texts", "embedding": "rows"}[kind]
-    out = console()
     before = f", {report.n_before:,} of them from before" if report.n_before else ""
-    line = f"{report.path}: {report.n_rows:,} rows of {report.n_features:,} {report.dtype} numbers{before}"
-    out.print(line, soft_wrap=True, markup=False)
     speed = f", {report.rows_per_second:,.1f} {unit}/s" if report.n_encoded else ""
-    out.print(f"Encoded {report.n_encoded:,} {unit} in {report.seconds:.1f} s{speed}.", soft_wrap=True)
+    print_lines(
+        f"{report.path}: {report.n_rows:,} rows of {report.n_features:,} {report.dtype} numbers{before}",
+        f"Encoded {report.n_encoded:,} {unit} in {report.seconds:.1f} s{speed}.",
+    )
     if report.skipped:
         note(f"Skipped {len(report.skipped):,} rows that could not be encoded:")
         for row in report.skipped[:_LISTED_AT_MOST]:

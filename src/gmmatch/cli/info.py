@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from gmmatch.cli.io.arguments import JsonOption
-from gmmatch.cli.io.output import console, print_json
+from gmmatch.cli.io.arguments import JsonOption, reads
+from gmmatch.cli.io.messages import translate
+from gmmatch.cli.io.output import print_facts, print_json
 from gmmatch.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from gmmatch.data.source import Kind
 
 # What a column could serve as, in words; whole numbers and texts can also be labels or ids.
 _USES = {
-    "embedding": "embeddings",
-    "image": "images",
-    "text": "texts",
-    "number": "integers",
-    "float": "numbers",
+    "embedding": "embeddings", "image": "images", "text": "texts", "number": "integers", "float": "numbers",
     "other": "others",
-}
+}  # fmt: skip
+_ENTRIES_SHOWN = 20
 
 
 def info(
     path: Annotated[
         str, typer.Argument(help="A store, a selection, or anything that `gmmatch embed` takes.")
     ],
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read everything and compare it with its checksums.")
-    ] = False,
+    verify: Annotated[bool, reads("Read everything and compare it with its checksums.", "--verify")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a path holds: a store, a selection or a source.
@@ -47,32 +40,62 @@ def info(
     facts = describe_path(path, verify=verify)
     if as_json:
         print_json(facts)
-        return
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in _flat(facts):
-        table.add_row(name, value)
-    console().print(table)
+    else:
+        print_facts(_lines(facts))
 
 
 def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
-    """Return what is known about a path, in what JSON can hold."""
+    """Return what is known about a path, as JSON can hold it."""
     from gmmatch.data.files import is_store
 
     if is_store(path):
-        return _describe_store(path, verify)
-    if is_selection(path):
+        return {"what": "store", "path": path, **_describe_store(path, verify)}
+    if _is_selection(path):
         from gmmatch.cli.select import describe_selection
         from gmmatch.selection.selection import Selection
 
         # Reading a selection compares the checksums that its format has.
-        return {"what": "selection", "path": path, **describe_selection(Selection.load(path), None, None)}
+        return {"what": "selection", "path": path, **describe_selection(Selection.load(path))}
     if verify:
         raise InvalidInputError(f"--verify: {path} is neither a store nor a selection, and has no checksums.")
     return {"what": "source", "path": path, **_describe_source(path)}
+
+
+def _is_selection(path: str) -> bool:
+    """Return whether a file is a saved selection, by the mark that it carries."""
+    if not (path.lower().endswith(".parquet") and Path(path).is_file()):
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return b"gmmatch" in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
+
+
+def _describe_store(path: str, verify: bool) -> dict[str, Any]:
+    from gmmatch.store import open_store
+
+    store = open_store(path, allow_incomplete=True, verify=verify)
+    counts = None if store.labels is None else Counter(store.labels.tolist()).most_common()
+    manifest = store.manifest
+    return {
+        "complete": store.complete,
+        "n_rows": len(store),
+        "n_features": store.n_features,
+        "dtype": str(store.dtype),
+        "bytes": sum(file.stat().st_size for file in store.path.iterdir()),
+        "shards": len(manifest.shards),
+        "has_labels": store.labels is not None,
+        "labels": None if counts is None else [{"label": name, "n_rows": count} for name, count in counts],
+        "encoder": manifest.encoder,
+        "encoder_fingerprint": manifest.encoder_fingerprint,
+        "encoder_details": manifest.encoder_details,
+        "source": manifest.source,
+        "source_fingerprint": manifest.source_fingerprint,
+        **({"verified": True} if verify else {}),
+    }
 
 
 def _describe_source(path: str) -> dict[str, Any]:
@@ -82,121 +105,39 @@ def _describe_source(path: str) -> dict[str, Any]:
     try:
         source = open_source(path)
     except UndecidedColumnsError as error:
-        facts: dict[str, Any] = {}
-        if error.candidates:  # the rest does not depend on which column is taken
-            kind, names = next(iter(error.candidates.items()))
-            facts = open_source(path, **{f"{kind}_column": names[0]}).describe()  # type: ignore[arg-type]
-        undecided = {"location": path, "kind": None, "how": _choices(error.candidates)}
-        return {**facts, **undecided, "columns": _by_use(error.available)}
+        how = translate(str(error), [f"--{kind}-column" for kind in _USES])
+        return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}
     columns = getattr(source, "columns", None)
-    listed = {} if columns is None else {"columns": _by_use(columns.available)}
-    return {**source.describe(), **listed}
+    return {**source.describe(), **({} if columns is None else {"columns": _by_use(columns.available)})}
 
 
 def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
-    """The columns by what they could serve as, embeddings first; what nothing could be is left out."""
+    """Return the columns by what they could serve as, embeddings first."""
     columns = {use: [name for name in available if available[name] == kind] for kind, use in _USES.items()}
     return {use: names for use, names in columns.items() if names}
 
 
-def _choices(candidates: Mapping[Kind, Sequence[str]]) -> str:
-    """Say what has to be named, to which commands."""
-    if not candidates:
-        return "no column holds embeddings (lists of numbers), images or text"
-    options = " or ".join(f"--{kind}-column {names[0]!r}" for kind, names in candidates.items())
-    said = [f"tell `gmmatch embed` which column to take, as {options}"]
-    vectors = candidates.get("embedding", ())
-    if len(vectors) == 1:
-        said.insert(0, f"`gmmatch select` takes column {vectors[0]!r}")
-    elif vectors:
-        said.insert(0, f"tell `gmmatch select` which column to take, as --embedding-column {vectors[0]!r}")
-    return "; ".join(said)
-
-
-def is_selection(path: str) -> bool:
-    """Tell whether a file is a saved selection, by the mark that it carries."""
-    import json
-
-    file = Path(path)
-    if not file.is_file():
-        return False
-    suffix = file.suffix.lower()
-    if suffix == ".parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            return b"gmmatch" in (pq.read_schema(file).metadata or {})
-        except (pa.ArrowException, OSError):
-            return False
-    if suffix == ".npy":
-        file = file.with_name(file.name + ".json")
-        suffix = file.suffix if file.is_file() else ""
-    if suffix != ".json":
-        return False
-    try:
-        document = json.loads(file.read_bytes())
-    except (ValueError, RecursionError, OSError):
-        return False
-    return isinstance(document, dict) and document.get("format") == "gmmatch-selection"
-
-
-def _describe_store(path: str, verify: bool) -> dict[str, Any]:
-    from gmmatch.embeddings import open_store
-
-    store = open_store(path, allow_incomplete=True, verify=verify)
-    manifest = store.manifest
-    labels = None
-    if manifest.has_labels:
-        counts = Counter(store.labels.tolist() if store.labels is not None else [])
-        labels = [{"label": label, "n_rows": count} for label, count in counts.most_common()]
-    facts: dict[str, Any] = {
-        "what": "store",
-        "path": path,
-        "complete": store.complete,
-        "n_rows": len(store),
-        "n_features": store.n_features,
-        "dtype": str(store.dtype),
-        "bytes": sum(shard.array_bytes + shard.table_bytes for shard in manifest.shards),
-        "shards": len(manifest.shards),
-        "has_labels": bool(manifest.has_labels),
-        "labels": labels,
-        "encoder": manifest.encoder,
-        "encoder_fingerprint": manifest.encoder_fingerprint,
-        "encoder_details": manifest.encoder_details,
-        "source": manifest.source,
-        "source_fingerprint": manifest.source_fingerprint,
-    }
-    if verify:
-        facts["verified"] = True
-    return facts
-
-
-def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """The facts as lines for people; nested ones get a name with a dot."""
-    from rich.markup import escape
-
-    lines: list[tuple[str, str]] = []
+def _lines(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the facts as lines for people; nested ones get a name with a dot."""
     for name, value in facts.items():
         label = f"{prefix}{name}".replace("_", " ").removeprefix("n ")
-        if isinstance(value, dict):
-            lines += _flat(value, f"{prefix}{name}.")
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{prefix}{name}.")
         elif isinstance(value, list) and value and isinstance(value[0], (dict, str)):
-            more = f", and {len(value) - 20:,} more" if len(value) > 20 else ""
-            shown = [_entry(entry, alone=len(value) == 1) for entry in value[:20]]
-            lines.append((label, escape(", ".join(shown) + more)))
+            entries = [_entry(entry, alone=len(value) == 1) for entry in value[:_ENTRIES_SHOWN]]
+            more = f", and {len(value) - _ENTRIES_SHOWN:,} more" if len(value) > _ENTRIES_SHOWN else ""
+            yield label, ", ".join(entries) + more
         elif isinstance(value, bool):
-            lines.append((label, "yes" if value else "no"))
+            yield label, "yes" if value else "no"
         elif value is not None and value != [] and value != "":
-            lines.append((label, f"{value:,}" if isinstance(value, int) else escape(str(value))))
-    return lines
+            yield label, f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _entry(entry: Any, *, alone: bool) -> str:
     if not isinstance(entry, dict):
         return str(entry)
     if "label" in entry:
-        nameless = "all" if alone else "no label"
+        label = ("all" if alone else "no label") if entry["label"] is None else entry["label"]
         picked = f"{entry['picked']:,} of " if "picked" in entry else ""
-        return f"{nameless if entry['label'] is None else entry['label']}: {picked}{entry['n_rows']:,}"
+        return f"{label}: {picked}{entry['n_rows']:,}"
     return ", ".join(f"{name}: {value}" for name, value in entry.items() if not isinstance(value, dict))

@@ -3,100 +3,117 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from gmmatch.cli.io.arguments import LabeledInput
+from gmmatch.cli.io.arguments import (
+    LabeledInput,
+    PredProbsOption,
+    SeededRunning,
+    picks_by,
+    writes,
+)
 from gmmatch.cli.io.files import TableOutput
-from gmmatch.cli.io.output import console, note, print_table
-from gmmatch.errors import InvalidInputError
+from gmmatch.cli.io.output import note, print_lines, print_table
+from gmmatch.cli.io.reporting import Report
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from gmmatch.cli.io.inputs import Embeddings
-    from gmmatch.screening.result import Screening
+    from gmmatch.screening.result import ScreeningResult
 
 _SHOWN = 5
+_COLUMNS = ("row", "id", "label", "suggested", "verdict", "probability", "reason", "duplicate_of")
 
 
 def screen(
     *,
-    only: Annotated[
-        Literal["labels", "rows"] | None,
-        typer.Option(
-            help="Look for wrong labels only, or for outliers and duplicates only; both by default."
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(help="The share of mislabeled rows to accept among those kept.")
-    ] = 0.02,
     given: LabeledInput,
+    pred_probs: PredProbsOption = None,
+    groups: Annotated[
+        Literal["auto", "keep", "drop"],
+        picks_by("Whether a group of rows apart from the others is suspicious; judged by default."),
+    ] = "auto",
+    duplicates: Annotated[
+        Literal["drop", "keep"], picks_by("With 'keep', copies of a row are not looked for.")
+    ] = "drop",
     result: TableOutput,
+    all_rows: Annotated[bool, writes("Write a line for every row, not only for suspects.", "--all")] = False,
+    page: Report,
+    running: SeededRunning,
 ) -> None:
     """Find rows that look mislabeled, outliers and duplicates.
 
     The file has a line for each row that is not trusted, the most suspicious first: its number and id, its label, the
-    label it looks like, the probability that it is wrong, and the reason.
+    label it looks like, the verdict, the probability that its label is wrong, and the reason.
 
     \b
     Examples:
-      gmmatch screen photos.emb -o suspects.csv
-      gmmatch screen vectors.npy --labels labels.csv::kind -o - | head
+      gmmatch screen photos.emb -o suspects.csv --report suspects.html
+      gmmatch screen vectors.npy --labels labels.csv -o - | head
     """
-    from gmmatch.screening.screen import screen as search
+    import gmmatch as gm
+    from gmmatch.cli.io.inputs import read_array
 
-    result.check(given, given.labels)
-    embeddings = given.open()
-    if only == "labels" and embeddings.labels is None:
-        raise InvalidInputError(f"--only labels: {given.source} has no labels; give some by --labels.")
-    found = search(embeddings.rows, embeddings.labels, only or "auto", tolerance=tolerance)
-    table = suspects(found, embeddings)
+    result.check(given.path, given.labels)
+    page.check(given.path, force=result.force)
+    options = {**running.options(), "random_state": running.seed, "groups": groups, "duplicates": duplicates}
+    rows = given.open()
+    contents = page.open_contents(rows)
+    if pred_probs is not None:
+        options["pred_probs"] = read_array(pred_probs, "--pred-probs")
+    screening = gm.screen(rows.X, rows.y, **options)
+    page.write(screening, rows, contents)
+    table = _table(screening, rows, all_rows)
+    suspects = _suspects(screening)
     facts = {
-        "n_rows": len(found),
-        "kept": int(found.kept.sum()),
-        "reasons": found.counts,
-        "noise_rate": found.noise_rate,
-        "indices": [int(row) for row in (~found.kept).nonzero()[0]],
+        "n_rows": len(screening),
+        "trusted": int(screening.trusted.sum()),
+        "reasons": screening.counts,
+        "noise_rate": screening.noise_rate,
+        "noise_interval": screening.noise_interval,
+        "summary": screening.summary,
+        "classes": screening.per_class(),
+        "indices": suspects.tolist(),
     }
-    result.finish(table, facts, partial(_print, found, table))
-    if result.output is None and table.num_rows and not result.as_json:
+    result.finish(table, facts, partial(_print, screening, _table(screening, rows, False)))
+    if page.report is not None:
+        note(f"Wrote {page.report}: open it in a browser.")
+    if result.output is None and len(suspects) and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
 
 
-def suspects(found: Screening, embeddings: Embeddings) -> pa.Table:
-    """Return a line for each row that is not trusted, the most suspicious first."""
+def _suspects(screening: ScreeningResult) -> Any:
+    """Return the rows that are not trusted, the most suspicious first."""
     import numpy as np
 
-    rows = np.flatnonzero(~found.kept)
-    rows = rows[np.argsort(-found.probability[rows], kind="stable")]
-    frame = found.to_frame(embeddings.labels, package="pyarrow").take(rows)
-    ids = embeddings.ids_of(rows)
-    if ids is not None:
-        frame = frame.append_column("id", [ids])
-    wanted = ("row", "id", "label", "suggested_label", "probability", "reason")
-    return frame.select([name for name in wanted if name in frame.column_names])
+    suspect = np.isin(screening.verdict, ("wrong", "doubtful")) | (screening.reason != "")
+    ranking = screening.ranking
+    return ranking[suspect[ranking]]
 
 
-def _print(found: Screening, suspicious: pa.Table, to_stderr: bool) -> None:
-    out = console(to_stderr=to_stderr)
-    if not found.counts:
-        out.print(f"All {len(found):,} rows are trusted.")
-    else:
-        title = f"{suspicious.num_rows:,} of {len(found):,} rows are not trusted"
-        counts = [(reason, f"{count:,}") for reason, count in found.counts.items()]
+def _table(screening: ScreeningResult, rows: Embeddings, all_rows: bool) -> pa.Table:
+    frame = screening.to_frame("pyarrow", ids=rows.ids)
+    if not all_rows:
+        frame = frame.take(_suspects(screening))
+    names = [name for name in _COLUMNS if name in frame.column_names]
+    return frame.select([name for name in names if name != "duplicate_of" or "duplicate" in screening.counts])
+
+
+def _print(screening: ScreeningResult, suspects: pa.Table, to_stderr: bool) -> None:
+    if screening.counts:
+        title = f"{suspects.num_rows:,} of {len(screening):,} rows are not trusted"
+        counts = [(reason, f"{count:,}") for reason, count in screening.counts.items()]
         print_table(title, ("reason", "rows"), counts, to_stderr=to_stderr)
-    if found.noise_rate is not None:
-        out.print(f"Estimated label noise: {found.noise_rate:.1%}.")
-    if not found.counts:
+    print_lines(screening.summary, to_stderr=to_stderr)
+    if not suspects.num_rows:
         return
-    first = suspicious.slice(0, _SHOWN).to_pydict()
+    first = suspects.slice(0, _SHOWN).to_pydict()
     if "id" in first:
         del first["row"]
     lines = [
-        [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line]
+        ["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line]
         for line in zip(*first.values(), strict=True)
     ]
-    names, texts = [name.replace("_", " ") for name in first], ("label", "suggested label", "reason")
-    print_table("The most suspicious", names, lines, left=texts, to_stderr=to_stderr)
+    left = ("label", "suggested", "verdict", "reason")
+    print_table("The most suspicious", list(first), lines, left=left, to_stderr=to_stderr)

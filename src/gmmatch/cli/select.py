@@ -4,272 +4,232 @@ from __future__ import annotations
 
 import math
 import shlex
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gmmatch.cli.io.arguments import (
-    AmountOption,
+    DEFAULT_METHOD,
+    BudgetOption,
     ConfidenceOption,
     ForceOption,
     JsonOption,
     LabeledInput,
-    MemoryOption,
     MethodOption,
     PerClassOption,
-    SeedOption,
+    PredProbsOption,
+    SeededRunning,
     SettingsOption,
-    least_confidence,
-    output_option,
-    parse_memory,
+    output_path,
     parse_per_class,
     parse_settings,
+    picks_by,
+    reads,
+    split_names,
 )
-from gmmatch.cli.io.engines import EngineRequest
-from gmmatch.cli.io.files import check_output, explained, is_stdout, keep_inputs
-from gmmatch.cli.io.output import console, note, print_json, print_table
+from gmmatch.cli.io.files import check_output, explain_failure, is_stdout, protect_inputs
+from gmmatch.cli.io.inputs import check_encoders, read_array, read_column
+from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
-from gmmatch.selectors.registry import DEFAULT_METHOD
 
 if TYPE_CHECKING:
+    from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.selection.selection import Selection
-
 
 _CLASSES_SHOWN = 30
 
 
 def select(
     *,
-    context: typer.Context,
-    k: AmountOption,
-    output: Annotated[
-        Path,
-        output_option(
-            "File for the picks: .parquet, .json or .npy. With '-', their ids or row numbers are printed."
-        ),
-    ],
-    method: MethodOption = DEFAULT_METHOD,
     given: LabeledInput,
-    per_class: PerClassOption = "proportional",
-    seed: SeedOption = 0,
-    memory: MemoryOption = None,
+    scores: Annotated[
+        str | None,
+        reads("For by-score: as --labels; the column of a table is score.", metavar="COLUMN|TABLE"),
+    ] = None,
+    pred_probs: PredProbsOption = None,
+    k: BudgetOption,
+    method: MethodOption = DEFAULT_METHOD,
     settings: SettingsOption = None,
-    duplicates: Annotated[
-        Literal["one", "keep"] | None,
-        typer.Option(
-            help="With 'one', only one row of each group of near-duplicates counts and can be picked; with 'keep', "
-            "the default, all. Copies count once for robust in any case."
-        ),
+    per_class: PerClassOption = "proportional",
+    preprocess: Annotated[
+        str | None, picks_by("Comma-separated: center, scale, pca:64, unit.", metavar="STEPS")
     ] = None,
-    exclude_near: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OTHER", help="Leave out rows with a near-duplicate in these embeddings (a test set)."
-        ),
-    ] = None,
-    relabel: Annotated[
-        bool,
-        typer.Option(
-            "--relabel",
-            help="Pick rows whose label is confidently wrong for their suggested class.",
-        ),
-    ] = False,
-    min_confidence: ConfidenceOption = None,
-    weights: Annotated[
-        bool,
-        typer.Option(
-            "--weights", help="Compute weights that bring the mean of the picks nearest to the target."
-        ),
-    ] = False,
-    refine: Annotated[
-        int,
-        typer.Option(min=0, help="The most rounds in which picks are swapped for rows that match better."),
-    ] = 0,
-    updatable: Annotated[
-        bool, typer.Option("--updatable", help="Store what `gmmatch update` needs with the picks (.parquet).")
-    ] = False,
     reference: Annotated[
-        str | None,
-        typer.Option(metavar="OTHER", help="Embeddings that the picks should follow instead of the input."),
+        str | None, picks_by("Embeddings to follow instead of the input.", metavar="OTHER")
     ] = None,
     reference_weight: Annotated[
-        float | None,
-        typer.Option(help="With --reference: its weight beside the input, above 0 and up to 1."),
-    ] = None,
-    reference_labels: Annotated[
+        float, picks_by("How much --reference counts against the input, above 0 and up to 1.")
+    ] = 1.0,
+    exclude_near: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|COLUMN",
-            help="With --reference: its labels, as --labels names them; with 'none' every class follows all of it.",
-        ),
+        picks_by("Leave out near-duplicates of these rows (a test set).", metavar="OTHER"),
     ] = None,
-    engine: EngineRequest,
+    relabel: Annotated[
+        bool, picks_by("Pick rows with a wrong label for their suggested class.", "--relabel")
+    ] = False,
+    min_confidence: ConfidenceOption = 0.95,
+    refine: Annotated[bool, picks_by("Swap picks for rows that match better.", "--refine")] = False,
+    weights: Annotated[
+        bool,
+        picks_by("Weigh the picks so that their mean is nearest to the target.", "--weights"),
+    ] = False,
+    output: Annotated[
+        Path, output_path("File for the picks (.parquet; .csv for people); '-' prints their ids.")
+    ],
     page: Report,
     force: ForceOption = False,
     as_json: JsonOption = False,
+    running: SeededRunning,
 ) -> None:
     """Pick the rows worth keeping, and say which rows look wrong.
 
     \b
     Examples:
-      gmmatch select photos.emb -k 10% -o picks.parquet
       gmmatch select photos.emb -k 10% -o picks.parquet --report picks.html
       gmmatch select vectors.parquet -k 10% -o picks.parquet --embedding-column clip --id-column key
-      gmmatch select train.emb -k 10% -o picks.parquet --duplicates one --exclude-near test.emb
+      gmmatch select train.emb -k 10% -o picks.parquet --exclude-near test.emb
       gmmatch select web.emb -k 10% -o picks.parquet --reference task.emb
-      gmmatch select photos.emb -k 500 -o - --method gm-matching > picked.txt
+      gmmatch select photos.emb -k 500 -o - --method gm-matching --set target.eps=1e-6 > picked.txt
     """
-    from gmmatch.cli.io.inputs import open_embeddings, refuse_columns
+    import gmmatch as gm
 
-    source = given.source
-    _check_target(output, updatable=updatable, force=force)
-    keep_inputs(output, [given.labels, page.content, exclude_near, reference], folder=source)
-    page.check(force=force, context=context)
-    options = parse_settings(settings)
-    if duplicates is not None:
-        options["duplicates"] = duplicates
-    switches = {"weights": weights, "refine": refine, "updatable": updatable}
-    options |= {name: value for name, value in switches.items() if value}
-    if reference is None and (reference_weight is not None or reference_labels is not None):
-        raise InvalidInputError("--reference-weight and --reference-labels go with --reference OTHER.")
-    if reference_weight is not None:
-        options["reference_weight"] = reference_weight
-    limit = parse_memory(memory)
-    confidence = least_confidence(min_confidence, "--relabel", relabel)
-    asked = {
-        "k": k,
-        "method": method,
-        "per_class": parse_per_class(per_class),
-        "seed": seed,
-        "options": options,
-    }
-    if engine.wanted(memory=memory, report=page.report, source=source):
-        if reference is not None:
-            raise InvalidInputError("--reference does not run on an engine: leave out --engine.")
-        selector = engine.selector(**asked)
-        embeddings, shards = engine.open(source, given.labels)
-        refuse_columns(source, given.embedding_column, given.id_column)
-        page.find_contents(embeddings)
-        near = None if exclude_near is None else open_embeddings(exclude_near, labels="none")
-        selection, seconds = engine.select(selector, shards, embeddings.labels, confidence, near)
-    else:
-        from gmmatch.cli.io.selecting import run_selection
-
-        embeddings = given.open(memory=limit)
-        page.find_contents(embeddings)
-        near = None if exclude_near is None else given.open_other(exclude_near)
-        followed = None if reference is None else given.open_other(reference, reference_labels, limit)
-        selection, seconds = run_selection(
-            embeddings, memory=limit, near=near, relabel=confidence, reference=followed, **asked
-        )
     if not is_stdout(output):
-        with explained(output):
+        check_output(output, force=force, endings=(".parquet", ".csv"))
+        protect_inputs(
+            output, [given.labels, page.source, exclude_near, reference, scores], folder=given.path
+        )
+    page.check(given.path, force=force)
+    options = parse_settings(method, [*(settings or ()), *[f"screening.relabel={min_confidence}"] * relabel])
+    arguments, rows = running.options(), given.open()
+    if relabel and rows.y is None:
+        raise InvalidInputError(
+            f"--relabel corrects labels, and {given.path} has none: give some by --labels."
+        )
+    contents = page.open_contents(rows)
+    start, record = time.perf_counter(), {"embeddings": rows.origin}
+    arguments |= {"ids": rows.select_ids, "reference_weight": reference_weight}
+    if preprocess is not None:
+        arguments["preprocess"] = split_names(preprocess, "--preprocess")
+    if scores is not None:
+        arguments["scores"] = read_column(rows, scores, "score", "--scores").tolist()
+    if pred_probs is not None:
+        arguments["pred_probs"] = read_array(pred_probs, "--pred-probs")
+    if reference is not None:
+        other = _open_other(given, rows, reference, "--reference")
+        arguments["reference"] = other.X if rows.y is None or other.y is None else (other.X, other.y)
+    if exclude_near is not None:
+        near = gm.duplicates(rows.X, against=_open_other(given, rows, exclude_near, "--exclude-near").X)
+        arguments["exclude"] = near.mask
+        record["excluded_near"] = {"path": exclude_near, "rows": len(near.rows), "threshold": near.threshold}
+    options |= {"per_class": parse_per_class(per_class), "random_state": running.seed}
+    selection = gm.select(rows.X, rows.y, k=k, method=method, **options, **arguments)
+    if refine:
+        selection = gm.refine(selection, rows.X, rows.y, **arguments)
+    if weights:
+        selection = gm.weigh(selection, rows.X, rows.y, **arguments)
+    selection.provenance.update(record)
+    seconds = time.perf_counter() - start
+    if not is_stdout(output):
+        with explain_failure(output):
             selection.save(output)
     try:
-        page.write(selection, embeddings, seconds=seconds)
+        page.write(selection, rows, contents)
     except BaseException:  # also Ctrl-C, as a map of many rows takes its time
         if not is_stdout(output):
             note(f"Wrote {output}, but no page.")
         raise
-    if as_json:
-        written = {} if page.report is None else {"report": str(page.report)}
-        picks = {"indices": selection.indices.tolist()}
-        if selection.ids is not None:
-            picks["ids"] = selection.ids.tolist()
-        print_json({**describe_selection(selection, output, seconds), **picks, **written})
-        return
-    _say_all(selection, given, output, page.report, seconds)
+    _print_result(selection, seconds, given, output, page.report, as_json)
 
 
-def _check_target(output: Path, *, updatable: bool, force: bool) -> None:
-    """Raise unless picks can be written there; called before the work."""
-    if updatable and output.suffix.lower() != ".parquet":
-        raise InvalidInputError(
-            f"--output {output}: --updatable keeps the rows of the picks in a .parquet file."
-        )
-    if not is_stdout(output):
-        check_output(output, force=force, endings=(".parquet", ".json", ".npy"))
-
-
-def _say_all(
-    selection: Selection, given: LabeledInput, output: Path, report: Path | None, seconds: float
+def _print_result(
+    selection: Selection,
+    seconds: float,
+    given: LabeledInput,
+    output: Path,
+    report: Path | None,
+    as_json: bool,
 ) -> None:
-    """Print what was picked and learned, and where it is to be seen."""
-    print_selection(selection, to_stderr=is_stdout(output))
-    wrote = f"Wrote {output} ({seconds:.1f} s)."
-    if is_stdout(output):
-        picks = selection.indices if selection.ids is None else selection.ids
-        typer.echo("\n".join(map(str, picks.tolist())))
-        wrote = f"Picked in {seconds:.1f} s."
-    if report is not None:
-        note(f"{wrote} Open {report} in a browser.")
+    """Print what was picked and learned, and where it is."""
+    picks = {"indices": selection.indices.tolist()}
+    if selection.ids is not None:
+        picks["ids"] = selection.ids.tolist()
+    if as_json:
+        written = {} if report is None else {"report": str(report)}
+        print_json({"output": str(output), **describe_selection(selection, seconds), **written, **picks})
         return
-    note(wrote)
-    if selection.screening is not None and selection.screening.counts:
-        typed = ["gmmatch", "screen", given.source, *(["--labels", given.labels] if given.labels else [])]
-        note(f"To see the rows that are not trusted: {shlex.join(typed)} -o suspects.csv, or add --report.")
+    print_selection(selection, to_stderr=is_stdout(output))
+    if is_stdout(output):
+        typer.echo("\n".join(map(str, picks.get("ids", picks["indices"]))))
+    wrote = f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s."
+    note(wrote if report is None else f"{wrote} Open {report} in a browser.")
+    if report is None and selection.screening is not None and not selection.screening.trusted.all():
+        words = ["gmmatch", "screen", given.path, *(["--labels", given.labels] if given.labels else [])]
+        note(f"To see the rows that are not trusted: {shlex.join(words)} -o suspects.csv, or add --report.")
 
 
-def describe_selection(selection: Selection, output: Path | None, seconds: float | None) -> dict[str, Any]:
-    """Return the facts of a selection, without its rows, in what JSON can hold."""
-    facts: dict[str, Any] = {} if output is None else {"output": str(output)}
-    facts |= {"k": selection.k, "n_rows": selection.n_rows, "has_ids": selection.order_ids is not None}
-    if seconds is not None:
-        facts["seconds"] = round(seconds, 3)
-    facts["groups"] = [
+def _open_other(given: LabeledInput, rows: Embeddings, path: str, option: str) -> Embeddings:
+    """Open other embeddings; raise for those of another encoder."""
+    other = given.open_other(path)
+    check_encoders(rows.origin, other.origin, f"{option} {path}")
+    return other
+
+
+def describe_selection(selection: Selection, seconds: float | None = None) -> dict[str, Any]:
+    """Return a selection, without its rows, as JSON can hold it."""
+    groups = [
         {
-            "label": group.label,
-            "n_rows": group.n_rows,
-            "picked": len(group.order),
-            "residual": None if math.isnan(group.residual) else group.residual,
+            "label": label,
+            "n_rows": size,
+            "picked": picked,
+            "residual": None if math.isnan(residual) else residual,
         }
-        for group in selection.groups
+        for label, size, picked, residual in _groups(selection)
     ]
-    return {**facts, "provenance": selection.provenance}
+    return {
+        "k": selection.k,
+        "n_rows": selection.n_rows,
+        "has_ids": selection.order_ids is not None,
+        **({} if seconds is None else {"seconds": round(seconds, 3)}),
+        "groups": groups,
+        "provenance": selection.provenance,
+    }
+
+
+def _groups(selection: Selection) -> list[tuple[Any, int, int, float]]:
+    """Return the label, rows, picks and residual of each group."""
+    counts, residuals = selection.counts.values(), selection.residual.values()
+    return list(zip(selection.classes, selection.group_sizes.tolist(), counts, residuals, strict=True))
 
 
 def print_selection(selection: Selection, *, to_stderr: bool = False) -> None:
     """Print how many rows of each class were picked, and what was learned about the rows."""
-    screening = selection.screening
-    classes = any(group.label is not None for group in selection.groups)
-    title = f"{selection.k:,} of {selection.n_rows:,} rows"
-    if selection.provenance.get("method"):
-        title += f" by {selection.provenance['method']}"
-    # A residual in the space of robust's kernel tells a reader nothing.
-    residuals = screening is None and any(not math.isnan(group.residual) for group in selection.groups)
+    groups, method = _groups(selection), selection.provenance.get("method")
+    by_class = any(label is not None for label, *_ in groups)
+    # A residual in the space of a kernel says nothing to a reader.
+    has_residuals = selection.screening is None and not all(math.isnan(group[3]) for group in groups)
     lines = []
-    for group in selection.groups[:_CLASSES_SHOWN]:
-        name = ("(no label)" if classes else "all rows") if group.label is None else str(group.label)
-        residual = [f"{group.residual:.4g}"] if residuals else []
-        lines.append([name, f"{group.n_rows:,}", f"{len(group.order):,}", *residual])
-    if len(selection.groups) > _CLASSES_SHOWN:
-        lines.append([f"... {len(selection.groups) - _CLASSES_SHOWN:,} more"])
-    columns = ["class" if classes else "", "rows" if screening is None else "candidates", "picked"]
-    total = ["all", f"{sum(group.n_rows for group in selection.groups):,}", f"{selection.k:,}"]
-    headings = [*columns, "residual"] if residuals else columns
-    print_table(title, headings, lines, footer=total if classes else (), to_stderr=to_stderr)
-    out = console(to_stderr=to_stderr)
-    for line in _learned(selection):
-        out.print(line, soft_wrap=True, markup=False)
+    for label, size, picked, residual in groups[:_CLASSES_SHOWN]:
+        name = ("(no label)" if by_class else "all rows") if label is None else str(label)
+        lines.append([name, f"{size:,}", f"{picked:,}", *([f"{residual:.4g}"] if has_residuals else [])])
+    if len(groups) > _CLASSES_SHOWN:
+        lines.append([f"... {len(groups) - _CLASSES_SHOWN:,} more"])
+    headings = ["class" if by_class else "", "rows", "picked", *(["residual"] if has_residuals else [])]
+    total = ["all", f"{sum(size for _, size, *_ in groups):,}", f"{selection.k:,}"]
+    title = f"{selection.k:,} of {selection.n_rows:,} rows" + (f" by {method}" if method else "")
+    print_table(title, headings, lines, footer=total if by_class else (), to_stderr=to_stderr)
+    print_lines(*_learned(selection), to_stderr=to_stderr)
 
 
 def _learned(selection: Selection) -> list[str]:
     """Return what was learned about the rows, in a few lines."""
-    lines, screening, facts = [], selection.screening, selection.provenance
-    if screening is not None:
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in screening.counts.items())
-        dropped = len(screening) - int(screening.kept.sum())
-        lines.append(f"Not trusted: {dropped:,} rows ({counts})." if counts else "All rows are trusted.")
-        if screening.noise_rate is not None:
-            lines.append(f"Estimated label noise: {screening.noise_rate:.1%}.")
-    relabeled, repeated, leaked = (facts.get(name) for name in ("relabeled", "duplicates", "excluded_near"))
+    lines = [] if selection.screening is None else [selection.screening.summary]
+    relabeled, near = (selection.provenance.get(name) for name in ("relabeled", "excluded_near"))
     if relabeled:
-        picked = len(relabeled["rows"])
-        lines.append(f"Labels corrected: {relabeled['n_rows']:,} rows, of which {picked:,} were picked.")
-    if repeated:
-        lines.append(f"Left out as near-duplicates: {repeated['left_out']:,} rows.")
-    if leaked:
-        lines.append(f"Left out as near-duplicates of {leaked['path']}: {leaked['rows']:,} rows.")
+        picked = len(set(relabeled["rows"]) & set(selection.order.tolist()))
+        lines.append(f"Labels corrected: {len(relabeled['rows']):,} rows, of which {picked:,} were picked.")
+    if near:
+        lines.append(f"Left out as near-duplicates of {near['path']}: {near['rows']:,} rows.")
     return lines

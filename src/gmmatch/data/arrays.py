@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch._array import is_torch_array, sample_indices, to_numpy
 from gmmatch.data.columns import (
     ColumnRequest,
     Columns,
@@ -29,10 +30,8 @@ from gmmatch.data.columns import (
 from gmmatch.data.files import canonical, damaged, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.npy_files import mapped, read_header
-from gmmatch.rows.rows import from_bfloat16
-from gmmatch.selection.labels import Label
-from gmmatch.types import evenly_spaced, is_tensor
+from gmmatch.groups import Label
+from gmmatch.rows.npy import mapped, read_header
 
 _SAMPLED_ROWS = 1024
 _SAFETENSORS_TYPES = {
@@ -127,7 +126,7 @@ class ArraySource(VectorSource):
         n, s = self.array.shape
         parts: list[str | int | bytes | None] = ["array", int(n), int(s), str(self.array.dtype)]
         parts.append(int(self.is_bfloat16))
-        sampled = evenly_spaced(n, _SAMPLED_ROWS).tolist()
+        sampled = sample_indices(n, _SAMPLED_ROWS).tolist()
         parts.extend(self._block(row, row + 1).tobytes() for row in sampled)
         parts.append(canonical(self.labels))
         parts.append(repr(self.ids) if isinstance(self.ids, range) else canonical(self.ids))
@@ -135,9 +134,10 @@ class ArraySource(VectorSource):
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         block = self.array[start:stop]
-        if self.is_bfloat16 and not is_tensor(block):
-            return from_bfloat16(block)
-        return np.asarray(tensor_to_numpy(block))
+        if self.is_bfloat16 and not is_torch_array(block):
+            wide = np.ascontiguousarray(block).view(np.uint16).astype(np.uint32) << 16
+            return wide.view(np.float32)
+        return to_numpy(block)
 
     def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
         for first in range(start, self.n_rows, size_hint):
@@ -151,14 +151,6 @@ def open_npy(path: Path) -> ArraySource:
     except (ValueError, OSError, EOFError) as error:
         raise damaged(path, ".npy file of numbers", error) from None
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
-
-
-def tensor_to_numpy(tensor: Any) -> Any:
-    """Bring a torch tensor to the CPU as an array, bfloat16 as float32; anything else stays as it is."""
-    if not is_tensor(tensor):
-        return tensor
-    tensor = tensor.detach().cpu()
-    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def _check_shape(shape: tuple[int, ...], where: str) -> None:
@@ -288,6 +280,6 @@ def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where
     types: dict[str, ColumnType] = {}
     for name, shape in shapes.items():
         # A vector of another length belongs to something else.
-        beside = len(shape) == 1 and shape[0] == n_rows
-        types[name] = "embedding" if len(shape) == 2 else "number" if beside else "other"
+        per_row = len(shape) == 1 and shape[0] == n_rows
+        types[name] = "embedding" if len(shape) == 2 else "number" if per_row else "other"
     return choose_columns(types, request, where)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gmmatch.data.source import Id, Kind
 from gmmatch.errors import InvalidInputError, InvalidTypeError, listed, unknown_name
-from gmmatch.selection.labels import Label, plain_label
+from gmmatch.groups import Label, plain_label
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
@@ -178,9 +178,9 @@ def _label_column(
     named = request.data()
     taken = {request.id, named[1] if named else None}
     usable = {name.lower(): name for name in sorted(available, key=str.islower)}  # "label" before "Label"
-    usable = {name: own for name, own in usable.items() if available[own] in ("text", "number")}
-    found = next((usable[name] for name in _LABEL_NAMES if usable.get(name) not in (None, *taken)), None)
-    return found, "" if found is None else "by its name"
+    usable = {lower: name for lower, name in usable.items() if available[name] in ("text", "number")}
+    column = next((usable[name] for name in _LABEL_NAMES if usable.get(name) not in (None, *taken)), None)
+    return column, "" if column is None else "by its name"
 
 
 def _id_like(available: Mapping[str, ColumnType], taken: set[str | None]) -> str | None:
@@ -212,7 +212,7 @@ def _data_column(
     # A picture with texts beside it (a caption, a file name) is a picture.
     kind = present[0]
     if "embedding" in present and len(present) > 1:
-        choices = " or ".join(f"{one}_column={candidates[one][0]!r}" for one in present)
+        choices = " or ".join(f"{kind}_column={candidates[kind][0]!r}" for kind in present)
         raise undecided(f"{where} could be read in several ways: say which, as {choices}.")
     names = candidates[kind]
     usual = [name for name in _USUAL_NAMES[kind] if name in names]
@@ -231,7 +231,7 @@ def _require(
         raise unknown_name(f"{role}_column", name, available, f"{where} has no such column; its columns are")
     if available[name] not in types:
         holds = _PLURALS.get(available[name], "something else")
-        wanted = " or ".join(dict.fromkeys(_PLURALS[one] for one in types))
+        wanted = " or ".join(dict.fromkeys(_PLURALS[kind] for kind in types))
         raise InvalidInputError(
             f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
             f"its columns are {listed(available)}."
@@ -266,9 +266,9 @@ def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) ->
     for i, value in enumerate(given):
         plain = value.item() if isinstance(value, np.generic) else value
         if isinstance(plain, bool) or not isinstance(plain, (int, str)):
-            held = "nothing" if plain is None else type(plain).__name__
+            content = "nothing" if plain is None else type(plain).__name__
             raise InvalidTypeError(
-                f"{name(i)} has {held} in column {column!r}: an id is an integer or a text."
+                f"{name(i)} has {content} in column {column!r}: an id is an integer or a text."
             )
         ids.append(plain)
     return ids

@@ -32,8 +32,8 @@ def natural_key(path: str) -> tuple[object, ...]:
     """Sort key under which ``img2`` comes before ``img10``, folder by folder."""
     # Splitting puts text at even places and digits at odd ones, so that like is compared with like.
     folders = (_DIGITS.split(name) for name in path.split("/"))
-    numbered = (tuple(int(part) if i % 2 else part for i, part in enumerate(parts)) for parts in folders)
-    return tuple(numbered), path
+    keys = (tuple(int(text) if i % 2 else text for i, text in enumerate(parts)) for parts in folders)
+    return tuple(keys), path
 
 
 def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
@@ -43,10 +43,10 @@ def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
 
 def iter_files(folder: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
     """Yield what :func:`list_files` lists, in no particular order and without holding it."""
-    return _walk(str(folder), "", wanted, frozenset())
+    return _iterate(str(folder), "", wanted, frozenset())
 
 
-def _walk(
+def _iterate(
     folder: str, prefix: str, wanted: Callable[[str], bool], above: frozenset[tuple[int, int]]
 ) -> Iterator[str]:
     status = os.stat(folder)  # noqa: PTH116 (strings, because a folder may hold millions of files)
@@ -58,7 +58,7 @@ def _walk(
             if entry.name.startswith(".") or entry.name == "__MACOSX":
                 continue
             if entry.is_dir():
-                yield from _walk(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
+                yield from _iterate(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
             # A dangling link is listed too: better an error that names it than a row that vanishes.
             elif wanted(entry.name) and (entry.is_file() or entry.is_symlink()):
                 yield prefix + entry.name
@@ -113,8 +113,9 @@ def expand(spec: str) -> list[Path] | None:
                 f"{spec}: {len(missing)} of {len(paths)} files do not exist, the first of them {missing[0]}."
             )
         return paths
-    found: Iterable[str] = (name for part in _expand_ranges(spec) for name in glob.glob(part, recursive=True))  # noqa: PTH207
-    files = sorted({name for name in found if Path(name).is_file()}, key=natural_key)
+    patterns = _expand_ranges(spec)
+    names: Iterable[str] = (name for pattern in patterns for name in glob.glob(pattern, recursive=True))  # noqa: PTH207
+    files = sorted({name for name in names if Path(name).is_file()}, key=natural_key)
     if not files:
         raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
     return [Path(name) for name in files]
@@ -136,10 +137,10 @@ def _expand_ranges(spec: str) -> list[str]:
 def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:
     """Hash a sequence of values, so that different sequences get different texts."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogateescape")
+    for value in parts:
+        data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
         # The type and the length come first, so that no two sequences run together to the same bytes.
-        digest.update(f"{type(part).__name__} {len(data)} ".encode())
+        digest.update(f"{type(value).__name__} {len(data)} ".encode())
         digest.update(data)
     return digest.hexdigest()
 

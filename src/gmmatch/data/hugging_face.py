@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from gmmatch._array import sample_indices
 from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import canonical, fingerprint_of
 from gmmatch.data.source import Batch
@@ -18,7 +19,6 @@ from gmmatch.errors import (
     imported,
     unknown_name,
 )
-from gmmatch.types import evenly_spaced
 
 _SAMPLED_ROWS = 64
 _SAMPLED_FROM_STREAM = 16
@@ -63,7 +63,7 @@ class HuggingFaceSource(TableSource):
         if self.streaming:
             tables = self._data.take(_SAMPLED_FROM_STREAM).iter(_SAMPLED_FROM_STREAM)
             return fingerprint_of([*parts, self.location, *(_content(table) for table in tables)])
-        rows = evenly_spaced(int(self._data.num_rows), _SAMPLED_ROWS).tolist()
+        rows = sample_indices(int(self._data.num_rows), _SAMPLED_ROWS).tolist()
         return fingerprint_of([*parts, *(_content(self._data[row : row + 1]) for row in rows)])
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:

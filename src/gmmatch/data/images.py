@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch._array import sample_indices
 from gmmatch.data.files import file_ends, fingerprint_of, list_files, pick_split
 from gmmatch.data.source import BaseSource, Batch
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, imported
-from gmmatch.selection.labels import Label
-from gmmatch.types import evenly_spaced
+from gmmatch.groups import Label
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -292,11 +292,11 @@ class ImageFolder(BaseSource):
             raise InvalidInputError(
                 f"{self.location} holds no images, only other files ({', '.join(counts)})."
             )
-        self.ids, found = pick_split(names, split, self.location, by_name=False)
+        self.ids, chosen = pick_split(names, split, self.location, by_name=False)
         self.n_rows = len(self.ids)
-        self._skip = len(found) + 1 if found else 0
+        self._skip = len(chosen) + 1 if chosen else 0
         self._labeled = any("/" in name[self._skip :] for name in self.ids)
-        self.how = self._explain(found, others)
+        self.how = self._explain(chosen, others)
 
     def _explain(self, split: str | None, others: Counter[str]) -> str:
         parts = ["a folder with image files"]
@@ -330,7 +330,7 @@ class ImageFolder(BaseSource):
                 parts.extend((name, os.stat(path).st_size))  # noqa: PTH116
             except OSError:
                 parts.extend((name, -1))
-        for position in evenly_spaced(len(self.ids), _SAMPLED_FILES).tolist():
+        for position in sample_indices(len(self.ids), _SAMPLED_FILES).tolist():
             path = os.path.join(self.folder, self.ids[position])  # noqa: PTH118
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
         return fingerprint_of(parts)

@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from gmmatch._array import is_torch_array
 from gmmatch.data.columns import ColumnRequest
 from gmmatch.data.files import expand, is_store, iter_files, list_files, natural_key, pick_split
 from gmmatch.data.images import ImageFolder, is_image
 from gmmatch.data.source import BaseSource, Kind
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import as_path, fetched, is_remote
-from gmmatch.types import is_tensor
 
 _KNOWN = (
     "a folder of images, .parquet, .csv, .tsv, .jsonl, .ndjson or .json (text, also with .gz), .tar "
@@ -127,7 +127,7 @@ def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSo
         from gmmatch.data.hugging_face import from_dataset
 
         return from_dataset(spec, request, split=split, location="a dataset in memory")
-    if isinstance(spec, np.ndarray) or is_tensor(spec):
+    if isinstance(spec, np.ndarray) or is_torch_array(spec):
         request.refuse("an array", "has no columns")
         return ArraySource(spec, how=f"an array in memory ({package})")
     raise InvalidTypeError(
@@ -247,23 +247,23 @@ def _open_format(format: str, files: Sequence[Path], request: ColumnRequest, loc
 def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
     if is_store(folder):
         raise InvalidInputError(
-            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.embeddings.open_store."
+            f"{folder} holds embeddings that gmmatch made: open it with gmmatch.store.open_store."
         )
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         from gmmatch.data.hugging_face import load_saved
 
         return load_saved(folder, request, split=split)
-    found = Counter(
+    counts = Counter(
         "images" if is_image(name) else cast(str, format_of(name))
         for name in iter_files(folder, lambda name: format_of(name) in _FORMAT_NAMES or is_image(name))
     )
     # A table of text beside images, Parquet or tar files is a note about them, not the data.
-    main: list[str] = [name for name in ("parquet", "tar", "images") if name in found]
-    main = main or [name for name in ("json", "csv") if name in found]
+    main: list[str] = [name for name in ("parquet", "tar", "images") if name in counts]
+    main = main or [name for name in ("json", "csv") if name in counts]
     if len(main) > 1:
-        counts = " and ".join(_counted(found[name], _FORMAT_NAMES.get(name, "image")) for name in main)
+        summary = " and ".join(_counted(counts[name], _FORMAT_NAMES.get(name, "image")) for name in main)
         raise InvalidInputError(
-            f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
+            f"{location} holds {summary}: give the files of one kind, as {location}/*.suffix."
         )
     if not main or main == ["images"]:
         request.refuse(location, "is a folder of images and has no columns")

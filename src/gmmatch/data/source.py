@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from gmmatch._checks import check_whole_number
 from gmmatch.errors import InvalidTypeError
-from gmmatch.rows.checks import check_whole_number
-from gmmatch.selection.labels import Label
+from gmmatch.groups import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
 """What the rows of a source are."""
@@ -52,10 +52,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, part: slice) -> Batch:
-        first, _, _ = part.indices(len(self))
-        labels = None if self.labels is None else self.labels[part]
-        return Batch(self.rows[part], self.ids[part], labels, self.start + first)
+    def __getitem__(self, chosen: slice) -> Batch:
+        first, _, _ = chosen.indices(len(self))
+        labels = None if self.labels is None else self.labels[chosen]
+        return Batch(self.rows[chosen], self.ids[chosen], labels, self.start + first)
 
 
 class Source(Protocol):
@@ -174,25 +174,25 @@ def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
         rest = piece
         while count + len(rest) >= size:
             cut = size - count
-            yield _joined([*waiting, rest[:cut]])
+            yield _join([*waiting, rest[:cut]])
             waiting, count, rest = [], 0, rest[cut:]
         if len(rest):
             waiting.append(rest)
             count += len(rest)
     if waiting:
-        yield _joined(waiting)
+        yield _join(waiting)
 
 
-def _joined(parts: list[Batch]) -> Batch:
-    if len(parts) == 1:
-        return parts[0]
+def _join(batches: list[Batch]) -> Batch:
+    if len(batches) == 1:
+        return batches[0]
     rows: Any
-    if isinstance(parts[0].rows, np.ndarray):
-        rows = np.concatenate([part.rows for part in parts])
+    if isinstance(batches[0].rows, np.ndarray):
+        rows = np.concatenate([batch.rows for batch in batches])
     else:
-        rows = [row for part in parts for row in part.rows]
-    ids = [name for part in parts for name in part.ids]
+        rows = [row for batch in batches for row in batch.rows]
+    ids = [name for batch in batches for name in batch.ids]
     labels = None
-    if parts[0].labels is not None:
-        labels = [label for part in parts for label in part.labels or []]
-    return Batch(rows, ids, labels, parts[0].start)
+    if batches[0].labels is not None:
+        labels = [label for batch in batches for label in batch.labels or []]
+    return Batch(rows, ids, labels, batches[0].start)

@@ -26,7 +26,7 @@ from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.selection.labels import Label
+from gmmatch.groups import Label
 
 # Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
 # it was asked for before it hands out the first row.
@@ -231,13 +231,13 @@ def _matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[A
         if plain.dtype.kind not in "fiub":
             bad = next((i for i, value in enumerate(plain) if not is_number(value)), None)
             if bad is not None:
-                held = f"{str(plain[bad])[:40]!r}, which is no number," if plain[bad] else "no number"
+                content = f"{str(plain[bad])[:40]!r}, which is no number," if plain[bad] else "no number"
                 raise InvalidInputError(
-                    f"{name(bad)} has {held} in column {column!r}: fill it in, or drop the row."
+                    f"{name(bad)} has {content} in column {column!r}: fill it in, or drop the row."
                 )
             plain = plain.astype(np.float64)
         parts.append(plain)
-    dtype = np.result_type(np.float32, *(part.dtype for part in parts))
+    dtype = np.result_type(np.float32, *(values.dtype for values in parts))
     return np.stack(parts, axis=1).astype(dtype, copy=False)
 
 

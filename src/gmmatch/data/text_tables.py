@@ -25,7 +25,7 @@ from gmmatch.data.files import files_fingerprint
 from gmmatch.data.source import Batch, Id
 from gmmatch.data.tables import TableSource, is_number
 from gmmatch.errors import InvalidInputError, listed
-from gmmatch.selection.labels import Label
+from gmmatch.groups import Label
 
 _DELIMITERS = (",", ";", "\t", "|")
 # The csv module refuses cells longer than 128 KiB unless told otherwise; documents are longer.
@@ -244,8 +244,8 @@ def parsed_json(path: Path, line: int, entry: bytes) -> dict[str, Any]:
         raise _unreadable(path, line, reason) from None
     if isinstance(record, dict):
         return record
-    held = "a list" if isinstance(record, list) else "a single value"
-    raise _unreadable(path, line, f"it holds {held}; write one JSON object per line")
+    content = "a list" if isinstance(record, list) else "a single value"
+    raise _unreadable(path, line, f"it holds {content}; write one JSON object per line")
 
 
 def open_binary(path: Path) -> IO[bytes]:

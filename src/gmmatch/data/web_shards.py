@@ -20,7 +20,7 @@ from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
 from gmmatch.errors import InvalidInputError
-from gmmatch.selection.labels import Label
+from gmmatch.groups import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.
 _KEY = re.compile(r"^((?:.*/|)[^./]+)[.]([^/]*)$", re.DOTALL)
@@ -145,7 +145,7 @@ class WebShards(BaseSource):
     def _row(self, sample: _Sample) -> ImageBytes | str:
         name = f"{sample.key} of {sample.shard}"
         if self.kind == "image":
-            data = next((sample.members[one] for one in self._images if one in sample.members), None)
+            data = next((sample.members[suffix] for suffix in self._images if suffix in sample.members), None)
             return ImageBytes(data or b"", name)
         text = sample.members.get(self.columns.data)
         try:
@@ -161,7 +161,7 @@ def _members(path: Path) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
             while (member := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]  # or it would grow without end
                 match = _KEY.match(member.name)
-                hidden = any(part.startswith(".") for part in member.name.split("/") if part != ".")
+                hidden = any(folder.startswith(".") for folder in member.name.split("/") if folder != ".")
                 if match is None or hidden or not member.isfile():
                     continue
                 yield match[1].removeprefix("./"), match[2].lower(), partial(_content, path, tar, member)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.data.arrays import tensor_to_numpy
+from gmmatch._array import to_numpy
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
@@ -73,7 +73,7 @@ class CallableEncoder(Described):
     def encode(self, batch: Items) -> Vectors:
         """Call the function and check what it returned."""
         result = self.function(batch)
-        vectors = np.asarray(tensor_to_numpy(result))
+        vectors = to_numpy(result)
         if vectors.ndim != 2 or len(vectors) != len(batch) or vectors.dtype.kind not in "fiub":
             raise InvalidInputError(
                 f"encoder={self.name!r} returned an array of shape {vectors.shape} and type {vectors.dtype} for "
@@ -118,11 +118,11 @@ def _import_module(name: str, spec: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location(f"_gmmatch_encoder_{path.stem}", path)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[found.name] = module  # dataclasses and pickle look a class's module up there
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(f"_gmmatch_encoder_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look a class's module up there
+    spec.loader.exec_module(module)
     return module
 
 
@@ -132,9 +132,9 @@ def _qualified_name(function: Any) -> str:
 
 
 def _identity(function: Any) -> dict[str, str]:
-    own = getattr(function, "fingerprint", None)
-    if own is not None:
-        return {"fingerprint": str(own() if callable(own) else own)}
+    fingerprint = getattr(function, "fingerprint", None)
+    if fingerprint is not None:
+        return {"fingerprint": str(fingerprint() if callable(fingerprint) else fingerprint)}
     named = function if hasattr(function, "__qualname__") else type(function)
     try:
         source = inspect.getsource(named)

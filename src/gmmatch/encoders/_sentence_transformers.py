@@ -76,10 +76,10 @@ class SentenceEncoder(ModelEncoder):
         self.model = self.model.to(self.device)
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
-    def _load(self, found: Model) -> None:
+    def _load(self, location: Model) -> None:
         package: Any = import_module("sentence_transformers")
         self.model = package.SentenceTransformer(
-            found.path, device="cpu", local_files_only=found.local, trust_remote_code=False
+            location.path, device="cpu", local_files_only=location.local, trust_remote_code=False
         )
 
     def prepare(self, items: Items) -> list[str]:

@@ -109,9 +109,9 @@ class TransformersEncoder(ModelEncoder):
             }
         )
 
-    def _load(self, found: Model) -> None:
-        self.processor = ImageProcessor(_load_processor(found, self._image_size))
-        self.model, self._missing = _load_model(found)
+    def _load(self, location: Model) -> None:
+        self.processor = ImageProcessor(_load_processor(location, self._image_size))
+        self.model, self._missing = _load_model(location)
 
     def prepare(self, items: Items) -> list[NDArray[Any]]:
         """Decode and preprocess; a GPU gets bytes of shape (height, width, 3), and does the rest itself."""
@@ -146,12 +146,14 @@ class TransformersEncoder(ModelEncoder):
         if self._copies is not None:
             stream = torch.cuda.current_stream(self.device)
             stream.wait_stream(self._copies)
-            for fetched in (one for part in parts for one in ([part] if torch.is_tensor(part) else part)):
+            for fetched in (
+                picture for chunk in parts for picture in ([chunk] if torch.is_tensor(chunk) else chunk)
+            ):
                 if torch.is_tensor(fetched):
                     fetched.record_stream(stream)
-        if all(torch.is_tensor(part) and part.shape[1:] == parts[0].shape[1:] for part in parts):
+        if all(torch.is_tensor(chunk) and chunk.shape[1:] == parts[0].shape[1:] for chunk in parts):
             return torch.cat(list(parts))
-        return [picture for part in parts for picture in part]
+        return [picture for chunk in parts for picture in chunk]
 
     def encode(self, batch: Items) -> Vectors:
         """Run the model; float16 numbers if it computes in float16, else float32."""
@@ -188,11 +190,11 @@ class TransformersEncoder(ModelEncoder):
         alike = len({tuple(picture.shape) for picture in pictures}) == 1
         if alike and not any(map(torch.is_tensor, pictures)):
             return torch.from_numpy(np.stack(pictures)).to(self.device)
-        here = [
+        tensors = [
             picture if torch.is_tensor(picture) else torch.tensor(picture, device=self.device)
             for picture in pictures
         ]
-        return torch.stack(here) if alike else here
+        return torch.stack(tensors) if alike else tensors
 
     def _forward(self, pictures: Any) -> Any:
         torch = self._torch
@@ -258,13 +260,13 @@ class TransformersEncoder(ModelEncoder):
         return self._taken, vectors.shape[1]
 
 
-def _load_processor(found: Model, image_size: int | None) -> Any:
+def _load_processor(location: Model, image_size: int | None) -> Any:
     transformers: Any = import_module("transformers")
     # The version with Pillow: torchvision is not needed, and nothing differs between machines.
     major = int(transformers.__version__.partition(".")[0])
     options: dict[str, Any] = {"backend": "pil"} if major >= 5 else {"use_fast": False}
-    options |= {"local_files_only": found.local, "trust_remote_code": False}
-    processor = transformers.AutoImageProcessor.from_pretrained(found.path, **options)
+    options |= {"local_files_only": location.local, "trust_remote_code": False}
+    processor = transformers.AutoImageProcessor.from_pretrained(location.path, **options)
     if image_size is None:
         return processor
     for name in ("size", "crop_size"):
@@ -272,20 +274,20 @@ def _load_processor(found: Model, image_size: int | None) -> Any:
         if size:
             edges = {edge: image_size for edge, pixels in dict(size).items() if pixels is not None}
             options[name] = edges
-    return transformers.AutoImageProcessor.from_pretrained(found.path, **options)
+    return transformers.AutoImageProcessor.from_pretrained(location.path, **options)
 
 
-def _load_model(found: Model) -> tuple[Any, set[str]]:
+def _load_model(location: Model) -> tuple[Any, set[str]]:
     """Return the model and the names of the weights that the checkpoint does not have."""
     transformers: Any = import_module("transformers")
-    options = {"local_files_only": found.local, "trust_remote_code": False}
-    config = transformers.AutoConfig.from_pretrained(found.path, **options)
+    options = {"local_files_only": location.local, "trust_remote_code": False}
+    config = transformers.AutoConfig.from_pretrained(location.path, **options)
     architecture = (config.architectures or [""])[0]
     loader = transformers.AutoModel
     if architecture.endswith("VisionModelWithProjection"):
         # AutoModel would leave the projection out.
         loader = getattr(transformers, architecture)
-    model, loading = loader.from_pretrained(found.path, output_loading_info=True, **options)
+    model, loading = loader.from_pretrained(location.path, output_loading_info=True, **options)
     return model, set(loading["missing_keys"])
 
 

@@ -96,19 +96,19 @@ def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
     raise failures[0]
 
 
-def check_trusted(found: Model, *, trust_pickle: bool) -> None:
+def check_trusted(location: Model, *, trust_pickle: bool) -> None:
     """Raise if loading a model folder would run code that came with it: of its own modules, or of pickled weights."""
-    if found.folder is None:
+    if location.folder is None:
         return
-    folder = Path(found.folder)
+    folder = Path(location.folder)
     modules = folder / "modules.json"
     layers = json.loads(modules.read_text(encoding="utf-8")) if modules.is_file() else []
     foreign = [str(layer.get("type")) for layer in layers]
     foreign = [kind for kind in foreign if not kind.startswith("sentence_transformers.")]
     if foreign:
         raise InvalidInputError(
-            f"encoder={found.path!r} has code of its own ({foreign[0]}), which gmmatch never runs: wrap the model in "
-            "a function, and give it as 'file.py:function'."
+            f"encoder={location.path!r} has code of its own ({foreign[0]}), which gmmatch never runs: wrap the model "
+            "in a function, and give it as 'file.py:function'."
         )
     pickled = [
         path
@@ -117,8 +117,8 @@ def check_trusted(found: Model, *, trust_pickle: bool) -> None:
     ]
     if pickled and not trust_pickle:
         raise InvalidInputError(
-            f"encoder={found.path!r} has its weights as a pickle ({pickled[0].relative_to(folder)}), which can run "
-            "code when it is loaded: save them as safetensors, or if you trust who made them, allow it by "
+            f"encoder={location.path!r} has its weights as a pickle ({pickled[0].relative_to(folder)}), which can "
+            "run code when it is loaded: save them as safetensors, or if you trust who made them, allow it by "
             "--trust-pickle (trust_pickle in Python)."
         )
 
@@ -204,14 +204,14 @@ class ModelEncoder(Described, ABC):
         self.device = choose_device(device, devices_present(self._torch))
         self.dtype = choose_dtype(dtype, self.device)
         with explained(spec, *what):
-            found = find_model(spec, also_try)
-            check_trusted(found, trust_pickle=trust_pickle)
-            self._load(found)
-        self.name, self.folder = found.name, found.folder
+            location = find_model(spec, also_try)
+            check_trusted(location, trust_pickle=trust_pickle)
+            self._load(location)
+        self.name, self.folder = location.name, location.folder
         self.model = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
 
     @abstractmethod
-    def _load(self, found: Model) -> None:
+    def _load(self, location: Model) -> None:
         """Make ``self.model``, and what else comes with it."""
 
     def _numbers(self, vectors: Any) -> Callable[[], Vectors]:
@@ -220,15 +220,15 @@ class ModelEncoder(Described, ABC):
         if not there.is_cuda:
             array: Vectors = there.cpu().numpy()
             return lambda: array
-        here = self._torch.empty(there.shape, dtype=there.dtype, pin_memory=True)
-        here.copy_(there, non_blocking=True)
+        copied = self._torch.empty(there.shape, dtype=there.dtype, pin_memory=True)
+        copied.copy_(there, non_blocking=True)
         done = self._torch.cuda.Event(blocking=True)
         done.record(self._torch.cuda.current_stream(there.device))
 
         def wait() -> Vectors:
             done.synchronize()
-            found: Vectors = here.numpy()
-            return found
+            array: Vectors = copied.numpy()
+            return array
 
         return wait
 

@@ -19,15 +19,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from gmmatch._checks import check_whole_number
+from gmmatch._threads import available_cores
 from gmmatch.data.images import BrokenImageError, ImageBytes
 from gmmatch.data.source import Batch, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
 from gmmatch.encoders.models import free_memory, is_out_of_memory
 from gmmatch.encoders.worker import Worker
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.rows.checks import check_whole_number
-from gmmatch.rows.parallel import available_cores
-from gmmatch.selection.labels import Label
+from gmmatch.groups import Label
 
 _ROWS_PER_TASK = 32
 # Small pictures go four times as many at once: beside an H200 the parent then took 40 µs of CPU a row instead of 55.
@@ -130,7 +130,7 @@ def encode_batches(
             except Exception as error:  # what was started before is good
                 failure = error
             while len(started) > (model.ahead if failure is None else 0):
-                yield _finished(*started.popleft(), model, dtype, on_error)
+                yield _finish(*started.popleft(), model, dtype, on_error)
         if not isinstance(failure, StopIteration):
             raise failure
 
@@ -158,7 +158,7 @@ class _Preparation:
         self.threads = threads
         self.skip = skip
         self.reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
+        self.preparers = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
         self.remote = getattr(encoder, "preparation", None)
         self.fetch = getattr(encoder, "fetch", np.copy)
         self.workers: list[Worker] = []
@@ -168,7 +168,7 @@ class _Preparation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for threads in (self.reader, self.pool):
+        for threads in (self.reader, self.preparers):
             threads.shutdown(cancel_futures=True)
         for worker in self.workers:  # all at once: each takes some 60 ms
             worker.dismiss()
@@ -192,7 +192,7 @@ class _Preparation:
         # An array needs no preparation worth a task; cutting it would only mean joining it again.
         size = len(batch) if isinstance(batch.rows, np.ndarray) else _rows_per_task(batch.rows)
         pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-        return batch, [self.pool.submit(self._prepared, piece) for piece in pieces]
+        return batch, [self.preparers.submit(self._prepared, piece) for piece in pieces]
 
     def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
         """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
@@ -229,11 +229,11 @@ def _rows_per_task(rows: Sequence[Any]) -> int:
 
 def _starting(preparation: _Preparation, model: BackingOff) -> Iterator[_Started]:
     for batch, tasks in preparation:
-        ready, skipped = _joined(model.encoder, tasks)
+        ready, skipped = _join(model.encoder, tasks)
         yield batch, skipped, model(ready)
 
 
-def _joined(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
+def _join(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
     parts = [task.result() for task in tasks]
     skipped = [row for _, rows in parts for row in rows]
     if len(parts) == 1 and isinstance(parts[0][0], np.ndarray):
@@ -244,7 +244,7 @@ def _joined(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list
     return [item for items, _ in parts for item in items], skipped
 
 
-def _finished(
+def _finish(
     batch: Batch,
     skipped: list[SkippedRow],
     wait: Callable[[], Vectors],
@@ -316,7 +316,7 @@ class BackingOff:
             size = len(batch) if self.limit is None else min(self.limit, len(batch))
             try:
                 parts = [self.start(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return lambda: parts[0]() if len(parts) == 1 else np.concatenate([part() for part in parts])
+                return lambda: parts[0]() if len(parts) == 1 else np.concatenate([wait() for wait in parts])
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise

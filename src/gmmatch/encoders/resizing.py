@@ -26,8 +26,8 @@ from gmmatch.encoders.base import Items
 SHAPES = ((48, 32), (32, 48), (40, 300), (211, 37), (257, 255), (97, 61), (333, 500), (224, 224))
 """Heights and widths on which a short cut is tried before it is taken."""
 
-_ONE, _LOWER = 22, 12  # bits of Pillow's weights, and how many of them are lower digits
-_DIGITS = 1 << (_ONE - _LOWER)
+_WEIGHT_BITS, _LOWER = 22, 12  # bits of Pillow's weights, and how many of them are lower digits
+_DIGITS = 1 << (_WEIGHT_BITS - _LOWER)
 _MOST_PIXELS = 1 << 19  # of a picture that goes to the device as it is
 _MOST_SHRINKING = 4  # sums of lower digits are exact for 32 weights of 11 bits; this makes 25 at most
 _PIXELS_AT_ONCE = 1 << 24  # on the device, in float32
@@ -81,7 +81,7 @@ class Decoding:
 
     recipe: Recipe
     exact: bool = True
-    seen: Counter[tuple[int, int]] = field(default_factory=Counter, compare=False)
+    counts: Counter[tuple[int, int]] = field(default_factory=Counter, compare=False)
 
     def __call__(self, items: Items) -> list[NDArray[np.uint8]]:
         """Return the bytes of each picture."""
@@ -90,8 +90,8 @@ class Decoding:
     def _decoded(self, item: Any) -> Any:
         picture = load_image(item)
         shape = picture.height, picture.width
-        self.seen[shape] += 1
-        if self.exact and self.seen[shape] > SELDOM and suits_device(self.recipe, *shape):
+        self.counts[shape] += 1
+        if self.exact and self.counts[shape] > SELDOM and suits_device(self.recipe, *shape):
             return picture
         return self.recipe.resized(picture)  # to a size that is not changed again
 
@@ -120,8 +120,8 @@ class Resizer:
         for shape in SHAPES:
             noise = np.random.default_rng(shape[0]).integers(0, 256, (1, *shape, 3), dtype=np.uint8)
             if suits_device(self.recipe, *shape):
-                found = self(self.torch.from_numpy(noise).to(self.device)).permute(0, 1, 3, 2)[0]
-                if not np.array_equal(found.cpu().numpy(), self.recipe(Image.fromarray(noise[0]))):
+                levels = self(self.torch.from_numpy(noise).to(self.device)).permute(0, 1, 3, 2)[0]
+                if not np.array_equal(levels.cpu().numpy(), self.recipe(Image.fromarray(noise[0]))):
                     return Decoding(self.recipe, exact=False)
         return Decoding(self.recipe)
 
@@ -160,7 +160,7 @@ class Resizer:
             (*_, top, height), (*_, left, width) = rows, columns
             return pictures[:, top : top + height, left : left + width].permute(0, 1, 3, 2)
         step = self._at_once({rows}, {columns})
-        parts = [self._resized(part, [rows], [columns]) for part in pictures.split(step)]
+        parts = [self._resized(chunk, [rows], [columns]) for chunk in pictures.split(step)]
         return parts[0] if len(parts) == 1 else self.torch.cat(parts)
 
     def _at_once(self, rows: set[Axis], columns: set[Axis]) -> int:
@@ -171,8 +171,8 @@ class Resizer:
         """Pictures of several shapes; what is missing is black, and has no weight."""
         shape = (len(rows), max(old for old, *_ in rows), max(old for old, *_ in columns), 3)
         levels = self.torch.zeros(shape, dtype=self.torch.uint8, device=self.device)
-        for place, picture in zip(levels, pictures, strict=True):
-            place[: picture.shape[0], : picture.shape[1]] = picture
+        for padded, picture in zip(levels, pictures, strict=True):
+            padded[: picture.shape[0], : picture.shape[1]] = picture
         return self._resized(levels, rows, columns)
 
     def _resized(self, levels: Any, rows: list[Axis], columns: list[Axis]) -> Any:
@@ -216,7 +216,7 @@ class Resizer:
             if len(self.known) >= _MOST_KNOWN:
                 self.known = {}  # not emptied: a recording may read what it has
             old, new, first, count = axis
-            bright = Image.fromarray(np.eye(old, dtype=np.int32) << _ONE)
+            bright = Image.fromarray(np.eye(old, dtype=np.int32) << _WEIGHT_BITS)
             weights = np.asarray(bright.resize((new, old), self.recipe.resample))[:, first : first + count]
             upper = np.rint(weights / (1 << _LOWER))
             lower = weights / (1 << _LOWER) - upper

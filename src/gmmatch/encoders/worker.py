@@ -131,7 +131,7 @@ def serve(descriptor: int | None, n_bytes: int) -> None:
             if shared is not None and _fit(result, n_bytes):
                 flat = shared[: sum(array.nbytes for array in result)]
                 np.concatenate(
-                    [np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in result], out=flat
+                    [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in result], out=flat
                 )
                 _send(answers, ("shared", (result[0].dtype, [array.shape for array in result])))
             else:

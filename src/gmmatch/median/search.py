@@ -1,207 +1,302 @@
-"""The search for a geometric median, wherever the rows are: the caller evaluates the points that it asks for.
+"""The search for geometric medians: of all groups at once, wherever the rows are.
+
+The search proposes a point for every group (``ask``), the caller evaluates all of them in one pass over the rows, and
+the search takes note of the outcome (``tell``). A proposal may be anything: an accelerated step, or a row that may be
+the median. It is kept only where it lowers the objective; otherwise the next proposal is Weiszfeld's step, which
+always does. The state is kept in the namespace and on the device of the points that the search starts from.
 
 References
 ----------
+Vardi and Zhang (2000), The multivariate L1-median and associated data depth, PNAS 97(4).
 Walker and Ni (2011), Anderson acceleration for fixed-point iterations, SIAM J. Numer. Anal. 49(4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from gmmatch.errors import NotFiniteError
-from gmmatch.median.passes import Evaluation
-from gmmatch.median.result import MedianResult
-from gmmatch.types import Vector
+from gmmatch._array import Indices, Mask, Matrix, Vector, array_namespace, device, is_numpy_array, to_numpy
+from gmmatch.median.compiled import (
+    COINCIDENT,
+    COUNT,
+    DISTANCE,
+    INVERSE,
+    NEAREST_WEIGHT,
+    NUMBER,
+    OBJECTIVE,
+    WEIGHT,
+)
 
-Stop = Literal["gap", "step"]
+# Unit roundoff of float64.
+ROUNDOFF = 2.0**-53
+# How many past steps the acceleration uses; one where the history of all groups would need more bytes than this.
+DEPTH = 5
+_HISTORY_BYTES = 1 << 28
 
-# How many past steps the acceleration looks at.
-DEPTH = 6
 
+@dataclass(frozen=True, eq=False)
+class Medians:
+    """The geometric medians of G groups, each with a certificate.
 
-class AndersonMixer:
-    """Anderson's acceleration of a fixed-point iteration z ← z + step(z).
-
-    The last few steps predict where the iteration is heading; the prediction is only used where it does
-    better than the plain step, so that the descent of Weiszfeld's iteration is kept.
+    Attributes
+    ----------
+    points : array of shape (G, s)
+    objectives : array of shape (G,)
+        ρ = Σ w ‖x − point‖ over the rows of the group.
+    gaps : array of shape (G,)
+        Certified: ρ(point) ≤ (1 + gap) · (smallest possible ρ).
+    iterations : int64 array of shape (G,)
+        How many points were evaluated.
+    converged : boolean array of shape (G,)
+        Whether the gap that was asked for was reached.
     """
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
-        # The share of a prediction that is taken. Without it, one that goes too far is made again and again.
-        self._trust = 1.0
-        self._points: list[Vector] = []
-        self._steps: list[Vector] = []
-
-    def forget(self) -> None:
-        """Drop the history."""
-        self._points.clear()
-        self._steps.clear()
-
-    def judge(self, better: bool) -> None:
-        """Trust proposals more, or less, after the last one did better than its point, or worse."""
-        self._trust = min(1.0, 2.0 * self._trust) if better else 0.25 * self._trust
-        if not better:
-            self.forget()
-
-    def propose(self, point: Vector, successor: Vector) -> Vector:
-        """Return the accelerated successor of ``point``, whose plain one is ``successor``."""
-        step = successor - point
-        self._points.append(point)
-        self._steps.append(step)
-        del self._points[: -self.depth - 1]
-        del self._steps[: -self.depth - 1]
-        if len(self._steps) < 2:
-            return successor
-        step_changes = np.diff(np.asarray(self._steps), axis=0).T
-        point_changes = np.diff(np.asarray(self._points), axis=0).T
-        # Columns differ by orders of magnitude as the iteration converges: scale before solving.
-        scale = np.linalg.norm(step_changes, axis=0)
-        scale[scale == 0.0] = 1.0
-        mixing, *_ = np.linalg.lstsq(step_changes / scale, step, rcond=1e-10)
-        proposal: Vector = successor - self._trust * ((point_changes + step_changes) @ (mixing / scale))
-        return proposal if np.all(np.isfinite(proposal)) else successor
+    points: Matrix
+    objectives: Vector
+    gaps: Vector
+    iterations: Indices
+    converged: Mask
 
 
-Question: TypeAlias = "Vector | int"
-"""What a search asks for: the evaluation of a point, or the row with a number."""
+@dataclass
+class Evaluations:
+    """A point z for each of A groups, and its terms, as in :func:`~gmmatch.median.terms.weiszfeld_terms`.
 
-Search: TypeAlias = Generator[Question, "Evaluation | Vector", MedianResult]
+    With δ > 0 the objective is smooth: a row at z is like any other, and no row can be the median. ``smoothing`` is
+    what δ adds to the bound on the subgradient.
+    """
+
+    points: Any
+    terms: Any
+    smoothing: Any
+
+    @classmethod
+    def of(cls, points: Any, terms: Any, delta: float) -> Evaluations:
+        """Account for δ in the terms."""
+        smoothing = array_namespace(terms).zeros_like(terms[:, 0])
+        if delta > 0.0:
+            smoothing = delta * terms[:, INVERSE] - terms[:, COINCIDENT]
+            terms[:, INVERSE] += terms[:, COINCIDENT] / delta
+            terms[:, COINCIDENT], terms[:, NUMBER] = 0.0, -1.0
+        return cls(points, terms, smoothing)
+
+    def __getitem__(self, index: Any) -> Evaluations:
+        return Evaluations(self.points[index], self.terms[index], self.smoothing[index])
+
+    def __setitem__(self, index: Any, new: Evaluations) -> None:
+        self.points[index], self.terms[index], self.smoothing[index] = new.points, new.terms, new.smoothing
+
+    def where(self, mask: Any, other: Evaluations) -> Evaluations:
+        """Return these points where ``mask`` holds, and those of ``other`` elsewhere."""
+        xp, rows = array_namespace(self.terms), mask[:, None]
+        return Evaluations(
+            xp.where(rows, self.points, other.points),
+            xp.where(rows, self.terms, other.terms),
+            xp.where(mask, self.smoothing, other.smoothing),
+        )
+
+    @property
+    def gradient(self) -> Any:
+        """Minus the gradient at each point, without the rows that are there."""
+        return self.terms[:, : self.points.shape[1]]
+
+    @property
+    def nearest(self) -> Any:
+        """The row nearest to each point."""
+        return self.terms[:, self.points.shape[1] : 2 * self.points.shape[1]]
+
+    def gaps(self, *, with_delta: bool = True) -> Any:
+        """Return the certified relative gaps: ρ(z) ≤ (1 + gap) ρ(best).
+
+        With q the norm of the least subgradient per weight, ρ(z) − ρ* ≤ q W ‖z − z*‖ by convexity, and
+        W ‖z − z*‖ ≤ ρ(z) + ρ* by the triangle inequality: together ρ(z) / ρ* ≤ (1 + q) / (1 − q). A bound on rounding
+        is added to q, so that the certificate holds for the exact sums. ``with_delta=False`` leaves out what δ adds,
+        which no step can lower.
+        """
+        xp, terms, smoothing = array_namespace(self.terms), self.terms, self.smoothing
+        if not with_delta:
+            smoothing = xp.where(smoothing > 0.0, 0.0, smoothing)
+        excess = xp.linalg.vector_norm(self.gradient, axis=1) + smoothing - terms[:, COINCIDENT]
+        rounding = ROUNDOFF * (16.0 + self.points.shape[1] + 4.0 * xp.sqrt(terms[:, COUNT]))
+        weight = terms[:, WEIGHT]
+        q = xp.where(excess < 0.0, 0.0, excess) / xp.where(weight > 0.0, weight, 1.0) + rounding
+        gaps = xp.where(q < 1.0, 2.0 * q / xp.where(q < 1.0, 1.0 - q, 1.0), xp.inf)
+        return xp.where(terms[:, OBJECTIVE] == 0.0, 0.0, gaps)
+
+    def has_nearest(self) -> Any:
+        """Return whether there is a nearest row to treat exactly, and z is not at another."""
+        return (self.terms[:, NUMBER] >= 0.0) & (self.terms[:, COINCIDENT] == 0.0)
+
+    def weiszfeld_points(self) -> Any:
+        """Return the next points by Vardi and Zhang's rule: a row at z holds it back by its weight."""
+        xp, gradient, inverse = array_namespace(self.terms), self.gradient, self.terms[:, INVERSE]
+        norm = xp.linalg.vector_norm(gradient, axis=1)
+        freedom = 1.0 - self.terms[:, COINCIDENT] / xp.where(norm > 0.0, norm, 1.0)
+        freedom = xp.where(freedom < 0.0, 0.0, freedom)
+        return self.points + gradient * (freedom / xp.where(inverse > 0.0, inverse, 1.0))[:, None]
+
+    def proximal_points(self) -> Any:
+        """Return Weiszfeld's next points with the nearest row treated exactly.
+
+        Weiszfeld replaces every ‖z − x‖ by a parabola through z. For a row very close by it is so steep that z hardly
+        moves. Here the nearest row keeps its cone: the next point minimizes w ‖z − x‖ + (a/2) ‖z − t‖² with t the
+        Weiszfeld point of the other rows and a = Σ w/d over them.
+        """
+        xp, terms, has_nearest = array_namespace(self.terms), self.terms, self.has_nearest()
+        weight, inverse = terms[:, NEAREST_WEIGHT], terms[:, INVERSE]
+        steep = weight / xp.where(has_nearest, terms[:, DISTANCE], 1.0)
+        curvature = inverse - steep
+        flat = curvature <= 1e-12 * inverse
+        curvature = xp.where(flat, 1.0, curvature)
+        offset = self.nearest - self.points
+        from_row = (self.gradient - offset * steep[:, None]) / curvature[:, None] - offset
+        length = xp.linalg.vector_norm(from_row, axis=1) * curvature
+        lands = flat | (length <= weight)
+        share = xp.where(lands, 0.0, 1.0 - weight / xp.where(lands, 1.0, length))
+        return xp.where(
+            has_nearest[:, None], self.nearest + from_row * share[:, None], self.weiszfeld_points()
+        )
+
+    def nearest_may_be_median(self) -> Any:
+        """Return whether the nearest row may be the median, judged without a pass.
+
+        The pull of the other rows changes little on the short way to it, and must not exceed its weight there.
+        """
+        terms, norm = self.terms, array_namespace(self.terms).linalg.vector_norm(self.gradient, axis=1)
+        touching = terms[:, DISTANCE] * terms[:, WEIGHT] < 1e-9 * terms[:, OBJECTIVE]
+        return self.has_nearest() & (touching | (norm <= 3.0 * terms[:, NEAREST_WEIGHT]))
 
 
-def search_median(
-    start: Vector,
-    *,
-    eps: float = 1e-8,
-    max_iter: int = 1000,
-    stop: Stop = "gap",
-    accelerate: bool = True,
-    least_share: float = 0.0,
-) -> Search:
-    """Search for the median from ``start``, wherever the rows may lie.
-
-    A generator that asks and is answered by ``send``: it yields a point to get its
-    :class:`~gmmatch.median.passes.Evaluation`, or a row's number to get that row, and returns a
-    :class:`~gmmatch.median.MedianResult`. So the same search runs on rows in memory and on rows spread over a
-    cluster, and several searches can share their passes.
+class MedianSearch:
+    """Propose points (``ask``) and take their terms (``tell``) until every group is done.
 
     Parameters
     ----------
-    start : float64 array of shape (s,)
-        The first point.
-    eps, max_iter, stop, accelerate
-        As for :func:`geometric_median`.
-    least_share : float
-        The nearest row is asked for, to be treated exactly, where it makes up at least this share of
-        Σ w/d. Below a hundredth or so that changes little, and asking may be dear.
+    start : array of shape (G, s)
+        NumPy or torch; proposals are of the same kind.
+    eps : float
+        A group is done at a certified gap of ``eps``.
+    max_iter : int
+        Most evaluations per group.
+    delta : float
+        The paper's δ.
+    depth : int, optional
+        How many past steps the acceleration uses; 5 by default, 1 where these would need more than 256 MB.
 
-    Examples
-    --------
-    >>> from gmmatch.median.passes import evaluate
-    >>> from gmmatch.rows.rows import Rows
-    >>> rows = Rows(np.array([[0.0], [1.0], [10.0]]))
-    >>> search = search_median(np.array([4.0]))
-    >>> run_search(search, lambda point: evaluate(rows, np.ones(3), point, 0.0, threads=1), rows.row).point
-    array([1.])
+    Attributes
+    ----------
+    active : int64 array of shape (A,)
+        The groups that are not done.
     """
-    passes = _Passes(least_share)
-    best = yield from passes.at(start)
-    mixer = AndersonMixer(DEPTH)
-    converged = False
-    while True:
-        step = best.weiszfeld_step()
-        converged = _finished(best, step, eps, stop)
-        if converged or passes.count >= max_iter:
-            break
-        row = passes.untested_row(best) if stop == "gap" else -1
-        if row >= 0:
-            point = yield from _ask_row(row)
-            there = yield from passes.at(point)
-            if there.objective <= best.objective or there.gap <= eps:
-                best = there
-                mixer.forget()
-            continue
-        plain = (yield from passes.next_point(best)) if accelerate else best.point + step
-        guess = mixer.propose(best.point, plain) if accelerate else plain
-        there = yield from passes.at(guess, may_overflow=accelerate)
-        worse = not there.objective <= best.objective * (1.0 + 1e-14)
-        mixer.judge(not worse)
-        if accelerate and worse:
-            if passes.count >= max_iter:
-                break
-            there = yield from passes.at(plain)
-        if stop == "gap" and not np.any(there.point != best.point):
-            break  # rounding stopped it: no point in float64 is better
-        best = there
-    return MedianResult(
-        best.point, best.objective, best.gap, passes.count, converged, len(best.distances), best.distances
-    )
+
+    def __init__(
+        self, start: Any, *, eps: float, max_iter: int, delta: float, depth: int | None = None
+    ) -> None:
+        n_groups, s = start.shape
+        fits = 2 * (DEPTH + 1) * n_groups * s * 8 <= _HISTORY_BYTES
+        self.eps, self.max_iter, self.delta = eps, max_iter, delta
+        self.depth = depth or (DEPTH if fits else 1)
+        self._xp = xp = array_namespace(start)
+        make = partial(xp.zeros, device=device(start))
+        self._best: Evaluations | None = None
+        self._proposed = start
+        self.active = xp.arange(n_groups, device=device(start))
+        self._iterations = make(n_groups, dtype=xp.int64)
+        self._converged, self._tests, self._falls_back = (make(n_groups, dtype=xp.bool) for _ in range(3))
+        # A row is tested once as the median: Weiszfeld's iteration creeps towards such a row and never arrives.
+        self._tested_row = make(n_groups, dtype=xp.float64) - 1.0
+        # The share of an accelerated step that is taken, lowered where it went too far.
+        self._trust = make(n_groups, dtype=xp.float64) + 1.0
+        # The last points and steps of each group, the oldest first, and how many of them there are.
+        self._points, self._steps = (make((n_groups, self.depth + 1, s), dtype=xp.float64) for _ in range(2))
+        self._n_past = make(n_groups, dtype=xp.int64)
+
+    def ask(self) -> Any:
+        """Return the point to evaluate for each active group, shape (A, s)."""
+        if self._best is None:
+            return self._proposed
+        xp, active, best = self._xp, self.active, self._best[self.active]
+        falls_back, number = self._falls_back[active], best.terms[:, NUMBER]
+        tests = best.nearest_may_be_median() & (number != self._tested_row[active]) & ~falls_back
+        self._tests[active] = tests
+        self._tested_row[active] = xp.where(tests, number, self._tested_row[active])
+        steps = xp.nonzero(~(tests | falls_back))[0]
+        if len(steps) == len(active):
+            self._proposed = self._accelerate(active, best)
+            return self._proposed
+        self._proposed = xp.where(tests[:, None], best.nearest, best.weiszfeld_points())
+        if len(steps):
+            self._proposed[steps] = self._accelerate(active[steps], best[steps])
+        return self._proposed
+
+    def tell(self, terms: Any) -> None:
+        """Take the terms of the points that were asked for, shape (A, 2 s + 8)."""
+        xp, active, new = self._xp, self.active, Evaluations.of(self._proposed, terms, self.delta)
+        self._iterations[active] += 1
+        stalled = xp.zeros_like(new.smoothing, dtype=xp.bool)
+        if self._best is None:
+            self._best = current = new
+        else:
+            best, tests, falls_back = self._best[active], self._tests[active], self._falls_back[active]
+            # A proposal that overflowed has an objective of NaN or infinity, and is not better.
+            limit = best.terms[:, OBJECTIVE]
+            better = new.terms[:, OBJECTIVE] <= xp.where(tests, limit, limit * (1.0 + 1e-14))
+            better |= tests & (new.gaps() <= self.eps)
+            # With δ, Weiszfeld's step descends a smoothed objective, not ρ.
+            if self.delta > 0.0:
+                better |= falls_back
+            # Where Weiszfeld's own step stands still or does not descend, rounding has stopped it.
+            still = xp.all(new.points == best.points, axis=1)
+            stalled = ~tests & xp.where(better, still, falls_back)
+            self._best[active] = current = new.where(better, best)
+            self._falls_back[active] = refused = ~tests & ~better
+            trust = self._trust[active]
+            raised = xp.where(trust < 0.5, 2.0 * trust, 1.0)
+            self._trust[active] = xp.where(refused, trust / 4.0, xp.where(tests, trust, raised))
+            self._n_past[active] = xp.where(refused | (tests & better), 0, self._n_past[active])
+        self._converged[active] = converged = current.gaps(with_delta=False) <= self.eps
+        self.active = active[~(converged | stalled | (self._iterations[active] >= self.max_iter))]
+
+    def result(self) -> Medians:
+        """Return the best point of every group, in main memory."""
+        assert self._best is not None
+        best = self._best
+        values = best.points, best.terms[:, OBJECTIVE], best.gaps(), self._iterations, self._converged
+        return Medians(*map(to_numpy, values))
+
+    def _accelerate(self, groups: Any, best: Evaluations) -> Any:
+        """Return Anderson's extrapolation of the last steps from a point to its ``proximal_points``."""
+        xp = self._xp
+        successors = best.proximal_points()
+        steps = successors - best.points
+        changes = []
+        for past, newest in ((self._points, best.points), (self._steps, steps)):
+            past[groups] = history = xp.concat([past[groups, 1:], newest[:, None]], axis=1)
+            changes.append(history[:, 1:] - history[:, :-1])
+        self._n_past[groups] += 1
+        # Entries from before the start, or before the history was dropped, take no part.
+        ages = xp.arange(self.depth, 0, -1, device=device(steps))[:, None]
+        missing = ages >= self._n_past[groups][:, None, None]
+        step_changes = xp.where(missing, 0.0, changes[1])
+        # Changes differ by orders of magnitude as the iteration converges: scale before solving.
+        scale = xp.linalg.vector_norm(step_changes, axis=2, keepdims=True)
+        scale = xp.where(scale == 0.0, 1.0, scale)
+        step_changes = step_changes / scale
+        mixing = step_changes @ steps[:, :, None]
+        if self.depth > 1:
+            gram = step_changes @ xp.matrix_transpose(step_changes)
+            mixing = _invert(gram) @ mixing
+        extrapolated = xp.where(missing, 0.0, changes[0] / scale + step_changes)
+        proposal = successors - self._trust[groups][:, None] * xp.sum(extrapolated * mixing, axis=1)
+        return xp.where(xp.isfinite(proposal), proposal, successors)
 
 
-class _Passes:
-    """Counts passes and remembers which rows have been tried as the median."""
-
-    def __init__(self, least_share: float) -> None:
-        self.least_share = least_share
-        self.count = 0
-        self.tried: set[int] = set()
-
-    def at(
-        self, point: Vector, may_overflow: bool = False
-    ) -> Generator[Question, Evaluation | Vector, Evaluation]:
-        self.count += 1
-        found = yield point
-        if not isinstance(found, Evaluation):
-            raise TypeError("a point is answered by its Evaluation.")
-        if not (may_overflow or np.isfinite(found.objective)):
-            raise NotFiniteError("The rows hold NaN, infinity or a value too large to square.")
-        return found
-
-    def next_point(self, here: Evaluation) -> Generator[Question, Evaluation | Vector, Vector]:
-        if here.nearest_row < 0:
-            return here.proximal_point(here.point)
-        if here.nearest_weight < self.least_share * here.nearest_distance * here.inverse_distances:
-            return here.point + here.weiszfeld_step()
-        nearest = yield from _ask_row(here.nearest_row)
-        return here.proximal_point(nearest)
-
-    def untested_row(self, here: Evaluation) -> int:
-        """Return the nearest row if it may be the median and was not tried yet, else -1.
-
-        Weiszfeld's iteration creeps towards a row that is the median without ever arriving: the
-        certificate has to be evaluated at the row itself.
-        """
-        if here.nearest_row in self.tried or not here.nearest_row_may_be_median():
-            return -1
-        self.tried.add(here.nearest_row)
-        return here.nearest_row
-
-
-def _ask_row(number: int) -> Generator[Question, Evaluation | Vector, Vector]:
-    row = yield number
-    if isinstance(row, Evaluation):
-        raise TypeError("a row's number is answered by the row.")
-    return row
-
-
-def _finished(here: Evaluation, step: Vector, eps: float, stop: Stop) -> bool:
-    if stop == "step":
-        return float(np.linalg.norm(step)) < eps
-    return here.gap_without_delta <= eps
-
-
-def run_search(
-    search: Search, evaluate: Callable[[Vector], Evaluation], row: Callable[[int], Vector]
-) -> MedianResult:
-    """Answer a search's questions until it is done."""
-    question = next(search)
-    while True:
-        try:
-            question = search.send(row(question) if isinstance(question, int) else evaluate(question))
-        except StopIteration as finished:
-            found: MedianResult = finished.value
-            return found
+def _invert(gram: Any) -> Any:
+    """Return the pseudo-inverses of symmetric matrices, shape (A, d, d)."""
+    if is_numpy_array(gram):
+        return np.linalg.pinv(gram, rcond=1e-12, hermitian=True)
+    return array_namespace(gram).linalg.pinv(gram, rtol=1e-12, hermitian=True)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from gmmatch import __version__
-from gmmatch.certificate.sample import CheckSample
 from gmmatch.report.content import Content
 from gmmatch.report.map_data import json_for_page
-from gmmatch.report.names import LONGEST_NAME, NO_LABEL, shown
+from gmmatch.report.names import NO_LABEL, shorten
 from gmmatch.report.rendering import check_target, write_page
 
 
 def write_check_page(
-    sample: CheckSample,
+    sample: Any,
     path: str | os.PathLike[str],
-    contents: dict[int, Content],
+    contents: Mapping[int, Content],
     *,
     picks: str = "picks.parquet",
 ) -> None:
@@ -32,42 +31,29 @@ def write_check_page(
         The pictures or texts of its rows, by row number.
     picks
         What the page calls the file of the picks.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmmatch import Selection, check_sample
-    >>> sample = check_sample(Selection([3, 0], n_rows=4), 2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_check_page(sample, f"{folder}/check.html", {0: Content("text", "a"), 3: Content("text", "b")})
-    ...     sample.name in Path(folder, "check.html").read_text(encoding="utf-8")
-    True
     """
     target = check_target(path)
-    ids: list[Any] = sample.ids or [None] * len(sample)
     items = []
-    for row, name, label in zip(sample.rows.tolist(), ids, sample.labels, strict=True):
-        content = contents.get(row)
+    for row, label, name in zip(
+        sample.rows, sample.labels, sample.ids or [None] * len(sample.rows), strict=True
+    ):
+        content = contents.get(int(row))
         items.append(
             {
-                "row": row,
+                "row": int(row),
                 "id": "" if name is None else name,
                 "given": "" if label is None else str(label),
-                "label": NO_LABEL if label is None else shown(label, LONGEST_NAME),
-                "name": f"row {row}" if name is None else shown(name, 2 * LONGEST_NAME, middle=True),
+                "label": NO_LABEL if label is None else shorten(label),
+                "name": f"row {row}" if name is None else shorten(name, 120, middle=True),
                 "kind": "" if content is None else content.kind,
                 "value": "" if content is None else content.value,
-                "small": content is not None and content.small,
+                "small": content is not None and content.is_small,
             }
         )
-    facts = {
-        "version": __version__,
-        "total": len(sample),
-        "n_picks": sum(sample.sizes),
+    values = {
+        "total": len(items),
+        "n_picks": sample.n_picks,
         "picks": picks,
-        "check_data": json_for_page({"sample": sample.name, "items": items}),
+        "page_data": json_for_page({"sample": sample.name, "items": items}),
     }
-    write_page(
-        target, "check.html.j2", facts, styles=("style.css", "check.css"), scripts=("csv.js", "check.js")
-    )
+    write_page(target, "check.html.j2", values, scripts=("shared.js", "check.js"))

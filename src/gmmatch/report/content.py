@@ -13,50 +13,65 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch._array import Indices, to_numpy
+from gmmatch._containers import count_rows, take_rows
 from gmmatch.data.images import BrokenImageError, ImageBytes, ImageFolder, load_image, open_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.report.names import shown
-from gmmatch.rows.taking import count_rows, take_rows
-from gmmatch.types import Indices
+from gmmatch.report.names import count_of, shorten
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SIDE = 128
-_LONGEST_TEXT = 240
-_SMALL = 48
+THUMBNAIL_SIDE = 128
+_TEXT_LENGTH = 240
+# Pictures below this side are shown pixel by pixel.
+_SMALL_SIDE = 48
 # Drawings and digits take fewer bytes than this without loss. A photograph of 32 pixels takes 1,800, and 740 at a
 # quality of 95, which looks the same.
-_MOST_LOSSLESS = 1_000
-# Where a file cannot be entered in its middle without reading on from a row group's start.
-_WORTH_A_NEW_START = 2_000
+_LOSSLESS_BYTES = 1_000
+# Where a file cannot be entered in its middle, going on is cheaper than starting again below this many rows.
+_RESTART_ROWS = 2_000
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a row is."""
+    """What a row is.
+
+    Attributes
+    ----------
+    kind : "image", "text" or "broken"
+    value : str
+        A ``data:`` address, the text, or why there is nothing to see.
+    is_small : bool
+        Whether a picture has so few pixels that they are shown as squares.
+    """
 
     kind: Literal["image", "text", "broken"]
-    value: str  # a ``data:`` address, the text, or why there is nothing to see
-    small: bool = False  # a picture of so few pixels that they are shown as squares
+    value: str
+    is_small: bool = False
 
 
-def contents_of(source: Any, n: int, positions: Indices | None = None) -> Contents | None:
+def open_contents(source: Any, n: int, positions: Indices | None = None) -> Contents | None:
     """Return access to what the n rows are, or None if there is nothing to show.
 
-    A source is what :func:`gmmatch.report.write_report` takes; ``positions`` says where each row is in it, if it has
-    more rows than were embedded.
+    Parameters
+    ----------
+    source
+        What :func:`gmmatch.write_report` takes.
+    n : int
+        How many rows there are.
+    positions : array of shape (n,), optional
+        Where each row is in the source, if that has more rows than were embedded.
 
     Examples
     --------
-    >>> contents_of(["a", "b", "c"], 3).fetch(np.array([2]))
-    {2: Content(kind='text', value='c', small=False)}
+    >>> open_contents(["a", "b", "c"], 3).fetch(np.array([2]))
+    {2: Content(kind='text', value='c', is_small=False)}
     """
     if source is None or isinstance(source, Contents):
         return source
     package = type(source).__module__.partition(".")[0]
-    named = isinstance(source, (str, os.PathLike))
-    if named or package == "datasets" or hasattr(type(source), "batches"):
+    if isinstance(source, (str, os.PathLike)) or package == "datasets" or hasattr(type(source), "batches"):
         from gmmatch.data import open_source
 
         source = open_source(source)
@@ -65,29 +80,29 @@ def contents_of(source: Any, n: int, positions: Indices | None = None) -> Conten
         _check_length(source.n_rows, n, positions, source.location)
         return Contents(source, positions)
     try:
-        found = count_rows(source)
+        n_items = count_rows(source)
     except InvalidTypeError:
         raise InvalidTypeError(
             f"source has type {type(source).__name__}: give a path, what open_source returns, or a list of "
             "images or texts, one for each row."
         ) from None
-    _check_length(found, n, positions, "source")
+    _check_length(n_items, n, positions, "source")
     return Contents(source, positions)
 
 
-def _check_length(found: int | None, n: int, positions: Indices | None, name: str) -> None:
-    if found is None:
+def _check_length(n_items: int | None, n: int, positions: Indices | None, name: str) -> None:
+    if n_items is None:
         raise InvalidInputError(f"{name} is a stream, whose rows cannot be looked up: give a file or a list.")
     needed = n if positions is None else int(positions.max(initial=-1)) + 1
-    if (found != n) if positions is None else (found < needed):
+    if (n_items != n) if positions is None else (n_items < needed):
         raise InvalidInputError(
-            f"{name} has {found:,} rows, but the selection was made from {needed:,}: give the pictures or texts of "
-            "the same rows, in the same order."
+            f"{name} has {n_items:,} rows, but there are {needed:,} to show: give the pictures or texts of the same "
+            "rows, in the same order."
         )
 
 
 class Contents:
-    """Pictures or texts by row number; made by :func:`contents_of`."""
+    """Pictures or texts by row number; made by :func:`open_contents`."""
 
     def __init__(self, source: Any, positions: Indices | None) -> None:
         self._source = source
@@ -98,18 +113,17 @@ class Contents:
         wanted = np.unique(rows)
         if not len(wanted):
             return {}
-        places = wanted if self._positions is None else self._positions[wanted]
-        order = np.argsort(places, kind="stable")
+        positions = wanted if self._positions is None else self._positions[wanted]
+        order = np.argsort(positions, kind="stable")
         if hasattr(type(self._source), "batches"):
-            items = _from_source(self._source, places[order])
+            items = _read_source(self._source, positions[order])
         else:
-            taken = take_rows(self._source, places[order])
-            items = (_at(taken, i) for i in range(len(wanted)))
-        found = zip(wanted[order].tolist(), items, strict=True)
-        return {row: _content(item) for row, item in found}
+            taken = take_rows(self._source, positions[order])
+            items = (_item(taken, i) for i in range(len(wanted)))
+        return {row: _content(item) for row, item in zip(wanted[order].tolist(), items, strict=True)}
 
 
-def _at(taken: Any, i: int) -> Any:
+def _item(taken: Any, i: int) -> Any:
     try:
         item = taken.iloc[i] if hasattr(taken, "iloc") else taken[i]
     except Exception as error:  # a dataset of someone else's may raise anything for one bad row
@@ -117,65 +131,61 @@ def _at(taken: Any, i: int) -> Any:
     return item[0] if isinstance(item, tuple) and item else item
 
 
-def _from_source(source: Any, places: Indices) -> Iterator[Any]:
+def _read_source(source: Any, positions: Indices) -> Iterator[Any]:
+    """Yield the rows at ascending positions."""
     from gmmatch.data.hugging_face import HuggingFaceSource
     from gmmatch.data.tables import ParquetSource
 
     if isinstance(source, (ImageFolder, HuggingFaceSource)):  # which go to any row at once
-        for place in places.tolist():
-            yield next(source.batches(1, start=place)).rows[0]
+        for position in positions.tolist():
+            yield next(source.batches(1, start=position)).rows[0]
         return
     stream: Iterator[Any] = iter(())
     first, rows = 0, list[Any]()
-    for place in places.tolist():
-        far = isinstance(source, ParquetSource) and place - (first + len(rows)) > _WORTH_A_NEW_START
-        if place == int(places[0]) or far:
-            stream = source.batches(64, start=place)
-            first, rows = place, []
-        while place >= first + len(rows):
+    for position in positions.tolist():
+        is_far = isinstance(source, ParquetSource) and position - (first + len(rows)) > _RESTART_ROWS
+        if position == int(positions[0]) or is_far:
+            stream = source.batches(64, start=position)
+            first, rows = position, []
+        while position >= first + len(rows):
             batch = next(stream)
             first, rows = batch.start, batch.rows
-        yield rows[place - first]
+        yield rows[position - first]
 
 
 def _content(item: Any) -> Content:
     if isinstance(item, Exception):
-        return Content("broken", shown(item, _LONGEST_TEXT))
+        return Content("broken", shorten(item, _TEXT_LENGTH))
     if isinstance(item, str):
-        return Content("text", shown(item, _LONGEST_TEXT))
+        return Content("text", shorten(item, _TEXT_LENGTH))
     try:
         return _thumbnail(_picture(item))
     except (BrokenImageError, InvalidTypeError) as error:
-        return Content("broken", shown(getattr(error, "reason", error), _LONGEST_TEXT))
+        return Content("broken", shorten(getattr(error, "reason", error), _TEXT_LENGTH))
 
 
 def _picture(item: Any) -> Image:
-    if hasattr(item, "detach"):  # a torch tensor
-        from gmmatch.data.arrays import tensor_to_numpy
-
-        item = tensor_to_numpy(item)
-    if isinstance(item, np.ndarray):
+    if isinstance(item, np.ndarray) or hasattr(item, "detach"):
         from PIL import Image
 
-        return Image.fromarray(_pixels(item))
-    return load_image(_drafted(item))
+        return Image.fromarray(_pixels(to_numpy(item)))
+    return load_image(_open_draft(item))
 
 
-def _drafted(item: Any) -> Any:
-    """A JPEG opened at a fraction of its size, which is many times faster for photographs."""
+def _open_draft(item: Any) -> Any:
+    """Open a JPEG at a fraction of its size, which is many times faster for photographs."""
     if not isinstance(item, (ImageBytes, Path)):
         return item
     try:
-        data = io.BytesIO(item.data) if isinstance(item, ImageBytes) else io.BytesIO(item.read_bytes())
-        picture = open_image(data)
-        picture.draft("RGB", (2 * SIDE, 2 * SIDE))
+        picture = open_image(io.BytesIO(item.data if isinstance(item, ImageBytes) else item.read_bytes()))
+        picture.draft("RGB", (2 * THUMBNAIL_SIDE, 2 * THUMBNAIL_SIDE))
     except Exception:  # `load_image` says what is wrong
         return item
     return picture
 
 
 def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """An array as 8-bit gray or RGB: height by width, with the channels last or first."""
+    """Return an array as 8-bit gray or RGB: height by width, with the channels last or first."""
     if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
         array = np.moveaxis(array, 0, 2)
     if array.ndim == 3 and array.shape[2] in (1, 3, 4):
@@ -188,10 +198,9 @@ def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
         raise BrokenImageError("the array", f"an array of {array.dtype} is no picture")
     values = np.nan_to_num(np.asarray(array, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(values.min()), float(values.max())
-    if array.dtype.kind in "bf" and low >= 0.0 and high <= 1.0:
-        low, high = 0.0, 1.0
-    elif array.dtype.kind in "iu" and low >= 0.0 and high <= 255.0:
-        low, high = 0.0, 255.0
+    usual = 255.0 if array.dtype.kind in "iu" else 1.0
+    if low >= 0.0 and high <= usual:
+        low, high = 0.0, usual
     values = (values - low) / ((high - low) or 1.0)
     return np.ascontiguousarray((255.0 * values).round().astype(np.uint8))
 
@@ -199,40 +208,38 @@ def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
 def _thumbnail(picture: Image) -> Content:
     from PIL import features
 
-    small = max(picture.size) < _SMALL
-    if not small:
-        picture.thumbnail((SIDE, SIDE))
+    is_small = max(picture.size) < _SMALL_SIDE
+    if not is_small:
+        picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
     # Pillow can be built without WebP, which is half as large.
-    kind = "WEBP" if features.check("webp") else "PNG" if small else "JPEG"
+    kind = "WEBP" if features.check("webp") else "PNG" if is_small else "JPEG"
     picture = picture.convert("RGB")
-    data = _saved(picture, kind, lossless=True) if small else _saved(picture, kind, quality=72)
-    if small and kind == "WEBP" and len(data) > _MOST_LOSSLESS:
-        data = _saved(picture, kind, quality=95)
+    data = _encode(picture, kind, lossless=True) if is_small else _encode(picture, kind, quality=72)
+    if is_small and kind == "WEBP" and len(data) > _LOSSLESS_BYTES:
+        data = _encode(picture, kind, quality=95)
     address = f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode('ascii')}"
-    return Content("image", address, small)
+    return Content("image", address, is_small)
 
 
-def _saved(picture: Image, kind: str, **options: Any) -> bytes:
+def _encode(picture: Image, kind: str, **options: Any) -> bytes:
     out = io.BytesIO()
     picture.save(out, kind, **options)
     return out.getvalue()
 
 
-def describe(contents: dict[int, Content]) -> str:
-    """Say how many pictures and texts a page holds, in words; empty if there are none.
+def describe_contents(contents: dict[int, Content]) -> str:
+    """Say how many pictures and texts a page holds; empty if there are none.
 
     Examples
     --------
-    >>> describe({3: Content("text", "a"), 5: Content("broken", "the file is empty")})
+    >>> describe_contents({3: Content("text", "a"), 5: Content("broken", "the file is empty")})
     '1 text; 1 could not be read'
     """
-    counts = {
-        kind: sum(one.kind == kind for one in contents.values()) for kind in ("image", "text", "broken")
-    }
-    parts = [
-        f"{counts[kind]:,} {what}{'' if counts[kind] == 1 else 's'}"
-        for kind, what in (("image", "picture"), ("text", "text"))
-        if counts[kind]
+    kinds = [content.kind for content in contents.values()]
+    shown = [
+        count_of(kinds.count(kind), noun)
+        for kind, noun in (("image", "picture"), ("text", "text"))
+        if kind in kinds
     ]
-    said = [" and ".join(parts), f"{counts['broken']:,} could not be read" if counts["broken"] else ""]
-    return "; ".join(part for part in said if part)
+    failed = [f"{kinds.count('broken'):,} could not be read"] if "broken" in kinds else []
+    return "; ".join([" and ".join(shown), *failed] if shown else failed)

@@ -1,173 +1,331 @@
-"""What a selection teaches about its data: how many labels look wrong, which ones, and what they should be."""
+"""What the page says in words and tables: how many labels look wrong, which ones, and what was picked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from gmmatch.report.galleries import looks_like
-from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
-from gmmatch.screening.result import MISLABELED
+from gmmatch._array import Indices
+from gmmatch.errors import GMMatchError
+from gmmatch.methods.record import fingerprint_rows, record_parameters
+from gmmatch.methods.registry import method_class
+from gmmatch.report.names import count_of, shorten
+from gmmatch.report.subject import Subject
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices
 
-UNCLEAR = "unclear"
-# So many columns fit a page beside each other.
-MOST_CLASSES = 12
-MOST_PAIRS = 12
-# Lines of the table to download: under a megabyte of ids as long as paths are.
-MOST_LISTED = 10_000
+# So many columns fit a page.
+_MATRIX_CLASSES = 12
+_MAX_PAIRS = 12
 _SHADES = 5
+# Lines of the table to download: under a megabyte of ids as long as paths are.
+MAX_LISTED = 10_000
+_FACT_LENGTH = 160
+_OTHER_REASONS = {
+    "outlier": "outlier",
+    "out of distribution": "out-of-distribution row",
+    "group": "row of a separate group",
+    "duplicate": "near-duplicate",
+}
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def headline(selection: Selection) -> str:
-    """Return what was learned, in a few words.
-
-    Examples
-    --------
-    >>> headline(Selection([0, 2], n_rows=4))
-    '2 of 4 rows picked'
-    """
-    screening, n = selection.screening, selection.n_rows
-    if screening is None:
-        distinct = len(np.unique(selection.order))
-        different = "" if distinct == selection.k else f", {distinct:,} of them different"
-        return f"{selection.k:,} of {n:,} rows picked{different}"
-    counts = screening.counts
-    if wrong := counts.get(MISLABELED, 0):
-        return f"{counted(wrong, 'label')} {'looks' if wrong == 1 else 'look'} wrong"
-    if out := sum(counts.values()):
-        return f"{counted(out, 'row')} {'is' if out == 1 else 'are'} not trusted"
-    return f"{counted(n, 'row')}, and nothing looks wrong"
+def headline(subject: Subject) -> str:
+    """Return what was learned, in a few words."""
+    if len(subject.selections) > 1:
+        return f"{len(subject.selections)} selections side by side"
+    if subject.screening is not None:
+        return _screening_headline(subject)
+    k = 0 if subject.selection is None else subject.selection.k
+    again = "" if len(subject.picks) == k else f", {len(subject.picks):,} of them different"
+    return f"{k:,} of {len(subject.rows):,} rows picked{again}"
 
 
-def in_short(selection: Selection) -> str:
-    """Return the rest of what was learned, in two or three sentences; empty where no screen was used.
-
-    Examples
-    --------
-    >>> from gmmatch.screening.result import Screening
-    >>> screening = Screening(np.array([True, False]), np.array([0.0, 0.9]), np.array([0, 4], np.int8))
-    >>> in_short(Selection([0], n_rows=2, screening=screening))
-    'Not trusted: far out (1). 1 row was picked from the 1 that is trusted.'
-    """
-    screening = selection.screening
-    if screening is None:
-        return ""
-    said = []
-    counts = dict(screening.counts)
-    if wrong := counts.pop(MISLABELED, 0):
-        rate = screening.noise_rate
-        estimate = "" if rate is None else f"; the label noise is estimated at {rate:.1%}"
-        said.append(f"That is {wrong / selection.n_rows:.1%} of {selection.n_rows:,} rows{estimate}.")
-    if counts:
-        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in counts.items())
-        said.append(f"{'Also not' if wrong else 'Not'} trusted: {reasons}.")
-    trusted = int(screening.kept.sum())
-    said.append(
-        f"{counted(selection.k, 'row')} {'was' if selection.k == 1 else 'were'} picked from the {trusted:,} that "
-        f"{'is' if trusted == 1 else 'are'} trusted."
+def _screening_headline(subject: Subject) -> str:
+    screening = subject.screening
+    if screening is not None and screening.noise_interval is not None:
+        is_wrong = (screening.reason == "mislabeled") & (screening.verdict == "wrong")
+        judged = (screening.given >= 0) & (screening.verdict != "not judged")
+        return noise_headline(*screening.noise_interval, is_wrong.sum() / max(1, judged.sum()))
+    n_wrong, n_doubtful = (int(subject.has_verdict(verdict).sum()) for verdict in ("wrong", "doubtful"))
+    if n_wrong or n_doubtful:
+        verb = "looks" if n_wrong == 1 else "look"
+        return f"{count_of(n_wrong, 'row')} {verb} wrong" + (
+            f", {n_doubtful:,} doubtful" if n_doubtful else ""
+        )
+    n_judged = int((~subject.has_verdict("not judged")).sum())
+    return (
+        f"Nothing speaks against any of {count_of(n_judged, 'row')}" if n_judged else "No row could be judged"
     )
-    return " ".join(said)
 
 
-@dataclass(frozen=True)
-class Cell:
-    """How many rows of one label look like one class."""
+def noise_headline(low: float, high: float, certain: float) -> str:
+    """Return how many labels look wrong, from the least to the most, and how many for certain.
 
-    count: int
-    shade: int  # from 0 for none to 5 for the largest
-    own: bool  # where a class would meet itself
+    Examples
+    --------
+    >>> noise_headline(0.03, 0.22, 0.03)
+    'Between 3% and 22% of the labels look wrong; 3% for certain'
+    >>> noise_headline(0.0, 0.22, 0.0)
+    'Up to 22% of the labels look wrong; none for certain'
+    """
+    if high < 0.005:
+        return f"No label looks wrong; at most {percent(high)} may be"
+    sure = f"{percent(certain)} for certain" if certain else "none for certain"
+    if percent(low) == percent(high):
+        return f"{percent(high)} of the labels look wrong; {sure}"
+    between = f"Between {percent(low)} and {percent(high)}" if low > 0.0 else f"Up to {percent(high)}"
+    return f"{between} of the labels look wrong; {sure}"
+
+
+def percent(share: float) -> str:
+    """Return a share as people write it.
+
+    Examples
+    --------
+    >>> percent(0.034), percent(0.22), percent(0.0)
+    ('3.4%', '22%', '0%')
+    """
+    digits = 0 if share == 0.0 or share >= 0.0995 or abs(100 * share - round(100 * share)) < 1e-9 else 1
+    return f"{100 * share:.{digits}f}%"
+
+
+def lead(subject: Subject) -> str:
+    """Return the rest of what was learned, in a few sentences."""
+    screening, selection = subject.screening, subject.selection
+    sentences = []
+    if screening is not None:
+        if len(subject.selections) > 1:
+            sentences.append(f"{_screening_headline(subject)}.")
+        verdicts = _count_verdicts(subject, slice(None), ("wrong", "doubtful", "trusted", "not judged"))
+        sentences.append(f"Of {count_of(len(screening), 'row')}: {', '.join(verdicts)}.")
+        n_copies = int((screening.duplicate_of >= 0).sum())
+        counts = {**screening.counts, "duplicate": n_copies}
+        others = [count_of(counts[key], noun) for key, noun in _OTHER_REASONS.items() if counts.get(key)]
+        if others:
+            sentences.append(f"Among them {', '.join(others)}.")
+    if selection is not None and screening is not None:
+        picked = _count_verdicts(subject, subject.picks, ("wrong", "doubtful", "not judged"))
+        among = f"{' and '.join(picked)} among them" if picked else "all of them trusted"
+        sentences.append(f"{count_of(selection.k, 'row')} picked, {among}.")
+    elif selection is not None:
+        sentences.append(_about_method(selection))
+        sentences.append("No screening was used: whether the rows can be trusted was not looked at.")
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _count_verdicts(subject: Subject, rows: Any, verdicts: tuple[str, ...]) -> list[str]:
+    counts = {verdict: int(subject.has_verdict(verdict)[rows].sum()) for verdict in verdicts}
+    return [f"{count:,} {verdict}" for verdict, count in counts.items() if count]
+
+
+def _about_method(selection: Selection) -> str:
+    try:
+        text = method_class(str(selection.provenance.get("method"))).__doc__ or ""
+    except GMMatchError:
+        return ""
+    return text.strip().partition("\n")[0].replace("`", "")
 
 
 @dataclass(frozen=True)
 class MixedUp:
-    """The labels that look wrong, by what they are and what they should be.
+    """Labels in question, by what they are and what they look like.
 
-    Of a few classes, a matrix: a line for each label, a column for each class that rows look like. Of more, the
-    largest pairs.
+    Of a few classes, a matrix: a line for each label (name, total, cells), and a cell (count, shade, whether it is
+    the class itself) for each class that rows look like. Of more, the largest pairs (label, class, rows).
     """
 
+    verdict: str
     columns: list[str]
-    lines: list[tuple[str, int, list[Cell]]]  # name, total, cells
-    pairs: list[tuple[str, str, int]]  # label, what it looks like, rows
+    lines: list[tuple[str, int, list[tuple[int, int, bool]]]]
+    pairs: list[tuple[str, str, int]]
 
 
-def mixed_up(selection: Selection, classes: Classes) -> MixedUp | None:
-    """Count the labels that look wrong by what they are and what they should be; None if there are none.
-
-    Examples
-    --------
-    >>> from gmmatch.report.names import classes_of
-    >>> from gmmatch.screening.result import Screening
-    >>> screening = Screening(np.array([True, False]), np.array([0.0, 1.0]), np.array([0, 1], np.int8),
-    ...                       suggested_labels=np.array(["cat", "cat"], dtype=object))
-    >>> found = mixed_up(Selection([0], n_rows=2, screening=screening), classes_of(["cat", "dog"], 2))
-    >>> found.columns, [(name, [cell.count for cell in cells]) for name, _, cells in found.lines]
-    (['cat', 'dog'], [('cat', [0, 0]), ('dog', [1, 0])])
-    """
-    screening = selection.screening
-    if screening is None or screening.suggested_labels is None or not classes.known:
+def mixed_up(subject: Subject) -> MixedUp | None:
+    """Count the labels that look wrong (the doubtful ones if none does) by what they are and should be."""
+    screening, classes = subject.screening, subject.classes
+    if screening is None or not classes.is_known:
         return None
-    if not screening.counts.get(MISLABELED):
-        return None
-    wrong = np.flatnonzero(~screening.kept & (screening.reason == screening.reasons.index(MISLABELED)))
-    given, likely = classes.of_row[wrong], looks_like(selection, classes)[wrong]
-    n = len(classes)
+    is_label = np.asarray(screening.reason == "mislabeled")
+    for verdict in ("wrong", "doubtful"):
+        rows = np.flatnonzero(is_label & subject.has_verdict(verdict))
+        if len(rows):
+            return _count_pairs(subject, rows, verdict)
+    return None
+
+
+def _count_pairs(subject: Subject, rows: Indices, verdict: str) -> MixedUp:
+    n = len(subject.classes)
+    likely = subject.looks_like(rows)
     # A label can be doubted without another one being likelier.
-    likely = np.where((likely < 0) | (likely == given), n, likely)
-    names = [*(shown(name, LONGEST_NAME) for name in classes.names), UNCLEAR]
-    pairs, counts = np.unique(given * (n + 1) + likely, return_counts=True)
-    if n > MOST_CLASSES:
-        order = np.argsort(-counts, kind="stable")[:MOST_PAIRS]
-        largest = zip(*np.divmod(pairs[order], n + 1), counts[order].tolist(), strict=True)
-        return MixedUp([], [], [(names[one], names[other], count) for one, other, count in largest])
+    likely = np.where(likely < 0, n, likely)
+    names = [*subject.classes.names, "unclear"]
+    pairs, counts = np.unique(subject.classes.codes[rows] * (n + 1) + likely, return_counts=True)
+    if n > _MATRIX_CLASSES:
+        order = np.argsort(-counts, kind="stable")[:_MAX_PAIRS]
+        given, looks = np.divmod(pairs[order], n + 1)
+        largest = zip(given.tolist(), looks.tolist(), counts[order].tolist(), strict=True)
+        return MixedUp(verdict, [], [], [(names[i], names[j], count) for i, j, count in largest])
     matrix = np.zeros((n, n + 1), dtype=np.int64)
     matrix.flat[pairs] = counts
-    if not matrix[:, n].any():
-        matrix, names = matrix[:, :n], names[:n]
-    return MixedUp(names, _lines(names, matrix), [])
+    n_columns = n + 1 if matrix[:, n].any() else n
+    largest_count = int(matrix.max())
+    lines = [
+        (
+            names[i],
+            int(matrix[i].sum()),
+            [
+                (int(matrix[i, j]), -(-_SHADES * int(matrix[i, j]) // largest_count), i == j)
+                for j in range(n_columns)
+            ],
+        )
+        for i in range(n)
+    ]
+    return MixedUp(verdict, names[:n_columns], lines, [])
 
 
-def _lines(names: list[str], matrix: Indices) -> list[tuple[str, int, list[Cell]]]:
-    largest = int(matrix.max())
-    lines = []
-    for line, counts in enumerate(matrix.tolist()):
-        cells = [
-            Cell(count, -(-_SHADES * count // largest), line == column) for column, count in enumerate(counts)
-        ]
-        lines.append((names[line], sum(counts), cells))
-    return lines
-
-
-def suspect_table(selection: Selection, classes: Classes, names: RowNames) -> dict[str, list[Any]] | None:
-    """Return the rows that are not trusted, for the page's download: the most suspicious first, at most 10,000."""
-    screening = selection.screening
-    if screening is None or screening.kept.all():
+def suspect_table(subject: Subject) -> dict[str, list[Any]] | None:
+    """Return the wrong and the doubtful rows for the page's download, the most suspicious first."""
+    screening = subject.screening
+    if screening is None:
         return None
-    out = np.flatnonzero(~screening.kept)
-    rows = out[np.argsort(-screening.probability[out], kind="stable")][:MOST_LISTED]
+    is_suspect = subject.has_verdict("wrong") | subject.has_verdict("doubtful")
+    rows = screening.ranking[is_suspect[screening.ranking]][:MAX_LISTED]
+    if not len(rows):
+        return None
     columns: dict[str, list[Any]] = {"row": rows.tolist()}
-    ids = names.ids(rows)
-    if any(one is not None for one in ids):
-        columns["id"] = ["" if one is None else str(one) for one in ids]
-    if classes.known:
-        columns["label"] = [str(classes.labels[i]) for i in classes.of_row[rows].tolist()]
-    if screening.suggested_labels is not None:
-        columns["suggested_label"] = [str(one) for one in screening.suggested_labels[rows].tolist()]
-    columns["probability"] = screening.probability[rows].round(4).tolist()
-    columns["reason"] = [screening.reasons[i] for i in screening.reason[rows].tolist()]
+    ids = subject.names.ids(rows)
+    if any(name is not None for name in ids):
+        columns["id"] = ["" if name is None else str(name) for name in ids]
+    if subject.classes.is_known:
+        columns["label"] = [
+            str(subject.classes.labels[code]) for code in subject.classes.codes[rows].tolist()
+        ]
+        suggested = np.asarray(screening.suggested, dtype=object)[rows].tolist()
+        columns["suggested"] = ["" if label is None else str(label) for label in suggested]
+    columns["verdict"] = np.asarray(screening.verdict)[rows].tolist()
+    columns["reason"] = np.asarray(screening.reason)[rows].tolist()
+    columns["probability"] = [round(float(value), 4) for value in np.asarray(screening.probability)[rows]]
     return columns
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    """A line of the table of classes; ``before`` and ``after`` are its shares of the rows and of the picks."""
+
+    name: str
+    rows: int
+    picked: int
+    doubtful: int
+    wrong: int
+    noise_rate: float | None
+    before: float
+    after: float
+
+
+def class_lines(subject: Subject) -> list[ClassLine]:
+    """Return the counts of each class; without labels, one line for all rows."""
+    classes, selection = subject.classes, subject.selection
+    order = np.empty(0, dtype=np.int64) if selection is None else selection.order
+    counts = (
+        classes.count(rows)
+        for rows in (slice(None), order, subject.has_verdict("doubtful"), subject.has_verdict("wrong"))
+    )
+    per_class = [] if subject.screening is None else subject.screening.per_class()
+    rates = {line["label"]: line["noise_rate"] for line in per_class}
+    n, k = len(classes.codes), max(1, len(order))
+    lines = zip(classes.names, classes.labels, *counts, strict=True)
+    return [
+        ClassLine(name, rows, picked, doubtful, wrong, rates.get(label), rows / n, picked / k)
+        for name, label, rows, picked, doubtful, wrong in lines
+    ]
+
+
+@dataclass(frozen=True)
+class ComparisonLine:
+    """A selection among several; ``shared`` is the share of its picks that each of them has."""
+
+    name: str
+    picked: int
+    wrong: int
+    doubtful: int
+    shared: list[float]
+
+
+def compare(subject: Subject) -> list[ComparisonLine]:
+    """Return a line for each selection."""
+    picks = {name: np.unique(selection.order) for name, selection in subject.selections.items()}
+    is_wrong, is_doubtful = subject.has_verdict("wrong"), subject.has_verdict("doubtful")
+    return [
+        ComparisonLine(
+            name,
+            len(rows),
+            int(is_wrong[rows].sum()),
+            int(is_doubtful[rows].sum()),
+            [float(np.isin(rows, other).mean()) if len(rows) else 0.0 for other in picks.values()],
+        )
+        for name, rows in picks.items()
+    ]
+
+
+def notes_about(subject: Subject) -> list[str]:
+    """Return what a reader should know before trusting the page."""
+    notes = []
+    for name, selection in subject.selections.items():
+        known = _mapping(selection.provenance.get("input")).get("fingerprint")
+        if known is not None and known != fingerprint_rows(subject.rows):
+            notes.append(
+                f"The rows given for this page are not those that {name} was made from (their fingerprints differ): "
+                "the map is that of the rows given."
+            )
+        if not subject.classes.is_known and any(label is not None for label in selection.classes):
+            notes.append(
+                f"{name} was made class by class, but no labels were given for this page: its tables are those of "
+                "all rows together."
+            )
+    return notes
+
+
+def facts(subject: Subject) -> list[tuple[str, str]]:
+    """Return what is known of how a selection was made, as pairs of a name and a text."""
+    selection = subject.selection
+    record = {} if selection is None else selection.provenance
+    given, store = _mapping(record.get("input")), _mapping(record.get("embeddings"))
+    lines: list[tuple[str, Any]] = [("Method", record.get("method")), *_settings(record)]
+    if record.get("preprocess"):
+        lines.append(("Preprocessing", ", ".join(record["preprocess"])))
+    lines.append(("Seed", record.get("seed")))
+    width = f" of {count_of(given['n_features'], 'number')} each" if "n_features" in given else ""
+    lines.append(("Rows", f"{len(subject.rows):,}{width}"))
+    if selection is not None and selection.weights is not None and selection.k:
+        lines.append(("Weights", f"{selection.weights.min():.3g} to {selection.weights.max():.3g}"))
+    lines += [
+        ("Encoder", store.get("encoder")),
+        ("Source", _mapping(store.get("source")).get("location")),
+        ("Made by", f"gmmatch {record['version']}" if record.get("version") else None),
+        ("Page written", datetime.now().strftime("%Y-%m-%d %H:%M")),
+    ]
+    return [(name, shorten(value, _FACT_LENGTH)) for name, value in lines if value not in (None, "")]
+
+
+def _settings(record: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the parameters that are not what they are by default."""
+    try:
+        defaults = record_parameters(method_class(str(record.get("method")))())
+    except GMMatchError:  # a method of someone else's
+        defaults = {}
+    parameters = _mapping(record.get("parameters"))
+    return [(name, _as_call(value)) for name, value in parameters.items() if value != defaults.get(name)]
+
+
+def _as_call(value: Any) -> str:
+    """Return a recorded value as it was given: ``{"kind": "Mean", "unit": True}`` is ``Mean(unit=True)``."""
+    if not isinstance(value, dict):
+        return str(value)
+    arguments = ", ".join(f"{name}={_as_call(item)}" for name, item in value.items() if name != "kind")
+    return f"{value['kind']}({arguments})" if "kind" in value else f"{{{arguments}}}"
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

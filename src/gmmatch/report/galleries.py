@@ -1,167 +1,50 @@
-"""Rows that are worth a look, each on a card: the most suspicious ones, and the typical picks of each class."""
+"""Rows that are worth a look, each on a card: suspects, near-duplicates, and the typical picks of each class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gmmatch._array import Indices, sample_indices
 from gmmatch.report.content import Content
-from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
-from gmmatch.rows.rows import Rows
-from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices, Vector, evenly_spaced
+from gmmatch.report.subject import Subject
+from gmmatch.screening.result import ScreeningResult
 
-SHOWN_FIRST = 6
-SUSPICIOUS_PER_REASON = 30
-TYPICAL_PER_CLASS = 6
-MOST_TYPICAL = 144
-APART = "nearer to another class's picks than to its own"
-FAR = "far from the picks of its class"
-_BLOCK_ELEMENTS = 1 << 22
+_SUSPECTS_PER_REASON = 30
+_GALLERY_ROWS = 6
+_MAX_TYPICAL = 144
+_MAX_GROUPS = 6
 # Characters of an id that fit under a picture.
-_SHORT_NAME = 20
+_ID_LENGTH = 20
 # Among so many, evenly spaced, there is a typical one.
 _CANDIDATES = 5_000
 
 
-@dataclass(frozen=True, eq=False)
-class Suspects:
-    """Rows that something speaks against."""
-
-    reason: str
-    rows: Indices  # the most suspicious of each class, then the second of each
-    looks_like: Indices  # the position of the class that each row looks most like; -1 where that is not known
-    total: int  # all rows that it speaks against
-    suspicion: Vector | None = None  # the probability that something is wrong with each row
-
-
-def screened_out(selection: Selection, classes: Classes) -> list[Suspects]:
-    """Return the rows that a selection's screen ruled out, a list for each reason that occurred."""
-    screening = selection.screening
-    if screening is None:
-        return []
-    looks = looks_like(selection, classes)
-    found = []
-    for number, words in enumerate(screening.reasons):
-        rows = np.flatnonzero(~screening.kept & (screening.reason == number))
-        if len(rows):
-            worst = _in_turns(rows, screening.probability, classes)[:SUSPICIOUS_PER_REASON]
-            found.append(
-                Suspects(words or "not trusted", worst, looks[worst], len(rows), screening.probability[worst])
-            )
-    return found
-
-
-def _in_turns(rows: Indices, suspicion: Vector, classes: Classes) -> Indices:
-    """The most suspicious row of each class by suspicion, then the second of each: no class fills the page."""
-    ordered = rows[np.argsort(-suspicion[rows], kind="stable")]
-    of_class = classes.of_row[ordered]
-    by_class = np.argsort(of_class, kind="stable")
-    first = np.searchsorted(of_class[by_class], of_class[by_class])
-    turn = np.empty(len(ordered), dtype=np.int64)
-    turn[by_class] = np.arange(len(ordered)) - first
-    return ordered[np.argsort(turn, kind="stable")]
-
-
-def largest_groups(selection: Selection) -> list[tuple[int, Indices]]:
-    """Return the size and some rows of the largest groups of near-duplicates, where all but one were left out."""
-    record = selection.provenance.get("duplicates")
-    groups = record.get("largest", []) if isinstance(record, dict) else []
-    return [(group["n_rows"], np.array(group["rows"], dtype=np.int64)) for group in groups]
-
-
-def looks_like(selection: Selection, classes: Classes) -> Indices:
-    """Return the position of the class that each row looks like; -1 where the screen does not say."""
-    screening = selection.screening
-    if screening is None or screening.suggested_labels is None or not classes.known:
-        return np.full(selection.n_rows, -1, dtype=np.int64)
-    return classes.positions_of(screening.suggested_labels)
-
-
-def mislabeled_picks(selection: Selection, classes: Classes, true: Indices) -> Suspects:
-    """Return the picks whose label is not the true one; ``true`` is the position of each row's true class, or -1."""
-    picks = np.array(list(dict.fromkeys(selection.order.tolist())), dtype=np.int64)
-    wrong = picks[true[picks] != classes.of_row[picks]]
-    some = wrong[:SUSPICIOUS_PER_REASON]
-    return Suspects("mislabeled", some, true[some], len(wrong))
-
-
-def standing_apart(
-    rows: Rows, examined: Indices, classes: Classes, centres: NDArray[np.float64]
-) -> list[Suspects]:
-    """Return rows that lie oddly, where no screen has judged them.
-
-    With two classes or more, those that are nearer to the center of another class's picks than to that of their own,
-    by how much; otherwise the rows farthest from the center. A class without picks has NaN for its center.
-    """
-    has_centre = np.flatnonzero(~np.isnan(centres).any(axis=1))
-    judged = examined[np.isin(classes.of_row[examined], has_centre)]
-    if not len(judged):
-        return []
-    own, other, nearest = _distances(rows, judged, classes, centres, has_centre)
-    if len(has_centre) < 2:
-        worst = np.argsort(-own, kind="stable")[:SUSPICIOUS_PER_REASON]
-        return [Suspects(FAR, judged[worst], np.full(len(worst), -1, dtype=np.int64), len(judged))]
-    wrong = np.flatnonzero(own > other)
-    ratio = own[wrong] / np.maximum(other[wrong], np.finfo(np.float64).tiny)
-    worst = wrong[np.argsort(-ratio, kind="stable")][:SUSPICIOUS_PER_REASON]
-    return [Suspects(APART, judged[worst], nearest[worst], len(wrong))] if len(wrong) else []
-
-
-def _distances(
-    rows: Rows, judged: Indices, classes: Classes, centres: NDArray[np.float64], has_centre: Indices
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Indices]:
-    """The distance to the own center and to the nearest other one, and whose that is."""
-    from sklearn.metrics import pairwise_distances
-
-    points = centres[has_centre]
-    origin = points.mean(axis=0)
-    own, other = np.empty(len(judged)), np.empty(len(judged))
-    nearest = np.empty(len(judged), dtype=np.int64)
-    step = max(1, _BLOCK_ELEMENTS // max(rows.n_features, len(points)))
-    for start in range(0, len(judged), step):
-        part = judged[start : start + step]
-        gaps = pairwise_distances(rows.gather(part) - origin, points - origin)
-        mine = np.searchsorted(has_centre, classes.of_row[part])
-        lines = np.arange(len(part))
-        own[start : start + step] = gaps[lines, mine]
-        gaps[lines, mine] = np.inf
-        found = gaps.argmin(axis=1)
-        other[start : start + step] = gaps[lines, found]
-        nearest[start : start + step] = has_centre[found]
-    return own, other, nearest
-
-
-def typical_picks(
-    rows: Rows, selection: Selection, classes: Classes, centres: NDArray[np.float64]
-) -> dict[int, Indices]:
-    """Return the picks of each class nearest to the mean of its picks; of many classes, those with the most picks."""
-    picks = np.unique(selection.order)
-    counts = np.bincount(classes.of_row[picks], minlength=len(classes))
-    largest = np.sort(np.argsort(-counts, kind="stable")[: MOST_TYPICAL // TYPICAL_PER_CLASS])
-    found = {}
-    for number in largest.tolist():
-        mine = picks[classes.of_row[picks] == number]
-        if len(mine):
-            mine = mine[evenly_spaced(len(mine), _CANDIDATES)]
-            gaps = np.linalg.norm(rows.gather(mine) - centres[number], axis=1)
-            found[number] = mine[np.argsort(gaps, kind="stable")[:TYPICAL_PER_CLASS]]
-    return found
-
-
 @dataclass(frozen=True)
 class Card:
-    """One row."""
+    """One row.
 
-    name: str  # its id, or its number
+    Attributes
+    ----------
+    name, short_name : str
+        Its id, or its number.
+    label, looks_like : str
+        Empty where not known, or where it looks like no other class than its label's.
+    chance : float or None
+        The probability that something is wrong with it.
+    content : Content or None
+    position : int
+        On the map; -1 if it is not drawn.
+    """
+
+    name: str
     short_name: str
-    label: str  # empty where there are no labels
-    looks_like: str  # empty where that is not known, or no other class than its label's
-    suspicion: float | None
+    label: str
+    looks_like: str
+    chance: float | None
     content: Content | None
-    place: int  # on the map; -1 if it is not drawn
+    position: int
 
     @property
     def alternative(self) -> str:
@@ -169,61 +52,116 @@ class Card:
         return f"{self.name}, labeled {self.label}" if self.label else self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gallery:
-    """Cards under one heading."""
+    """Rows under one heading; ``cards`` are filled in when the pictures have been read.
+
+    Attributes
+    ----------
+    title, verdict : str
+        The verdict is empty where rows are not suspects.
+    total : int
+        All rows of which ``rows`` are shown.
+    rows : int64 array
+    """
 
     title: str
+    verdict: str
     total: int
-    cards: list[Card]
+    rows: Indices
+    cards: list[Card] = field(default_factory=list)
 
 
-class CardMaker:
-    """Makes cards of rows, with their contents and their places on the map."""
+def suspects(subject: Subject, verdict: str) -> list[Gallery]:
+    """Return the rows of a verdict, a gallery for each reason, the most frequent first."""
+    if subject.screening is None:
+        return []
+    rows = np.flatnonzero(subject.has_verdict(verdict))
+    reasons = np.asarray(subject.screening.reason)[rows].astype(str)
+    names, counts = np.unique(reasons, return_counts=True)
+    galleries = []
+    for name, total in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1]):
+        worst = _take_turns(rows[reasons == name], subject)[:_SUSPECTS_PER_REASON]
+        galleries.append(Gallery(name, verdict, total, worst))
+    return galleries
 
-    def __init__(
-        self, classes: Classes, names: RowNames, contents: dict[int, Content], places: Indices
-    ) -> None:
-        self._classes, self._names, self._contents, self._places = classes, names, contents, places
 
-    def suspects(self, found: list[Suspects]) -> list[Gallery]:
-        """Return a gallery for each reason."""
-        return [
-            Gallery(one.reason, one.total, self.cards(one.rows, one.looks_like, one.suspicion))
-            for one in found
-        ]
+def wrong_picks(subject: Subject) -> list[Gallery]:
+    """Return the picks of each of several selections that look wrong."""
+    galleries = []
+    for name, selection in subject.selections.items():
+        picks = np.unique(selection.order)
+        rows = picks[subject.has_verdict("wrong")[picks]]
+        if len(rows):
+            worst = _take_turns(rows, subject)[:_SUSPECTS_PER_REASON]
+            galleries.append(Gallery(name, "wrong", len(rows), worst))
+    return galleries
 
-    def typical(self, found: dict[int, Indices], counts: Indices) -> list[Gallery]:
-        """Return a gallery for each class."""
-        return [
-            Gallery(self._class_name(number), int(counts[number]), self.cards(rows))
-            for number, rows in found.items()
-        ]
 
-    def groups(self, found: list[tuple[int, Indices]]) -> list[Gallery]:
-        """Return a gallery for each group of near-duplicates, the row that stays first."""
-        return [Gallery(f"Group {i + 1}", size, self.cards(rows)) for i, (size, rows) in enumerate(found)]
+def _take_turns(rows: Indices, subject: Subject) -> Indices:
+    """Return the most suspicious row of each class by suspicion, then the second of each: no class fills the page."""
+    ordered = rows
+    if subject.screening is not None:
+        ordered = rows[np.argsort(-subject.screening.suspicion[rows], kind="stable")]
+    codes = subject.classes.codes[ordered]
+    by_class = np.argsort(codes, kind="stable")
+    turn = np.empty(len(ordered), dtype=np.int64)
+    turn[by_class] = np.arange(len(ordered)) - np.searchsorted(codes[by_class], codes[by_class])
+    return ordered[np.argsort(turn, kind="stable")]
 
-    def cards(
-        self, rows: Indices, looks: Indices | None = None, suspicion: Vector | None = None
-    ) -> list[Card]:
-        """Return a card for each row."""
-        own = self._classes.of_row[rows]
-        looks = np.full(len(rows), -1) if looks is None else np.where(looks == own, -1, looks)
-        names, short = self._names.of(rows), self._names.of(rows, _SHORT_NAME)
-        known = self._classes.known
-        return [
-            Card(
-                name=names[i] or f"row {row}",
-                short_name=short[i] or f"row {row}",
-                label=self._class_name(int(own[i])) if known else "",
-                looks_like=self._class_name(int(looks[i])) if looks[i] >= 0 else "",
-                suspicion=None if suspicion is None else float(suspicion[i]),
-                content=self._contents.get(row),
-                place=int(self._places[row]),
-            )
-            for i, row in enumerate(rows.tolist())
-        ]
 
-    def _class_name(self, number: int) -> str:
-        return shown(self._classes.names[number], LONGEST_NAME)
+def duplicate_groups(screening: ScreeningResult | None) -> list[Gallery]:
+    """Return the largest groups of near-duplicates, each with the row that stays first."""
+    galleries: list[Gallery] = []
+    if screening is None:
+        return galleries
+    originals = screening.duplicate_of
+    copies = np.flatnonzero(originals >= 0)
+    heads, counts = np.unique(originals[copies], return_counts=True)
+    for number in np.argsort(-counts, kind="stable")[:_MAX_GROUPS].tolist():
+        rows = np.concatenate([heads[number : number + 1], copies[originals[copies] == heads[number]]])
+        title = f"Group {len(galleries) + 1}"
+        galleries.append(Gallery(title, "", len(rows), rows[:_GALLERY_ROWS].astype(np.int64)))
+    return galleries
+
+
+def typical_picks(subject: Subject) -> list[Gallery]:
+    """Return the picks of each class nearest to the mean of its picks; of many classes, those with the most."""
+    selection, classes = subject.selection, subject.classes
+    if selection is None:
+        return []
+    counts = classes.count(subject.picks)
+    largest = np.sort(np.argsort(-np.array(counts), kind="stable")[: _MAX_TYPICAL // _GALLERY_ROWS])
+    galleries = []
+    for number in largest.tolist():
+        picks = subject.picks[classes.codes[subject.picks] == number]
+        picks = np.sort(picks)[sample_indices(len(picks), _CANDIDATES)]
+        if len(picks):
+            values = subject.rows.take(picks)
+            distances = np.linalg.norm(values - values.mean(axis=0), axis=1)
+            nearest = picks[np.argsort(distances, kind="stable")[:_GALLERY_ROWS]]
+            galleries.append(Gallery(classes.names[number], "", counts[number], nearest))
+    return galleries
+
+
+def fill_gallery(
+    gallery: Gallery, subject: Subject, contents: dict[int, Content], positions: Indices
+) -> Gallery:
+    """Return a gallery with a card for each of its rows."""
+    rows, classes, screening = gallery.rows, subject.classes, subject.screening
+    looks = subject.looks_like(rows) if gallery.verdict else np.full(len(rows), -1)
+    names, short_names = subject.names.short(rows), subject.names.short(rows, _ID_LENGTH)
+    chances = None if screening is None or not gallery.verdict else np.asarray(screening.probability)[rows]
+    cards = [
+        Card(
+            name=names[i],
+            short_name=short_names[i],
+            label=classes.names[classes.codes[row]] if classes.is_known else "",
+            looks_like=classes.names[looks[i]] if looks[i] >= 0 else "",
+            chance=None if chances is None or np.isnan(chances[i]) else float(chances[i]),
+            content=contents.get(row),
+            position=int(positions[row]),
+        )
+        for i, row in enumerate(rows.tolist())
+    ]
+    return Gallery(gallery.title, gallery.verdict, gallery.total, rows, cards)

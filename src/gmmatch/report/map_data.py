@@ -10,46 +10,45 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch._array import Indices, sample_indices
 from gmmatch.report.content import Content
-from gmmatch.report.galleries import looks_like
-from gmmatch.report.names import LONGEST_NAME, Classes, RowNames, shown
-from gmmatch.report.projection import Projection
+from gmmatch.report.names import count_of
+from gmmatch.report.projection import MAX_POINTS, Projection, ProjectionName, offered_maps, project
+from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices, evenly_spaced
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-_NAMES = {"float32": "Float32Array", "uint32": "Uint32Array", "uint16": "Uint16Array", "uint8": "Uint8Array"}
+# Pictures or texts of so many rows of the map, and of those in the galleries.
+_SAMPLED_CONTENTS = 600
+# Ids of all rows that are drawn, unless they would take more than this.
+_ID_BYTES = 3_000_000
+_TABLED_PICKS = 100
+_TYPES = {"float32": "Float32Array", "uint32": "Uint32Array", "uint16": "Uint16Array", "uint8": "Uint8Array"}
 # In JSON these occur in texts only, where an escape means the same. With them gone, nothing can end the
 # element that holds it, and JavaScript's two extra line ends cannot occur.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def packed(array: NDArray[Any]) -> dict[str, str]:
-    """Return an array as the page's script reads it: JavaScript's name of the type, and the bytes.
-
-    Examples
-    --------
-    >>> packed(np.array([1, 2], dtype=np.uint16))
-    {'type': 'Uint16Array', 'data': 'AQACAA=='}
-    """
+def pack_floats(array: NDArray[np.float32]) -> dict[str, str]:
+    """Return an array as the page's script reads it: JavaScript's name of the type, and the bytes."""
     little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-    return {"type": _NAMES[array.dtype.name], "data": base64.b64encode(little.tobytes()).decode("ascii")}
+    return {"type": _TYPES[array.dtype.name], "data": base64.b64encode(little.tobytes()).decode("ascii")}
 
 
-def smallest_unsigned(values: Any) -> NDArray[Any]:
+def pack_counts(values: Any) -> dict[str, str]:
     """Return integers of at least 0 in the narrowest type that the page's script can read.
 
     Examples
     --------
-    >>> smallest_unsigned([0, 300]).dtype
-    dtype('uint16')
+    >>> pack_counts([1, 300])
+    {'type': 'Uint16Array', 'data': 'AQAsAQ=='}
     """
     array = np.asarray(values, dtype=np.int64)
     largest = int(array.max(initial=0))
-    wide = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
-    return array.astype(wide)
+    dtype = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
+    return pack_floats(array.astype(dtype))
 
 
 def json_for_page(value: Any) -> Markup:
@@ -68,191 +67,161 @@ def json_for_page(value: Any) -> Markup:
     return Markup(text)
 
 
-LEFT_OUT, KEPT, SCREENED_OUT = 0, 1, 2
-
-
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """The rows on the map, ascending."""
+class Drawing:
+    """The rows on the map and where they are.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (m,)
+        Ascending.
+    positions : int64 array of shape (n,)
+        Where each row of the data is among those drawn, -1 if it is not.
+    counts : list of (int, int)
+        Drawn and all rows of each state.
+    projections : list of Projection
+    """
 
     rows: Indices
-    counts: tuple[tuple[int, int], ...]  # drawn and all rows that were left out, kept, screened out
+    positions: Indices
+    counts: list[tuple[int, int]]
+    projections: list[Projection]
 
     @property
-    def places(self) -> Indices:
-        """Where each row of the data is among those drawn; -1 if it is not."""
-        places = np.full(sum(total for _, total in self.counts), -1, dtype=np.int64)
-        places[self.rows] = np.arange(len(self.rows))
-        return places
-
-    @property
-    def is_everything(self) -> bool:
-        """Whether no row was left away."""
-        return all(drawn == total for drawn, total in self.counts)
+    def is_complete(self) -> bool:
+        """Whether every row is drawn."""
+        return len(self.rows) == len(self.positions)
 
 
-def row_states(selections: list[Selection]) -> NDArray[np.uint8]:
-    """Return what became of each row: kept (by any of the selections), screened out, or left out.
-
-    Examples
-    --------
-    >>> row_states([Selection([1], n_rows=3), Selection([2], n_rows=3)])
-    array([0, 1, 1], dtype=uint8)
-    """
-    states = np.full(selections[0].n_rows, LEFT_OUT, dtype=np.uint8)
-    for selection in selections:
-        if selection.screening is not None:
-            states[~selection.screening.kept] = SCREENED_OUT
-    for selection in selections:
-        states[selection.order] = KEPT
-    return states
+def draw(subject: Subject, projection: ProjectionName) -> Drawing:
+    """Choose the rows to draw and project them."""
+    random = np.random.default_rng(subject.seed)
+    states = subject.states
+    rows = choose_rows(states, MAX_POINTS["pca"], random)
+    positions = np.full(len(states), -1, dtype=np.int64)
+    positions[rows] = np.arange(len(rows))
+    projections = []
+    for name in offered_maps(projection, len(rows)):
+        sample = choose_rows(states[rows], MAX_POINTS[name], random)
+        projections.append(project(subject.rows, rows[sample], name, subject.seed).expand(sample, len(rows)))
+    counts = [(int((states[rows] == state).sum()), int((states == state).sum())) for state in range(4)]
+    return Drawing(rows, positions, counts, projections)
 
 
-def choose_rows(states: NDArray[np.uint8], limit: int, random: np.random.Generator) -> Drawn:
+def choose_rows(states: NDArray[np.uint8], limit: int, random: np.random.Generator) -> Indices:
     """Choose the rows to draw: all if they are at most ``limit``, else a random part of each state.
 
-    The picks get up to half of the places and what was screened out up to a quarter, so that neither
-    drowns among the rows that were left out.
+    The picks get up to half of the points, wrong and doubtful rows up to an eighth each, so that none of them drowns
+    among the rest.
 
     Examples
     --------
     >>> states = np.array([0] * 90 + [1] * 10, dtype=np.uint8)
-    >>> choose_rows(states, 15, np.random.default_rng(0)).counts
-    ((8, 90), (7, 10), (0, 0))
+    >>> rows = choose_rows(states, 15, np.random.default_rng(0))
+    >>> np.bincount(states[rows])
+    array([8, 7])
     """
-    totals = [int((states == state).sum()) for state in (LEFT_OUT, KEPT, SCREENED_OUT)]
     if len(states) <= limit:
-        return Drawn(np.arange(len(states), dtype=np.int64), tuple((total, total) for total in totals))
-    taken = [0, min(totals[KEPT], limit // 2), min(totals[SCREENED_OUT], limit // 4)]
-    for state in (LEFT_OUT, KEPT, SCREENED_OUT):
-        taken[state] += min(totals[state] - taken[state], limit - sum(taken))
-    parts = [
-        random.choice(np.flatnonzero(states == state), count, replace=False)
-        for state, count in enumerate(taken)
+        return np.arange(len(states), dtype=np.int64)
+    totals = np.bincount(states, minlength=4)
+    taken = np.zeros(4, dtype=np.int64)
+    for state, share in ((PICKED, 2), (WRONG, 8), (DOUBTFUL, 8)):
+        taken[state] = min(int(totals[state]), limit // share)
+    for state in (REST, PICKED, WRONG, DOUBTFUL):
+        taken[state] += min(int(totals[state] - taken[state]), limit - int(taken.sum()))
+    samples = [
+        random.choice(np.flatnonzero(states == state), taken[state], replace=False) for state in range(4)
     ]
-    rows = np.sort(np.concatenate(parts)).astype(np.int64)
-    return Drawn(rows, tuple(zip(taken, totals, strict=True)))
+    return np.sort(np.concatenate(samples)).astype(np.int64)
 
 
-# Pictures or texts for so many rows of the map, beside those of the galleries.
-SAMPLED_CONTENTS = 600
-# Ids of all rows drawn, unless they would take more than this.
-_MOST_ID_BYTES = 3_000_000
-_TABLED_PICKS = 100
-
-
-@dataclass(frozen=True)
-class TabledPick:
-    """A line of the table that stands for the map where it cannot be seen."""
-
-    number: int
-    name: str
-    label: str
-
-
-def content_sample(drawn: Drawn, selections: list[Selection], random: np.random.Generator) -> Indices:
+def rows_with_content(subject: Subject, drawing: Drawing) -> Indices:
     """Choose the rows of the map that get a picture or a text: half of them picks."""
-    on_map = np.zeros(selections[0].n_rows, dtype=np.bool_)
-    on_map[drawn.rows] = True
-    picks = np.concatenate([selection.order for selection in selections])
-    picks = np.array(list(dict.fromkeys(picks[on_map[picks]].tolist())), dtype=np.int64)
-    others = np.setdiff1d(drawn.rows, picks)
-    most = max(SAMPLED_CONTENTS // 2, SAMPLED_CONTENTS - len(others))
-    some = picks[evenly_spaced(len(picks), most)]
-    rest = random.choice(others, min(len(others), SAMPLED_CONTENTS - len(some)), replace=False)
-    return np.unique(np.concatenate([some, rest])).astype(np.int64)
+    random = np.random.default_rng([subject.seed, 3])
+    picks = subject.picks[drawing.positions[subject.picks] >= 0]
+    others = np.setdiff1d(drawing.rows, picks)
+    limit = max(_SAMPLED_CONTENTS // 2, _SAMPLED_CONTENTS - len(others))
+    picks = picks[sample_indices(len(picks), limit)]
+    others = random.choice(others, min(len(others), _SAMPLED_CONTENTS - len(picks)), replace=False)
+    return np.unique(np.concatenate([picks, others])).astype(np.int64)
 
 
-def map_data(
-    maps: list[Projection],
-    drawn: Drawn,
-    classes: Classes,
-    names: RowNames,
-    contents: dict[int, Content],
-    selections: dict[str, Selection],
-) -> dict[str, Any]:
-    """Return everything that the map shows, as JSON can hold it: contents by row, and a panel for each selection."""
-    rows, place = drawn.rows, drawn.places
+def map_data(subject: Subject, drawing: Drawing, contents: dict[int, Content]) -> dict[str, Any]:
+    """Return everything that the map shows, as JSON can hold it."""
+    rows, positions = drawing.rows, drawing.positions
     return {
-        "maps": [_map(one) for one in maps],
-        "class": packed(smallest_unsigned(classes.of_row[rows])),
-        "row": None if len(rows) == len(place) else packed(smallest_unsigned(rows)),
-        "classes": [shown(name, LONGEST_NAME) for name in classes.names] if classes.known else [],
-        "ids": _ids(rows, names, contents, list(selections.values())),
+        "maps": [_pack_map(projection) for projection in drawing.projections],
+        "class": pack_counts(subject.classes.codes[rows]),
+        "row": None if drawing.is_complete else pack_counts(rows),
+        "classes": subject.classes.names if subject.classes.is_known else [],
+        "ids": _drawn_ids(subject, rows, contents),
+        "rest": subject.rest_name,
         "contents": {
-            str(place[row]): [one.kind, one.value, int(one.small)]
-            for row, one in contents.items()
-            if place[row] >= 0
+            str(positions[row]): [content.kind, content.value, int(content.is_small)]
+            for row, content in contents.items()
+            if positions[row] >= 0
         },
-        "panels": [_panel(title, selection, place, classes, rows) for title, selection in selections.items()],
+        "verdicts": _pack_verdicts(subject, rows),
+        "panels": [_pack_panel(name, selection, positions) for name, selection in subject.selections.items()],
     }
 
 
-def _map(projection: Projection) -> dict[str, Any]:
-    """Where the rows are on one map, and what to say about it."""
+def _pack_map(projection: Projection) -> dict[str, Any]:
+    x, y = projection.points.T
     view = first_view(projection.points)
-    beyond = outside(projection.points, view)
-    said = f"{projection.name}. {projection.explanation}"
-    if beyond:
-        them = ("row lies", "it") if beyond == 1 else ("rows lie", "them")
-        said += f" {beyond:,} {them[0]} outside the first view; zoom out to see {them[1]}."
-    points = projection.points
-    return {
-        "name": projection.name,
-        "said": said,
-        "x": packed(points[:, 0]),
-        "y": packed(points[:, 1]),
-        "view": view,
-    }
+    n_outside = int(((x < view[0]) | (x > view[1]) | (y < view[2]) | (y > view[3])).sum())
+    text = f"{projection.name}. {projection.explanation}"
+    if n_outside:
+        verb, pronoun = ("lies", "it") if n_outside == 1 else ("lie", "them")
+        text += f" {count_of(n_outside, 'row')} {verb} outside the first view; zoom out to see {pronoun}."
+    return {"name": projection.name, "text": text, "x": pack_floats(x), "y": pack_floats(y), "view": view}
 
 
-def _panel(
-    title: str, selection: Selection, place: Indices, classes: Classes, rows: Indices
-) -> dict[str, Any]:
-    at = place[selection.order]
+def _pack_panel(name: str, selection: Selection, positions: Indices) -> dict[str, Any]:
+    at = positions[selection.order]
     drawn = np.flatnonzero(at >= 0)
     # A row that was picked again keeps the number of its first time.
     _, first = np.unique(at[drawn], return_index=True)
     drawn = drawn[np.sort(first)]
-    panel: dict[str, Any] = {
-        "title": title,
-        "k": selection.k,
-        "picks": packed(smallest_unsigned(at[drawn])),
-        "numbers": packed(smallest_unsigned(drawn + 1)),
-        "screened": None,
-    }
-    screening = selection.screening
-    if screening is not None:
-        out = np.flatnonzero(~screening.kept[rows])
-        panel["screened"] = packed(smallest_unsigned(out))
-        panel["reason"] = packed(smallest_unsigned(screening.reason[rows[out]]))
-        panel["reasons"] = list(screening.reasons)
-        # A label in doubt may still be the likeliest one; then there is no other to name.
-        looks = looks_like(selection, classes)[rows[out]]
-        panel["looks"] = packed(smallest_unsigned(np.where(looks == classes.of_row[rows[out]], 0, looks + 1)))
-        panel["suspicion"] = packed(
-            smallest_unsigned((100 * np.clip(screening.probability[rows[out]], 0.0, 1.0)).round())
-        )
-    return panel
-
-
-def _ids(
-    rows: Indices, names: RowNames, contents: dict[int, Content], selections: list[Selection]
-) -> list[str | None] | dict[str, str] | None:
-    """All ids as a list, or those of picks and of rows with contents by their place, or none at all."""
-    found = names.of(rows)
-    size = sum(len(name.encode("utf-8")) + 3 for name in found if name is not None)
-    if size == 0:
-        return None
-    if size <= _MOST_ID_BYTES:
-        return found
-    wanted = np.zeros(len(rows), dtype=np.bool_)
-    for selection in selections:
-        wanted |= np.isin(rows, selection.order[evenly_spaced(selection.k, 10_000)])
-    wanted |= np.isin(rows, np.array(list(contents), dtype=np.int64))
     return {
-        str(place): name for place in np.flatnonzero(wanted).tolist() if (name := found[place]) is not None
+        "title": name,
+        "k": len(selection.order),
+        "picks": pack_counts(at[drawn]),
+        "numbers": pack_counts(drawn + 1),
     }
+
+
+def _pack_verdicts(subject: Subject, rows: Indices) -> dict[str, Any] | None:
+    """Return what the screening says of the rows that it doubts."""
+    screening = subject.screening
+    if screening is None:
+        return None
+    is_wrong, is_doubtful = (subject.has_verdict(verdict)[rows] for verdict in ("wrong", "doubtful"))
+    at = np.flatnonzero(is_wrong | is_doubtful)
+    names, reasons = np.unique(np.asarray(screening.reason)[rows[at]].astype(str), return_inverse=True)
+    chances = np.clip(np.nan_to_num(np.asarray(screening.probability)[rows[at]]), 0.0, 1.0)
+    return {
+        "at": pack_counts(at),
+        "state": pack_counts(np.where(is_wrong[at], WRONG, DOUBTFUL)),
+        "reasons": names.tolist(),
+        "reason": pack_counts(reasons),
+        "looks": pack_counts(subject.looks_like(rows[at]) + 1),
+        "chance": pack_counts((100 * chances).round()),
+    }
+
+
+def _drawn_ids(
+    subject: Subject, rows: Indices, contents: dict[int, Content]
+) -> dict[str, str] | list[str] | None:
+    """Return all ids as a list, or those of picks and of rows with contents by position, or none at all."""
+    has_id = np.array([name is not None for name in subject.names.ids(rows)], dtype=np.bool_)
+    if not has_id.any():
+        return None
+    names = subject.names.short(rows)
+    if has_id.all() and sum(len(name.encode("utf-8")) + 3 for name in names) <= _ID_BYTES:
+        return names
+    wanted = np.concatenate([subject.picks[sample_indices(len(subject.picks), 10_000)], list(contents)])
+    return {str(at): names[at] for at in np.flatnonzero(np.isin(rows, wanted) & has_id).tolist()}
 
 
 def first_view(points: NDArray[np.float32]) -> list[float]:
@@ -266,11 +235,10 @@ def first_view(points: NDArray[np.float32]) -> list[float]:
     [0.0, 4.0, 0.0, 2.0]
     """
     view = []
-    placed = points[~np.isnan(points[:, 0])].astype(np.float64)
-    for values in np.sort(placed, axis=0).T.tolist():
-        # A few at each end are asked last: they belong to the picture if they are not far from the others.
-        few = max(1, len(values) // 100) if len(values) > 3 else 0
-        low, high = values[few], values[-1 - few]
+    for values in np.sort(points[~np.isnan(points[:, 0])].astype(np.float64), axis=0).T.tolist():
+        # The ends belong to the view if they are not far from the other rows.
+        n_ends = max(1, len(values) // 100) if len(values) > 3 else 0
+        low, high = values[n_ends], values[-1 - n_ends]
         reach = max(high - low, 1e-6)
         low = values[0] if values[0] > low - reach else low - 0.1 * reach
         high = values[-1] if values[-1] < high + reach else high + 0.1 * reach
@@ -278,23 +246,12 @@ def first_view(points: NDArray[np.float32]) -> list[float]:
     return view
 
 
-def outside(points: NDArray[np.float32], view: list[float]) -> int:
-    """Count the points that the first view leaves out.
-
-    Examples
-    --------
-    >>> outside(np.array([[0.0, 0.0], [9.0, 0.0]], dtype=np.float32), [0.0, 1.0, 0.0, 1.0])
-    1
-    """
-    x, y = points.astype(np.float64).T
-    return int(((x < view[0]) | (x > view[1]) | (y < view[2]) | (y > view[3])).sum())
-
-
-def tabled_picks(drawn: Drawn, classes: Classes, names: RowNames, selection: Selection) -> list[TabledPick]:
-    """Return the first picks on the map as lines of a table."""
-    numbers = np.flatnonzero(drawn.places[selection.order] >= 0)[:_TABLED_PICKS]
-    rows = selection.order[numbers]
-    return [
-        TabledPick(number + 1, name or f"row {row}", shown(classes.names[classes.of_row[row]], LONGEST_NAME))
-        for number, row, name in zip(numbers.tolist(), rows.tolist(), names.of(rows), strict=True)
-    ]
+def first_picks(subject: Subject, drawing: Drawing) -> list[tuple[int, str, str]]:
+    """Return number, name and class of the first picks on the map: the table for who cannot see it."""
+    if not subject.selections:
+        return []
+    order = next(iter(subject.selections.values())).order
+    numbers = np.flatnonzero(drawing.positions[order] >= 0)[:_TABLED_PICKS]
+    rows, classes = order[numbers], subject.classes
+    labels = [classes.names[code] for code in classes.codes[rows].tolist()]
+    return list(zip((numbers + 1).tolist(), subject.names.short(rows), labels, strict=True))

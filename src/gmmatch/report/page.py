@@ -1,130 +1,68 @@
-"""The two pages: one selection, and several methods side by side."""
+"""One page about a selection, a screening, or several selections of the same rows."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from gmmatch import __version__
-from gmmatch.errors import InvalidInputError
-from gmmatch.report.content import Content, Contents, contents_of, describe
-from gmmatch.report.findings import MOST_LISTED, headline, in_short, mixed_up, suspect_table
+from gmmatch.report.content import Content, describe_contents, open_contents
+from gmmatch.report.findings import (
+    MAX_LISTED,
+    class_lines,
+    compare,
+    facts,
+    headline,
+    lead,
+    mixed_up,
+    notes_about,
+    suspect_table,
+)
 from gmmatch.report.galleries import (
-    SHOWN_FIRST,
-    CardMaker,
-    largest_groups,
-    mislabeled_picks,
-    screened_out,
-    standing_apart,
+    Gallery,
+    duplicate_groups,
+    fill_gallery,
+    suspects,
     typical_picks,
+    wrong_picks,
 )
-from gmmatch.report.map_data import (
-    Drawn,
-    choose_rows,
-    content_sample,
-    json_for_page,
-    map_data,
-    row_states,
-    tabled_picks,
-)
-from gmmatch.report.names import Classes, RowNames, classes_of
-from gmmatch.report.projection import (
-    MOST_POINTS,
-    Projection,
-    ProjectionName,
-    check_projection,
-    offered,
-    project,
-)
-from gmmatch.report.quality import comparison_facts, quality_of, yardsticks_for
+from gmmatch.report.map_data import Drawing, draw, first_picks, json_for_page, map_data, rows_with_content
+from gmmatch.report.names import Classes, RowNames
+from gmmatch.report.projection import ProjectionName, check_projection
 from gmmatch.report.rendering import check_target, write_page
-from gmmatch.report.summary import about_method, class_lines, facts, python_to_run_again
-from gmmatch.rows.checks import check_rows
-from gmmatch.rows.rows import Rows
+from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject, split_subject
+from gmmatch.rows import open_rows
+from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices, Mask
-from gmmatch.yardsticks import Yardsticks, class_means
 
-
-@dataclass(frozen=True, eq=False)
-class _Subject:
-    """What both pages are about: the rows, what they are called, and where they lie on the map."""
-
-    rows: Rows
-    classes: Classes
-    names: RowNames
-    source: Contents | None
-    selections: dict[str, Selection]
-    drawn: Drawn
-    maps: list[Projection]
-    seed: int
-    notes: list[str]
-
-    def yardsticks(self, reference: Mask | None) -> Yardsticks:
-        """Return what measures the selections, class by class if the methods picked so."""
-        per_class = self.classes.known and any(
-            group.label is not None for selection in self.selections.values() for group in selection.groups
-        )
-        return yardsticks_for(self.rows, self.classes if per_class else None, reference, self.seed)
-
-    def fetch(self, galleries: Sequence[Indices]) -> dict[int, Content]:
-        """Read the pictures and texts of the galleries and of a sample of the map, and the ids of all of them."""
-        self.names.look_up(np.concatenate([self.drawn.rows, *galleries]))
-        if self.source is None:
-            return {}
-        random = np.random.default_rng([self.seed, 3])
-        sample = content_sample(self.drawn, list(self.selections.values()), random)
-        return self.source.fetch(np.concatenate([sample, *galleries]))
-
-    def map_facts(
-        self, contents: dict[int, Content], suspects: dict[str, list[Any]] | None = None
-    ) -> dict[str, Any]:
-        """Return what the templates say about the map, what its script draws, and the table to download."""
-        data = map_data(self.maps, self.drawn, self.classes, self.names, contents, self.selections)
-        data["suspects"] = suspects
-        first = next(iter(self.selections.values()))
-        return {
-            "map_data": json_for_page(data),
-            "maps": [(one["name"], one["said"]) for one in data["maps"]],
-            "drawn": self.drawn,
-            "shown_first": SHOWN_FIRST,
-            "classes": data["classes"],
-            "panels": [(title, selection.k) for title, selection in self.selections.items()],
-            "states": self.drawn.counts,
-            "tabled": tabled_picks(self.drawn, self.classes, self.names, first),
-            "contents_said": describe(contents),
-            "has_source": self.source is not None,
-        }
+_SHOWN_FIRST = 6
+_SCRIPTS = ("shared.js", "data.js", "canvas.js", "map.js", "page.js")
 
 
 def write_report(
-    selection: Selection,
+    subject: Selection | ScreeningResult | Mapping[str, Selection],
     path: str | os.PathLike[str],
     X: Any,
     y: Any = None,
     *,
     source: Any = None,
     class_names: Any = None,
-    projection: ProjectionName | None = None,
+    projection: ProjectionName = "pca",
     ids: Any = None,
-    seconds: float | None = None,
-    command: str | None = None,
+    quality: bool = False,
 ) -> None:
-    """Write a page about a selection: what it picked, how good that is, what it left out.
+    """Write a page: what was picked, what looks wrong, and a map of the rows. One file that needs no network.
 
     Parameters
     ----------
-    selection
-        What the page is about.
+    subject : Selection, ScreeningResult, or dict of name to Selection
+        What the page is about. Several selections of the same rows are shown side by side.
     path
-        Where it goes; ends in ``.html``. Replaced if it exists.
-    X : array of shape (n, s)
-        The rows that the selection was made from.
+        Where the page goes; ends in ``.html``. Replaced if it exists.
+    X : array of shape (n, s), tensor, paths of .npy files, store or Rows
+        The rows that it was made from. An open store brings its labels and ids along.
     y : array of shape (n,), optional
         Their labels.
     source, optional
@@ -132,221 +70,118 @@ def write_report(
         list, an array or a torch Dataset of PIL images, arrays, paths or strings.
     class_names : mapping of label to name, or list of names by label, optional
         What to call the classes.
-    projection : "pca", "tsne" or "umap", optional
-        How rows become points on the map. By default PCA, with t-SNE beside it if there are at most 2,000 rows.
-    ids : array of shape (n,), optional
-        What to call the rows. Or a function that returns the ids of row numbers.
-    seconds, command, optional
-        How long the selection took, and the command line that made it, for the page to tell.
+    projection : "pca" or "tsne"
+        How rows become points on the map. t-SNE (of at most 4,000 rows) has PCA as a second map.
+    ids : array of shape (n,) or callable, optional
+        What to call the rows; or a function that returns the ids of row numbers.
+    quality : bool
+        Also measure how well the picks stand for the rows, against random subsets. This can take longer than
+        selecting.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from gmmatch import GMMatching
+    >>> import gmmatch as gm
     >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> selection = gm.GMMatching(k=10).select(X)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(GMMatching(k=10).select(X), f"{folder}/picks.html", X)
+    ...     gm.write_report(selection, f"{folder}/picks.html", X)
     ...     "10 of 50 rows" in Path(folder, "picks.html").read_text(encoding="utf-8")
     True
     """
     target = check_target(path)
-    title = str(selection.provenance.get("method") or "selection")
-    subject = _subject({title: selection}, X, y, source, class_names, projection, ids)
-    screening = selection.screening
-    yardsticks = subject.yardsticks(None if screening is None or not screening.kept.any() else screening.kept)
-    centres = class_means(subject.rows, selection.order, subject.classes.of_row, len(subject.classes))
-    suspects = screened_out(selection, subject.classes)
-    if screening is None:
-        suspects = standing_apart(subject.rows, subject.drawn.rows, subject.classes, centres)
-    typical = {}
-    if subject.source is not None:  # row numbers alone show nothing
-        typical = typical_picks(subject.rows, selection, subject.classes, centres)
-    repeated = largest_groups(selection)
-    shown = [*(one.rows for one in suspects), *typical.values(), *(rows for _, rows in repeated)]
-    contents = subject.fetch(shown)
-    cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.places)
-    picked = np.bincount(subject.classes.of_row[selection.order], minlength=len(subject.classes))
-    write_page(
-        target,
-        "report.html.j2",
-        {
-            **subject.map_facts(contents, suspect_table(selection, subject.classes, subject.names)),
-            **_summary(selection, title),
-            "mixed_up": mixed_up(selection, subject.classes),
-            "facts": facts(selection, seconds, datetime.now()),
-            "lines": class_lines(selection, subject.classes),
-            "notes": subject.notes,
-            "quality": quality_of(selection, yardsticks),
-            "screened": screening is not None,
-            "most_listed": MOST_LISTED,
-            "suspects": cards.suspects(suspects),
-            "examined": len(subject.drawn.rows),
-            "duplicates": selection.provenance.get("duplicates"),
-            "duplicate_groups": cards.groups(repeated),
-            "typical": cards.typical(typical, picked),
-            "n_classes": len(subject.classes) if subject.classes.known else 0,
-            "command": command,
-            "python": python_to_run_again(selection),
-            "version": __version__,
-        },
+    check_projection(projection)
+    y, ids = (
+        (getattr(X, "labels", None) if y is None else y),
+        (getattr(X, "ids", None) if ids is None else ids),
     )
+    with open_rows(X) as rows:
+        selections, screening = split_subject(subject, len(rows))
+        names = RowNames(ids, len(rows), list(selections.values()))
+        content_source = open_contents(source, len(rows))
+        about = Subject(rows, Classes.of(y, len(rows), class_names), names, selections, screening)
+        drawing = draw(about, projection)
+        is_comparison = len(selections) > 1
+        galleries = {
+            "wrong": wrong_picks(about) if is_comparison else suspects(about, "wrong"),
+            "doubtful": [] if is_comparison else suspects(about, "doubtful"),
+            "typical": []
+            if content_source is None
+            else typical_picks(about),  # row numbers alone show nothing
+            "duplicates": duplicate_groups(screening),
+        }
+        contents: dict[int, Content] = {}
+        if content_source is not None:
+            shown = [gallery.rows for group in galleries.values() for gallery in group]
+            contents = content_source.fetch(np.concatenate([rows_with_content(about, drawing), *shown]))
+        values = {
+            **_texts(about),
+            **_map(about, drawing, contents),
+            **_fill(galleries, about, contents, drawing),
+            "has_source": content_source is not None,
+            "quality": None,
+        }
+        if quality and selections:
+            from gmmatch.report.quality import measure_quality
+
+            values["quality"] = measure_quality(about)
+    write_page(target, "report.html.j2", values, scripts=_SCRIPTS)
 
 
-def _summary(selection: Selection, title: str) -> dict[str, Any]:
-    distinct = len(np.unique(selection.order))
-    screened = 0 if selection.screening is None else int((~selection.screening.kept).sum())
+def _texts(subject: Subject) -> dict[str, Any]:
+    """Return the texts and tables of the page."""
+    selection, screening = subject.selection, subject.screening
+    is_comparison = len(subject.selections) > 1
+    copies = np.empty(0) if screening is None else screening.duplicate_of[screening.duplicate_of >= 0]
     return {
-        "title": title,
-        "headline": headline(selection),
-        "in_short": in_short(selection) or about_method(selection),
-        "k": selection.k,
-        "distinct": distinct,
-        "n_rows": selection.n_rows,
-        "n_screened": screened,
-        "n_left": selection.n_rows - distinct - screened,
+        "title": "comparison" if is_comparison else next(iter(subject.selections), "screening"),
+        "headline": headline(subject),
+        "lead": lead(subject),
+        "not_judged": [] if screening is None else screening.notes,
+        "notes": notes_about(subject),
+        "k": 0 if selection is None else selection.k,
+        "n_rows": len(subject.rows),
+        "n_suspects": int((subject.has_verdict("wrong") | subject.has_verdict("doubtful")).sum()),
+        "n_duplicates": len(copies),
+        "n_groups": len(np.unique(copies)),
+        "max_listed": MAX_LISTED,
+        "shown_first": _SHOWN_FIRST,
+        "screened": screening is not None,
+        "mixed_up": mixed_up(subject),
+        "comparison": compare(subject) if is_comparison else [],
+        "lines": class_lines(subject),
+        "facts": facts(subject),
     }
 
 
-def write_comparison(
-    selections: Mapping[str, Selection],
-    path: str | os.PathLike[str],
-    X: Any,
-    y: Any = None,
-    *,
-    source: Any = None,
-    class_names: Any = None,
-    projection: ProjectionName | None = None,
-    ids: Any = None,
-    truth: Any = None,
-    reference: Mask | None = None,
-    measured: Sequence[Mapping[str, Any]] | None = None,
-    caption: str = "",
-    command: str | None = None,
-) -> None:
-    """Write a page that shows several selections from the same rows side by side, on the same map.
-
-    Parameters
-    ----------
-    selections
-        By the names that the page gives them.
-    path, X, y, source, class_names, projection, ids, command
-        As in :func:`write_report`.
-    truth : array of shape (n,), optional
-        The true labels, where they are known: the page then shows each method's mislabeled picks.
-    reference : bool array of shape (n,), optional
-        Which rows the picks are compared with. By default those whose label is the true one, or all.
-    measured, optional
-        The figures of each selection, if they were measured before: mappings with some of ``moment_error``,
-        ``mmd``, ``coverage_mean``, ``coverage_max``, ``imbalance``, ``contamination`` and ``seconds``.
-    caption
-        What the figures were measured on.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gmmatch import Easy, Random
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> found = {"easy": Easy(k=5).select(X), "random": Random(k=5).select(X)}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_comparison(found, f"{folder}/compared.html", X)
-    ...     "2 methods side by side" in Path(folder, "compared.html").read_text(encoding="utf-8")
-    True
-    """
-    target = check_target(path)
-    if not selections:
-        raise InvalidInputError("selections is empty: give at least one.")
-    subject = _subject(dict(selections), X, y, source, class_names, projection, ids)
-    wrong = []
-    if truth is not None and subject.classes.known:
-        true = subject.classes.positions_of(truth)
-        wrong = [mislabeled_picks(one, subject.classes, true) for one in selections.values()]
-        reference = true == subject.classes.of_row if reference is None else reference
-    yardsticks = subject.yardsticks(reference)
-    contents = subject.fetch([one.rows for one in wrong])
-    cards = CardMaker(subject.classes, subject.names, contents, subject.drawn.places)
-    write_page(
-        target,
-        "comparison.html.j2",
-        {
-            **subject.map_facts(contents),
-            **comparison_facts(
-                subject.selections,
-                yardsticks,
-                subject.classes,
-                measured,
-                caption,
-                [one.total for one in wrong],
-            ),
-            "mislabeled": list(zip(selections, cards.suspects(wrong), strict=False)),
-            "notes": subject.notes,
-            "written": datetime.now().strftime("%Y-%m-%d %H:%M"),
-            "command": command,
-            "version": __version__,
-        },
-    )
+def _map(subject: Subject, drawing: Drawing, contents: dict[int, Content]) -> dict[str, Any]:
+    """Return what the page says about the map, and what its script draws."""
+    data = map_data(subject, drawing, contents)
+    data["suspects"] = suspect_table(subject)
+    names = ((PICKED, "picked", "picked"), (REST, "rest", subject.rest_name), (DOUBTFUL, "doubtful", "doubtful"),
+             (WRONG, "wrong", "wrong"))  # fmt: skip
+    return {
+        "page_data": json_for_page(data),
+        "maps": data["maps"],
+        "drawing": drawing,
+        "classes": data["classes"],
+        "panels": list(subject.selections),
+        "states": [
+            (style, name, total, drawn)
+            for state, style, name in names
+            for drawn, total in [drawing.counts[state]]
+            if total
+        ],
+        "first_picks": first_picks(subject, drawing),
+        "contents_text": describe_contents(contents),
+    }
 
 
-def _subject(
-    selections: dict[str, Selection],
-    X: Any,
-    y: Any,
-    source: Any,
-    class_names: Any,
-    projection: ProjectionName | None,
-    ids: Any,
-) -> _Subject:
-    check_projection(projection)
-    rows = check_rows(X)
-    made = list(selections.values())
-    for selection in made:
-        if selection.n_rows != len(rows):
-            raise InvalidInputError(
-                f"X has {len(rows):,} rows, but the selection was made from {selection.n_rows:,}: give the rows it "
-                "was made from."
-            )
-        if not selection.k:
-            raise InvalidInputError("The selection is empty: there is nothing to report.")
-    classes = classes_of(y, len(rows), class_names)
-    contents = contents_of(source, len(rows))
-    seed = made[0].provenance.get("seed")
-    seed = seed if isinstance(seed, int) and seed >= 0 else 0
-    random = np.random.default_rng(seed)
-    states = row_states(made)
-    drawn = choose_rows(states, MOST_POINTS["pca"], random)
-    maps = []
-    for name in offered(projection, len(drawn.rows)):
-        some = choose_rows(states[drawn.rows], MOST_POINTS[name], random).rows
-        maps.append(project(rows, drawn.rows[some], name, seed).among(some, len(drawn.rows)))
-    return _Subject(
-        rows=rows,
-        classes=classes,
-        names=RowNames(ids, made, len(rows)),
-        source=contents,
-        selections=selections,
-        drawn=drawn,
-        maps=maps,
-        seed=seed,
-        notes=_notes(made[0], rows, classes),
-    )
-
-
-def _notes(selection: Selection, rows: Rows, classes: Classes) -> list[str]:
-    """What a reader should know before trusting the page."""
-    from gmmatch.selectors.provenance import fingerprint
-
-    said = []
-    given = selection.provenance.get("input")
-    known = given.get("fingerprint") if isinstance(given, dict) else None
-    if known is not None and known != fingerprint(rows):
-        said.append(
-            "The rows given for this page are not those that the selection was made from (their fingerprints "
-            "differ): the map and the figures are those of the rows given."
-        )
-    if not classes.known and any(group.label is not None for group in selection.groups):
-        said.append(
-            "The selection was made class by class, but no labels were given for this page: the map and the figures "
-            "are those of all rows together."
-        )
-    return said
+def _fill(
+    galleries: dict[str, list[Gallery]], subject: Subject, contents: dict[int, Content], drawing: Drawing
+) -> dict[str, list[Gallery]]:
+    return {
+        name: [fill_gallery(gallery, subject, contents, drawing.positions) for gallery in group]
+        for name, group in galleries.items()
+    }

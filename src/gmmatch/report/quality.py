@@ -1,299 +1,197 @@
-"""How good selections are: beside random subsets, beside each other, and as curves against k."""
+"""How well picks stand for the rows: figures and a curve against k, of selections and of random subsets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gmmatch.metrics import imbalance
-from gmmatch.report.charts import Chart, Series, growing_steps, line_chart
-from gmmatch.report.names import Classes
-from gmmatch.rows.rows import Rows
+from gmmatch._array import Indices, Mask, Matrix, Vector, sum_groups
+from gmmatch.metrics import imbalance, mmd
+from gmmatch.report.chart import Chart, Curve, line_chart
+from gmmatch.report.subject import Subject
+from gmmatch.rows import Rows
 from gmmatch.selection.selection import Selection
-from gmmatch.types import Indices, Mask, Vector
-from gmmatch.yardsticks import Figures, Yardsticks
 
 # MMD takes as many rows per class as keep its cost the same however many classes there are.
 _MMD_ROWS = 1_500
-_MOST_MMD_ROWS = 20_000
+_MAX_MMD_ROWS = 20_000
 _COVERED_ROWS = 2_500
 _DRAWS = 5
-_DRAWN_ELEMENTS = 1 << 27
 _STEPS = 48
-
-MEANINGS = {
-    "moment_error": ("Moment error", "distance from the mean of the picks to the mean of the rows"),
-    "mmd": ("MMD", "distance between picks and rows as distributions"),
-    "coverage_mean": ("Mean coverage", "distance from a row to its nearest pick, on average"),
-    "coverage_max": ("Largest coverage", "the same for the row that is worst off"),
-    "imbalance": ("Imbalance", "share of picks that would have to change class for the shares of the rows"),
-}
+_BLOCK_ELEMENTS = 1 << 22
+# Okabe and Ito's colors, as the page's style names them.
+_STYLES = ("picked", "c1", "c2", "c3", "c5", "c4", "ink")
+_COLUMNS = (
+    ("moment error", "distance from the mean of the picks to the mean of the rows"),
+    ("MMD", "distance between picks and rows as distributions"),
+    ("mean coverage", "distance from a row to its nearest pick, on average"),
+    ("largest coverage", "the same for the row that is worst off"),
+    ("imbalance", "share of picks that would have to change class for the shares of the rows"),
+)
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A line of the table: a selection's value, and the mean, least and greatest of the random subsets."""
+class Column:
+    """A figure."""
 
-    key: str
     name: str
     meaning: str
-    value: float
-    random: float
-    low: float
-    high: float
-
-    @property
-    def verdict(self) -> str:
-        """How the two compare, in words.
-
-        Examples
-        --------
-        >>> Measure("mmd", "MMD", "", 0.5, 1.0, 0.9, 1.1).verdict
-        '50% less than random'
-        """
-        if not np.isfinite([self.value, self.random]).all() or self.random <= 0.0:
-            return ""
-        if self.low <= self.value <= self.high:
-            return "within the range of random"
-        ratio = self.value / self.random
-        if ratio >= 2.0:
-            return f"{ratio:.1f} times that of random"
-        return f"{abs(1.0 - ratio):.0%} {'less' if ratio < 1.0 else 'more'} than random"
 
 
 @dataclass(frozen=True)
 class Quality:
-    """The section of the page."""
+    """The section of the page.
 
-    measures: list[Measure]
-    draws: int  # random subsets
-    chart: Chart | None
-    notes: list[str]  # what the numbers were measured on
+    Attributes
+    ----------
+    columns : list of Column
+    lines : list of (name, cells)
+        A cell is a value, and whether it is the least of its column.
+    chart : Chart
+        Moment error against k.
+    notes : list of str
+        What the figures were measured on.
+    """
+
+    columns: list[Column]
+    lines: list[tuple[str, list[tuple[float, bool]]]]
+    chart: Chart
+    notes: list[str]
 
 
-def yardsticks_for(rows: Rows, classes: Classes | None, reference: Mask | None, seed: int) -> Yardsticks:
-    """Return what measures selections for a page: on samples that take seconds, not minutes."""
-    n_classes = 1 if classes is None else len(classes)
-    return Yardsticks(
-        rows,
-        None if classes is None else classes.of_row,
-        reference=reference,
-        sampled_rows=min(_MOST_MMD_ROWS, int(_MMD_ROWS * np.sqrt(n_classes))),
-        covered_rows=_COVERED_ROWS,
-        seed=seed,
+def measure_quality(subject: Subject) -> Quality:
+    """Measure all selections, and a few random subsets with as many picks of each class as the first."""
+    by_class = any(
+        label is not None for selection in subject.selections.values() for label in selection.classes
     )
+    codes = subject.classes.codes if by_class else np.zeros(len(subject.rows), dtype=np.int64)
+    trusted = (
+        None
+        if subject.screening is None or not subject.screening.trusted.any()
+        else subject.screening.trusted
+    )
+    reference = _Reference(subject.rows, codes, trusted, subject.seed)
+    first = next(iter(subject.selections.values()))
+    draws = _random_orders(first, codes, subject.seed)
+    orders = {name: [selection.order] for name, selection in subject.selections.items()} | {
+        "random subsets": draws
+    }
+    figures = {
+        name: np.mean([[*reference.measure(order), imbalance(codes, order)] for order in group], axis=0)
+        for name, group in orders.items()
+    }
+    shown = [i for i in range(len(_COLUMNS)) if i < 4 or by_class]
+    least, greatest = (reduce(list(figures.values()), axis=0) for reduce in (np.nanmin, np.nanmax))
+    lines = [
+        (name, [(float(values[i]), bool(values[i] == least[i] < greatest[i])) for i in shown])
+        for name, values in figures.items()
+    ]
+    curves = []
+    for number, (name, group) in enumerate(orders.items()):
+        steps = growing_steps(len(group[0]), _STEPS)
+        paths = np.array([reference.moment_path(order, steps) for order in group])
+        style = "muted" if name == "random subsets" else _STYLES[number % len(_STYLES)]
+        band = None if len(paths) == 1 else (paths.min(axis=0), paths.max(axis=0))
+        curves.append(Curve(name, style, steps, paths.mean(axis=0), band))
+    chart = line_chart("Moment error against k", curves)
+    return Quality([Column(*_COLUMNS[i]) for i in shown], lines, chart, reference.notes)
 
 
-def random_orders(selection: Selection, yardsticks: Yardsticks) -> list[Indices]:
+def _random_orders(selection: Selection, codes: Indices, seed: int) -> list[Indices]:
     """Draw random picks, as many of each class as the selection has, and in the same sequence of classes."""
-    random = np.random.default_rng([yardsticks.seed, 1])
-    cost = selection.k * yardsticks.rows.n_features
-    classes = yardsticks.class_of_row[selection.order]
-    by_class = np.argsort(classes, kind="stable")
-    counts = np.bincount(classes, minlength=yardsticks.n_classes).tolist()
-    members = [np.flatnonzero(yardsticks.class_of_row == number) for number in range(yardsticks.n_classes)]
+    random = np.random.default_rng([seed, 1])
+    owners = codes[selection.order]
+    by_class = np.argsort(owners, kind="stable")
     orders = []
-    for _ in range(_DRAWS if cost <= _DRAWN_ELEMENTS else 2):
-        drawn = [
-            random.choice(mine, count, replace=count > len(mine))
-            for mine, count in zip(members, counts, strict=True)
-        ]
+    for _ in range(_DRAWS):
         order = np.empty(selection.k, dtype=np.int64)
-        order[by_class] = np.concatenate(drawn)
+        order[by_class] = np.concatenate(
+            [
+                random.choice(rows, count, replace=count > len(rows))
+                for code, count in zip(*np.unique(owners, return_counts=True), strict=True)
+                for rows in [np.flatnonzero(codes == code)]
+            ]
+        )
         orders.append(order)
     return orders
 
 
-def quality_of(selection: Selection, yardsticks: Yardsticks) -> Quality:
-    """Measure a selection and a few random subsets of its size."""
-    orders = random_orders(selection, yardsticks)
-    measures = _measures(yardsticks.measure(selection.order), [yardsticks.measure(order) for order in orders])
-    return Quality(
-        measures=measures,
-        draws=len(orders),
-        chart=_beside_random(selection, orders, yardsticks),
-        notes=notes_about(yardsticks, "trusted" if selection.screening else ""),
-    )
+def growing_steps(k: int, size: int) -> Indices:
+    """Return numbers of picks: every one from 1 to k, or up to ``size`` that grow by a factor.
+
+    Examples
+    --------
+    >>> growing_steps(4, 10), growing_steps(1000, 4)
+    (array([1, 2, 3, 4]), array([   1,   10,  100, 1000]))
+    """
+    if k <= size:
+        return np.arange(1, k + 1, dtype=np.int64)
+    return np.unique(np.geomspace(1, k, size).round().astype(np.int64))
 
 
-def notes_about(yardsticks: Yardsticks, which: str) -> list[str]:
-    """Say what was measured on what: on all rows, or on those that are ``which``."""
-    n = yardsticks.n_reference
-    said = [f"Compared with {f'the {n:,} {which} rows' if which else f'all {n:,} rows'}."]
-    if not which:
-        said.append("Where part of them is corrupt, a robust method keeps away from their mean on purpose.")
-    if yardsticks.n_classes > 1:
-        said.append(
-            f"Moment error and MMD are taken in each of the {yardsticks.n_classes:,} classes and averaged."
-        )
-    for what, rows in (("MMD", yardsticks.sampled), ("Coverage", yardsticks.covered)):
-        if len(rows) < n:
-            said.append(f"{what} is that of a random sample of {len(rows):,} rows.")
-    return said
+class _Reference:
+    """The rows that picks are compared with, class by class: means of all of them, the rest of a sample."""
 
+    def __init__(self, rows: Rows, codes: Indices, trusted: Mask | None, seed: int) -> None:
+        self._rows, self._codes, self._n_classes = rows, codes, int(codes.max()) + 1
+        weights = np.ones(len(rows)) if trusted is None else trusted.astype(np.float64)
+        self._means = rows.group_means(codes, weights, self._n_classes)
+        self._counts = np.bincount(codes, weights, minlength=self._n_classes)
+        self._random = np.random.default_rng(seed)
+        members = np.flatnonzero(weights)
+        self._mmd_rows = min(_MAX_MMD_ROWS, int(_MMD_ROWS * np.sqrt(self._n_classes)))
+        sampled = self._sample(members, self._mmd_rows)
+        self._sampled_codes, self._sampled = codes[sampled], rows.take(sampled) - self._means[0]
+        covered = self._sample(members, _COVERED_ROWS)
+        self._covered = rows.take(covered) - self._means[0]
+        which = "all" if trusted is None else "the trusted"
+        self.notes = [f"Compared with {which} rows ({len(members):,})."]
+        if self._n_classes > 1:
+            self.notes.append(f"Moment error and MMD are averages over the {self._n_classes:,} classes.")
+        if len(covered) < len(members):
+            self.notes.append(f"MMD is of {len(sampled):,} of them, coverage of {len(covered):,}.")
 
-def _measures(mine: Figures, theirs: list[Figures]) -> list[Measure]:
-    lines = []
-    for key, value in asdict(mine).items():
-        drawn = np.array([getattr(one, key) for one in theirs])
-        spread = (float(drawn.mean()), float(drawn.min()), float(drawn.max()))
-        lines.append(Measure(key, *MEANINGS[key], value, *spread))
-    return lines
+    def measure(self, order: Indices) -> list[float]:
+        """Return moment error, MMD, mean and largest coverage of these picks."""
+        from sklearn.metrics import pairwise_distances_argmin_min
 
-
-def moment_errors(order: Indices, yardsticks: Yardsticks) -> tuple[Indices, Vector]:
-    """Return some numbers of picks, the last of them all, and the moment error after as many."""
-    steps = growing_steps(len(order), _STEPS)
-    return steps, yardsticks.moment_errors(order, steps)
-
-
-def _beside_random(selection: Selection, orders: list[Indices], yardsticks: Yardsticks) -> Chart | None:
-    k, mine = moment_errors(selection.order, yardsticks)
-    theirs = np.array([moment_errors(order, yardsticks)[1] for order in orders])
-    low, high = theirs.min(axis=0), theirs.max(axis=0)
-    random = Series(
-        "random subsets, mean", "muted", k, theirs.mean(axis=0), low, high, band_name="their range"
-    )
-    return _moment_chart([random, Series("this selection", "kept", k, mine)])
-
-
-def _moment_chart(series: list[Series]) -> Chart | None:
-    words = "distance from the mean of rows to the mean of picks"
-    return line_chart("Moment error against k", "picks (k)", words, series)
-
-
-_KEYS = {
-    "contamination": ("Mislabeled", "share of the picks whose label is not the true one"),
-    "estimated_mislabeled": (
-        "Estimated mislabeled",
-        "share of the picks that are mislabeled, as estimated by the screening that robust uses",
-    ),
-    **MEANINGS,
-    "seconds": ("Seconds", "that the selection took"),
-}
-_SHARES = {"contamination", "estimated_mislabeled", "imbalance"}
-# The page's colours, by method; others get one of the spare ones.
-_COLORS = {
-    "random": "muted",
-    "easy": "c2",
-    "hard": "c5",
-    "moderate": "c3",
-    "herding": "c1",
-    "kernel-herding": "c1",
-    "gm-matching": "kept",
-    "gm-matching-rbf": "kept",
-    "robust": "c5",
-}
-_SPARE = ("c4", "c1", "c2", "c3", "c5", "kept", "ink")
-
-
-@dataclass(frozen=True)
-class MethodLine:
-    """A method's figures, in the order of the columns, and whether each is the best."""
-
-    name: str
-    k: int
-    style: str
-    cells: list[tuple[float | None, str, bool]]  # exact, as written, best
-
-
-def comparison_facts(
-    selections: Mapping[str, Selection],
-    yardsticks: Yardsticks,
-    classes: Classes,
-    measured: Sequence[Mapping[str, Any]] | None,
-    caption: str,
-    mislabeled: Sequence[int] = (),
-) -> dict[str, Any]:
-    """Return the headline, the table of figures, the chart and the shared picks, for the template."""
-    notes = [caption] if caption else []
-    if measured is None:
-        measured = [
-            {
-                "contamination": None if wrong is None else wrong / len(np.unique(selection.order)),
-                **asdict(yardsticks.measure(selection.order)),
-                "imbalance": imbalance(classes.of_row, selection.order),
-            }
-            for selection, wrong in zip_longest(selections.values(), mislabeled)
+        picks = np.unique(order)
+        nearest = np.full(len(self._covered), np.inf)
+        step = max(1, _BLOCK_ELEMENTS // self._rows.n_features)
+        for first in range(0, len(picks), step):
+            values = self._rows.take(picks[first : first + step]) - self._means[0]
+            nearest = np.minimum(nearest, pairwise_distances_argmin_min(self._covered, values)[1])
+        sample = self._sample(order, self._mmd_rows)
+        values, owners = self._rows.take(sample) - self._means[0], self._codes[sample]
+        distances = [
+            mmd(values[owners == code], self._sampled[self._sampled_codes == code])
+            for code in np.intersect1d(owners, self._sampled_codes).tolist()
         ]
-        part = yardsticks.n_reference < len(yardsticks.rows)
-        notes = notes_about(yardsticks, "correctly labeled" if mislabeled else "reference" if part else "")
-    keys = [key for key in _KEYS if any(_number(one.get(key)) is not None for one in measured)]
-    if len(classes) < 2 and "imbalance" in keys:
-        keys.remove("imbalance")
-    colors = method_colors(list(selections))
-    best = {key: _best([_number(one.get(key)) for one in measured]) for key in keys if key != "seconds"}
-    lines = [
-        MethodLine(
-            name=name,
-            k=selection.k,
-            style=colors[name][0],
-            cells=[
-                (value, _written(key, value), value is not None and value == best.get(key))
-                for key in keys
-                for value in [_number(one.get(key))]
-            ],
-        )
-        for (name, selection), one in zip(selections.items(), measured, strict=True)
-    ]
-    return {
-        "title": _headline(list(selections), [_number(one.get("contamination")) for one in measured]),
-        "columns": [(key, *_KEYS[key]) for key in keys],
-        "lines": lines,
-        "figure_notes": notes,
-        "chart": _moment_chart(
-            [
-                Series(name, colors[name][0], *moment_errors(one.order, yardsticks), dashed=colors[name][1])
-                for name, one in selections.items()
-            ]
-        ),
-        "shared": _shared(selections),
-        "n_rows": len(yardsticks.rows),
-        "n_classes": len(classes) if classes.known else 0,
-    }
+        error = float(self.moment_path(order, np.array([len(order)]))[0])
+        return [error, float(np.mean(distances or [np.nan])), float(nearest.mean()), float(nearest.max())]
 
+    def moment_path(self, order: Indices, steps: Indices) -> Vector:
+        """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""
+        sums, counts = np.zeros_like(self._means), np.zeros(self._n_classes)
+        errors = []
+        for picks in np.split(order, steps)[: len(steps)]:
+            sums, counts = (
+                self._add(picks, sums),
+                counts + np.bincount(self._codes[picks], minlength=self._n_classes),
+            )
+            known = (counts > 0) & (self._counts > 0)
+            gaps = sums[known] / counts[known, None] - self._means[known]
+            errors.append(float(np.linalg.norm(gaps, axis=1).mean()) if known.any() else np.nan)
+        return np.array(errors)
 
-def _headline(names: list[str], wrong: list[float | None]) -> str:
-    """What was learned: whose picks have the fewest wrong labels, where that is known."""
-    best = _best(wrong)
-    if best is None or wrong.count(best) > 1:
-        return f"{len(names)} methods side by side"
-    return f"{names[wrong.index(best)]} picked the fewest wrong labels: {best:.1%}"
+    def _add(self, picks: Indices, sums: Matrix) -> Matrix:
+        step = max(1, _BLOCK_ELEMENTS // self._rows.n_features)
+        for first in range(0, len(picks), step):
+            block = picks[first : first + step]
+            sums = sums + sum_groups(self._rows.take(block), self._codes[block], self._n_classes)
+        return sums
 
-
-def _shared(selections: Mapping[str, Selection]) -> list[tuple[str, list[float]]]:
-    """The share of each method's picks that each other method picked too."""
-    picks = {name: np.unique(selection.order) for name, selection in selections.items()}
-    return [
-        (name, [len(np.intersect1d(mine, other, assume_unique=True)) / len(mine) for other in picks.values()])
-        for name, mine in picks.items()
-    ]
-
-
-def method_colors(names: list[str]) -> dict[str, tuple[str, bool]]:
-    """A color for each method, that of the project's figures where they have one; dashed if it is taken."""
-    found: dict[str, tuple[str, bool]] = {}
-    for number, name in enumerate(names):
-        color = _COLORS.get(name, _SPARE[number % len(_SPARE)])
-        found[name] = (color, color in {taken for taken, _ in found.values()})
-    return found
-
-
-def _written(key: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1%}" if key in _SHARES else f"{value:.1f}" if key == "seconds" else f"{value:.3g}"
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
-def _best(values: list[float | None]) -> float | None:
-    """The least, unless all are the same."""
-    known = [value for value in values if value is not None]
-    return min(known) if len(set(known)) > 1 else None
+    def _sample(self, rows: Indices, size: int) -> NDArray[np.int64]:
+        return rows if len(rows) <= size else np.sort(self._random.choice(rows, size, replace=False))

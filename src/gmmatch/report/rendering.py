@@ -1,4 +1,4 @@
-"""From facts to a page: the templates, the style and the script, in one file that may load nothing else."""
+"""From data to a page: the templates, the style and the script, in one file that may load nothing else."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gmmatch import __version__
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, imported
 from gmmatch.files import write_file
 
 _ASSETS = Path(__file__).parent / "assets"
-_STYLES = ("style.css",)
-_SCRIPTS = ("csv.js", "data.js", "canvas.js", "map.js", "page.js")
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -31,24 +30,17 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise InvalidInputError(f"path={os.fspath(path)!r}: give a name that ends in .html.")
     if not target.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"path={os.fspath(path)!r}: there is no folder {target.parent}.")
-    _jinja()
+    _import_jinja()
     return target
 
 
-def write_page(
-    path: Path,
-    template: str,
-    facts: dict[str, Any],
-    *,
-    styles: Sequence[str] = _STYLES,
-    scripts: Sequence[str] = _SCRIPTS,
-) -> None:
+def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Sequence[str]) -> None:
     """Render a template of this package and write it, whole or not at all.
 
     Everything that comes from the data is escaped; and should that fail one day, the page's own policy
     allows no script or style but the two it was written with, and no request at all.
     """
-    jinja2 = _jinja()
+    jinja2 = _import_jinja()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_ASSETS),
         autoescape=True,
@@ -59,36 +51,28 @@ def write_page(
     environment.filters.update(
         count=lambda value: f"{value:,}",
         number=lambda value: "–" if value is None or value != value else f"{value:.3g}",
-        percent=lambda value: f"{100 * value:.1f}%",
+        percent=lambda value: "–" if value is None else f"{100 * value:.1f}%",
         chance=lambda value: ">99%" if value >= 0.995 else f"{value:.0%}",
     )
-    style = "\n".join(map(_asset, styles))
-    script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, scripts)) + "})();\n"
+    style = _read_asset("style.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_read_asset, scripts)) + "})();\n"
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     text = environment.get_template(template).render(
-        style=style, script=script, policy=_policy(style, script), **facts
+        style=style, script=script, policy=policy, version=__version__, **values
     )
     write_file(path, [text.encode("utf-8", "replace")])
-
-
-def _policy(style: str, script: str) -> str:
-    rules = (
-        "default-src 'none'",
-        "img-src data:",
-        f"style-src '{_digest(style)}'",
-        f"script-src '{_digest(script)}'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
-    return "; ".join(rules)
 
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
 
 
-def _jinja() -> Any:
+def _import_jinja() -> Any:
     return imported("jinja2", "The report needs Jinja2", "report")

@@ -1,223 +1,296 @@
-"""Screening: which rows may be picked, and why the others may not."""
+"""ScreeningResult: a verdict on each row, why, and how many labels are wrong in all."""
 
 from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gmmatch._array import Indices, Mask, to_numpy
+from gmmatch._checks import check_fraction
 from gmmatch.errors import InvalidInputError
 from gmmatch.frames import Package, arrow_column, as_frame, html_table
-from gmmatch.types import Mask, Vector, on_host
+from gmmatch.groups import Groups, Label
 
-KEPT = ""
-MISLABELED = "likely mislabeled"
-IN_DOUBT = "label in doubt"
-NO_CLASS = "belongs to no class"
-FAR_OUT = "far out"
-DUPLICATE = "duplicate"
-REASONS = (KEPT, MISLABELED, IN_DOUBT, NO_CLASS, FAR_OUT, DUPLICATE)
+VERDICTS = ("trusted", "doubtful", "wrong", "not judged")
+TRUSTED, DOUBTFUL, WRONG, NOT_JUDGED = range(4)
+REASONS = ("", "mislabeled", "outlier", "out of distribution", "duplicate", "group")
+NO_REASON, MISLABELED, OUTLIER, OUT_OF_DISTRIBUTION, DUPLICATE, GROUP = range(6)
+
+_ARRAYS = {
+    "verdict_codes": "i1", "reason_codes": "i1", "given": "i4", "suggested_codes": "i4", "duplicate_of": "i8",
+    "probability": "f4", "suspicion": "f4", "confidence": "f4",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class Screening:
-    """Which rows may be picked, and why the others may not.
+class ScreeningResult:
+    """What a screening says about each row. It does not change.
 
     Attributes
     ----------
-    kept : bool array of shape (n,)
-        Rows that may be picked.
-    probability : float64 array of shape (n,)
-        The probability that something is wrong with a row; for dropped rows, that of their reason.
-    reason : int8 array of shape (n,)
-        Position in ``reasons``; 0 for kept rows.
-    reasons : tuple of str
-        Why rows were dropped; the first is empty and means "kept".
-    suggested_labels : array of shape (n,), optional
-        The most probable label of each row; None where there were no labels to compare.
-    suggested_probability : float64 array of shape (n,), optional
-        The probability of that label.
+    verdict_codes, reason_codes : int8 arrays of shape (n,)
+        Positions in ``VERDICTS`` and ``REASONS``; :attr:`verdict` and :attr:`reason` are the words.
+    probability : float32 array of shape (n,)
+        The probability that the label is wrong. A row that was not judged has the rate of the others.
+    suspicion : float32 array of shape (n,)
+        Log odds that something is wrong with the row, under the most noise that the data allow; for rankings.
+    given, suggested_codes : int32 arrays of shape (n,)
+        Positions in ``labels``, -1 for none.
+    confidence : float32 array of shape (n,)
+        The probability of the suggested label.
+    duplicate_of : int64 array of shape (n,)
+        The row that this one is a copy of, -1 for none. A copy is as trustworthy as its label, but redundant.
+    labels : list
+        The names of the classes.
     noise_rate : float, optional
-        The estimated share of mislabeled rows; None where it cannot be told.
+        The share of wrong labels, the mean of ``probability`` over the rows that were judged.
+    noise_interval : (low, high), optional
+        From the share that is wrong for certain to the share that may be.
+    notes : list of str
+        What was not judged, and why.
 
     Examples
     --------
-    >>> screening = Screening(np.array([True, False]), np.array([0.0, 0.9]), np.array([0, 4], np.int8))
-    >>> screening
-    Screening: 1 of 2 rows kept, 1 far out
+    >>> import gmmatch as gm
+    >>> X = np.repeat(np.eye(3), 50, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((150, 3))
+    >>> y = np.repeat(["ant", "bee", "cat"], 50)
+    >>> y[:5] = "bee"
+    >>> result = gm.screen(X, y, random_state=0)
+    >>> sorted(result.ranking[:5].tolist()), result.suggested[:5].tolist()
+    ([0, 1, 2, 3, 4], ['ant', 'ant', 'ant', 'ant', 'ant'])
+    >>> result.counts
+    {'mislabeled': 5}
     """
 
-    kept: Mask
-    probability: Vector
-    reason: NDArray[np.int8]
-    reasons: tuple[str, ...] = REASONS
-    suggested_labels: NDArray[Any] | None = None
-    suggested_probability: Vector | None = None
+    verdict_codes: NDArray[np.int8]
+    reason_codes: NDArray[np.int8]
+    probability: NDArray[Any]
+    suspicion: NDArray[Any]
+    given: NDArray[Any]
+    suggested_codes: NDArray[Any]
+    confidence: NDArray[Any]
+    duplicate_of: Indices
+    labels: list[Label]
     noise_rate: float | None = None
+    noise_interval: tuple[float, float] | None = None
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        n = len(self.kept)
-        for name in ("kept", "probability", "reason", "suggested_labels", "suggested_probability"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if np.shape(value) != (n,):
-                raise InvalidInputError(f"{name} has shape {np.shape(value)}; kept has {n} rows.")
-            view = value.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
-        if n and not 0 <= int(self.reason.min()) <= int(self.reason.max()) < len(self.reasons):
-            raise InvalidInputError(f"reason counts from 0 to {len(self.reasons) - 1}, as reasons do.")
+        for name, dtype in _ARRAYS.items():
+            values = np.asarray(getattr(self, name)).astype(dtype)
+            if values.shape != (len(self),):
+                raise InvalidInputError(f"{name} has shape {values.shape}; expected ({len(self)},).")
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.verdict_codes)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Screening):
-            return NotImplemented
-        return screening_to_json(self) == screening_to_json(other)
+        return isinstance(other, ScreeningResult) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{count:,} {words}" for words, count in self.counts.items())
-        kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
-        return f"{kept}, {counts}" if counts else kept
+    @cached_property
+    def verdict(self) -> NDArray[Any]:
+        """ "trusted", "doubtful", "wrong" or "not judged" for each row."""
+        return np.array(VERDICTS)[self.verdict_codes]
 
-    def _repr_html_(self) -> str:
-        lines = [(words, f"{count:,}") for words, count in self.counts.items()]
-        kept = f"Screening: {int(self.kept.sum()):,} of {len(self):,} rows kept"
-        return html_table(kept, ["dropped as", "rows"], lines)
+    @cached_property
+    def reason(self) -> NDArray[Any]:
+        """Why a row is not trusted, or "duplicate"; empty for most rows."""
+        return np.array(REASONS)[self.reason_codes]
 
-    def to_frame(self, y: Any = None, *, ids: Any = None, package: Package = "pandas") -> Any:
-        """Return what is known of each row as a table, one line per row.
+    @cached_property
+    def suggested(self) -> NDArray[Any]:
+        """The likeliest label of each row; None where there is none to suggest."""
+        names = np.empty(len(self.labels) + 1, dtype=object)
+        names[:-1] = self.labels
+        suggested: NDArray[Any] = names[self.suggested_codes]
+        return suggested
 
-        Its columns are ``row``, ``id``, ``label``, ``suggested_label`` and ``suggested_probability`` (where known),
-        ``kept``, ``reason`` and ``probability``.
+    @property
+    def trusted(self) -> Mask:
+        """Which rows were judged and nothing speaks against."""
+        return np.asarray(self.verdict_codes == TRUSTED)
 
-        Parameters
-        ----------
-        y, ids : arrays of shape (n,), optional
-            Labels and ids of the rows, for columns ``label`` and ``id``.
-        package
-            Whose table: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-
-        Examples
-        --------
-        >>> screening = Screening(np.array([True, False]), np.array([0.0, 0.9]), np.array([0, 4], np.int8))
-        >>> screening.to_frame(["cat", "dog"])[["row", "label", "kept", "reason"]]
-           row label   kept   reason
-        0    0   cat   True
-        1    1   dog  False  far out
-        """
-        import pyarrow as pa
-
-        for name, values in (("y", y), ("ids", ids)):
-            if values is not None and len(values) != len(self):
-                raise InvalidInputError(
-                    f"{name} has {len(values):,} entries for {len(self):,} rows: give one for each."
-                )
-        columns = {
-            "row": np.arange(len(self)),
-            "id": ids,
-            "label": None if y is None else on_host(y),
-            "suggested_label": self.suggested_labels,
-            "suggested_probability": self.suggested_probability,
-            "kept": self.kept,
-            "reason": np.array(self.reasons, dtype=object)[self.reason],
-            "probability": self.probability,
-        }
-        known = {name: arrow_column(values) for name, values in columns.items() if values is not None}
-        return as_frame(pa.table(known), package)
+    @property
+    def ranking(self) -> Indices:
+        """Row numbers, the most suspicious first."""
+        return np.argsort(-self.suspicion, kind="stable")
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows were dropped for each reason that occurred.
+        """How many rows there are for each reason that occurs."""
+        rows = np.bincount(self.reason_codes, minlength=len(REASONS)).tolist()
+        return {reason: count for reason, count in zip(REASONS[1:], rows[1:], strict=True) if count}
 
-        Examples
-        --------
-        >>> Screening(np.array([True, False]), np.zeros(2), np.array([0, 1], np.int8)).counts
-        {'likely mislabeled': 1}
+    @property
+    def summary(self) -> str:
+        """What was found, in a few sentences."""
+        sentences = [self._labels_sentence()] if self.noise_interval is not None else []
+        words = {
+            "outlier": "outliers", "out of distribution": "of no class", "duplicate": "copies of another row",
+            "group": "a group of their own",
+        }  # fmt: skip
+        others = [f"{count:,} {words[reason]}" for reason, count in self.counts.items() if reason in words]
+        if others:
+            sentences.append(f"Of {len(self):,} rows, {', '.join(others)}.")
+        not_judged = int((self.verdict_codes == NOT_JUDGED).sum())
+        if not_judged:
+            sentences.append(f"{not_judged:,} rows were not judged.")
+        return " ".join([*sentences, *self.notes]) or f"Nothing speaks against any of the {len(self):,} rows."
+
+    def _labels_sentence(self) -> str:
+        assert self.noise_interval is not None
+        low, high = self.noise_interval
+        mislabeled = self.reason_codes == MISLABELED
+        wrong, doubtful = (
+            int((mislabeled & (self.verdict_codes == code)).sum()) for code in (WRONG, DOUBTFUL)
+        )
+        judged = max(1, int(((self.given >= 0) & (self.verdict_codes != NOT_JUDGED)).sum()))
+        certain = f"{_percent(wrong / judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
+        doubt = f", {doubtful:,} more rows are doubtful" if doubtful else ""
+        if high < 0.005:
+            return f"No label looks wrong (at most {_percent(high)} may be){doubt}."
+        return f"Between {_percent(low)} and {_percent(high)} of the labels look wrong; {certain}{doubt}."
+
+    def per_class(self) -> list[dict[str, Any]]:
+        """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
+        labeled = self.given >= 0
+
+        def count(rows: Mask, weights: Any = None) -> NDArray[Any]:
+            weights = None if weights is None else weights[rows]
+            return np.bincount(self.given[rows], weights, minlength=len(self.labels))
+
+        rows, judged = count(labeled), count(labeled & (self.verdict_codes != NOT_JUDGED))
+        wrong, doubtful = (count(labeled & (self.verdict_codes == code)) for code in (WRONG, DOUBTFUL))
+        total = count(labeled & (self.verdict_codes != NOT_JUDGED), self.probability)
+        rates = [
+            float(t / j) if j and self.noise_rate is not None else None
+            for t, j in zip(total, judged, strict=True)
+        ]
+        columns = (self.labels, rows.tolist(), wrong.tolist(), doubtful.tolist(), rates)
+        keys = ("label", "rows", "wrong", "doubtful", "noise_rate")
+        return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
+
+    def to_frame(self, package: Package = "pandas", *, ids: Any = None) -> Any:
+        """Return a table with a line for each row.
+
+        Its columns are ``row``, ``id`` (if given), ``label``, ``verdict``, ``reason``, ``probability``,
+        ``suspicion``, ``suggested``, ``confidence`` and ``duplicate_of``.
+
+        Parameters
+        ----------
+        package : "pandas", "polars" or "pyarrow"
+        ids : array of shape (n,), optional
+            Your own ids of the rows.
         """
-        found = np.bincount(self.reason[~self.kept], minlength=len(self.reasons))
-        return {self.reasons[i]: int(found[i]) for i in range(1, len(found)) if found[i]}
+        import pyarrow as pa
+
+        if ids is not None and len(ids) != len(self):
+            raise InvalidInputError(
+                f"ids has {len(ids):,} entries for {len(self):,} rows: give one for each."
+            )
+        names = np.array([*self.labels, None], dtype=object)
+        columns = {
+            "row": np.arange(len(self)), "id": ids, "label": names[self.given], "verdict": self.verdict,
+            "reason": self.reason, "probability": self.probability, "suspicion": self.suspicion,
+            "suggested": self.suggested, "confidence": self.confidence, "duplicate_of": self.duplicate_of,
+        }  # fmt: skip
+        return as_frame(pa.table({k: arrow_column(v) for k, v in columns.items() if v is not None}), package)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything in plain values, the arrays compressed."""
+        plain = {name: getattr(self, name) for name in ("labels", "noise_rate", "notes")}
+        interval = None if self.noise_interval is None else list(self.noise_interval)
+        arrays = {name: _pack(getattr(self, name), dtype) for name, dtype in _ARRAYS.items()}
+        return {"n_rows": len(self), **plain, "noise_interval": interval, **arrays}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> ScreeningResult:
+        """Return the result that :meth:`to_json` wrote."""
+        arrays: dict[str, Any] = {name: _unpack(document[name], dtype) for name, dtype in _ARRAYS.items()}
+        interval = document["noise_interval"]
+        plain = {name: document[name] for name in ("labels", "noise_rate", "notes")}
+        return cls(**arrays, **plain, noise_interval=None if interval is None else (interval[0], interval[1]))
+
+    def __repr__(self) -> str:
+        rows = np.bincount(self.verdict_codes, minlength=len(VERDICTS)).tolist()
+        counts = ", ".join(
+            f"{count:,} {verdict}" for verdict, count in zip(VERDICTS, rows, strict=True) if count
+        )
+        return f"ScreeningResult of {len(self):,} rows: {counts}. {self.summary}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.summary, ["reason", "rows"], [(k, f"{v:,}") for k, v in self.counts.items()])
 
 
-def labels_at(labels: list[Any], codes: NDArray[Any]) -> NDArray[Any]:
-    """Return the label that each code stands for, as numbers where all labels are of one such type.
-
-    Examples
-    --------
-    >>> labels_at(["cat", "dog"], np.array([1, 0]))
-    array(['dog', 'cat'], dtype=object)
-    """
-    if {type(label) for label in labels} in ({int}, {float}, {bool}):
-        array: NDArray[Any] = np.array(labels)
-    else:
-        array = np.empty(len(labels), dtype=object)
-        array[:] = labels
-    found: NDArray[Any] = array[codes]
-    return found
+def _percent(share: float) -> str:
+    """Return a share as people write it: one digit below 10%."""
+    return f"{100 * share:.0f}%" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}%"
 
 
-def screening_to_json(screening: Screening) -> dict[str, Any]:
-    """Return a screening as JSON can hold it, its arrays compressed.
-
-    Examples
-    --------
-    >>> screening = Screening(np.array([True, False]), np.array([0.1, 0.9]), np.array([0, 1], np.int8))
-    >>> screening_from_json(screening_to_json(screening)) == screening
-    True
-    """
-    document: dict[str, Any] = {
-        "n_rows": len(screening),
-        "kept": _pack(np.packbits(screening.kept)),
-        "probability": _pack(screening.probability.astype("<f8")),
-        "reason": _pack(screening.reason.astype("|i1")),
-        "reasons": list(screening.reasons),
-        "noise_rate": screening.noise_rate,
-    }
-    if screening.suggested_labels is not None:
-        values = screening.suggested_labels.tolist()
-        labels = list(dict.fromkeys(values))
-        place = {label: i for i, label in enumerate(labels)}
-        codes = np.array([place[value] for value in values], dtype="<i4")
-        document["suggested_labels"] = {"labels": labels, "codes": _pack(codes)}
-    if screening.suggested_probability is not None:
-        document["suggested_probability"] = _pack(screening.suggested_probability.astype("<f8"))
-    return document
-
-
-def screening_from_json(document: dict[str, Any]) -> Screening:
-    """Return the screening that :func:`screening_to_json` wrote; see its example."""
-    if "probability" not in document:
-        raise ValueError("its screening was written by an older version of gmmatch: make the selection again")
-    n = int(document["n_rows"])
-    found, chance = document.get("suggested_labels"), document.get("suggested_probability")
-    return Screening(
-        kept=np.unpackbits(_unpack(document["kept"], "|u1"), count=n).astype(np.bool_),
-        probability=_unpack(document["probability"], "<f8").astype(np.float64),
-        reason=_unpack(document["reason"], "|i1").astype(np.int8),
-        reasons=tuple(document["reasons"]),
-        suggested_labels=(
-            labels_at(found["labels"], _unpack(found["codes"], "<i4").astype(np.int64)) if found else None
-        ),
-        suggested_probability=_unpack(chance, "<f8").astype(np.float64) if chance else None,
-        noise_rate=document["noise_rate"],
-    )
-
-
-def _pack(array: NDArray[Any]) -> str:
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes())).decode("ascii")
+def _pack(values: NDArray[Any], dtype: str) -> str:
+    return base64.b64encode(zlib.compress(values.astype("<" + dtype).tobytes(), 6)).decode("ascii")
 
 
 def _unpack(text: str, dtype: str) -> NDArray[Any]:
-    try:
-        data = zlib.decompress(base64.b64decode(text, validate=True))
-    except zlib.error as error:
-        raise ValueError(f"its screening cannot be unpacked: {error}") from None
-    return np.frombuffer(data, dtype=dtype)
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), "<" + dtype)
+
+
+def corrected_labels(result: ScreeningResult, y: Any, min_confidence: float = 0.95) -> NDArray[Any]:
+    """Return the labels with those that are confidently wrong replaced by the suggested ones.
+
+    Parameters
+    ----------
+    result : ScreeningResult
+    y : array of shape (n,)
+        The given labels; not modified. Rows without a label stay without one.
+    min_confidence : float
+        The least probability of a suggested label that replaces the given one.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Examples
+    --------
+    >>> import gmmatch as gm
+    >>> X = np.repeat(np.eye(3), 50, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((150, 3))
+    >>> y = np.repeat([3, 5, 7], 50)
+    >>> y[:10] = 7
+    >>> corrected = corrected_labels(gm.screen(X, y, random_state=0), y)
+    >>> bool(np.all(corrected == np.repeat([3, 5, 7], 50)))
+    True
+    """
+    check_fraction(min_confidence, "min_confidence")
+    given = to_numpy(y).reshape(-1)
+    if len(given) != len(result):
+        raise InvalidInputError(
+            f"y has {len(given):,} labels, but the screening is about {len(result):,} rows."
+        )
+    groups = Groups.of(y, len(given), warn=False)
+    # A new label is written as y itself writes it: b"cat" stays bytes.
+    first_row = {
+        groups.labels[groups.codes[row]]: row for row in np.unique(groups.codes, return_index=True)[1]
+    }
+    corrected = np.array(given, dtype=given.dtype if given.dtype.kind in "iufb" else object)
+    changed = relabeled_rows(result, min_confidence) & (groups.codes >= 0)
+    for row in np.flatnonzero(changed).tolist():
+        label = result.labels[result.suggested_codes[row]]
+        corrected[row] = given[first_row[label]] if label in first_row else label
+    return corrected.astype(given.dtype) if given.dtype.kind in "SU" else corrected
+
+
+def relabeled_rows(result: ScreeningResult, min_confidence: float) -> Mask:
+    """Return which rows have another label suggested with at least this probability."""
+    other = (result.suggested_codes >= 0) & (result.given >= 0) & (result.suggested_codes != result.given)
+    mask: Mask = other & (result.confidence >= min_confidence)
+    return mask

@@ -1,1 +1,1 @@
-"""The result of every method: budgets, labels and groups, Selection and its files."""
+"""Selection: which rows were picked, in which order, how well they match, and how that came about."""

@@ -1,4 +1,4 @@
-"""Selection: which rows were picked, in which order, how well they match, and how that came about."""
+"""The result of every method."""
 
 from __future__ import annotations
 
@@ -11,64 +11,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gmmatch.errors import InvalidInputError, imported
+from gmmatch._array import Indices, Mask, Vector
+from gmmatch._checks import check_sample_weight
+from gmmatch._containers import count_rows, take_rows
+from gmmatch.budget import Budget, resolve_count
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.frames import Package, as_frame
-from gmmatch.rows.checks import check_sample_weight
-from gmmatch.rows.taking import count_rows, take_rows
-from gmmatch.screening.result import Screening, labels_at
-from gmmatch.selection.budget import Budget, resolve_count
+from gmmatch.groups import Label, plain_label
+from gmmatch.problem import Problem
+from gmmatch.screening.result import ScreeningResult
+from gmmatch.selection.describe import as_html, copy_json, describe, drop_record_of_others, summarize
 from gmmatch.selection.files import pick_table, read_selection, write_selection
-from gmmatch.selection.groups import (
-    MergedPicks,
-    SelectedGroup,
-    SelectedGroups,
-    frozen,
-    frozen_ids,
-    grouped_picks,
-    interleave,
-    row_count,
-)
-from gmmatch.selection.labels import Label
-from gmmatch.selection.past import Past
-from gmmatch.selection.record import as_html, described, json_copy, record_of_others, summary
-from gmmatch.types import Indices, Mask, Vector
-
-__all__ = ["SelectedGroup", "Selection", "interleave"]
+from gmmatch.targets import Targets
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Selection:
-    """The rows that a selector picked; what every selector returns. It does not change.
+    """The rows that a method picked; what every method returns. It does not change.
 
     Parameters
     ----------
-    order
-        Row numbers in the order they were picked, shape (k,); repeated if picked with replacement.
-    n_rows
-        How many rows the input has.
-    groups
-        The picks per class. They share no row, and each one's picks stand in ``order`` in the same
-        sequence, as :func:`interleave` makes them. Without any, all picks form one group.
-    ids
-        The caller's own ids of the picked rows, integers or strings, *in pick order*, shape (k,).
-    provenance
-        How the selection was made: method, parameters, seed, ... Copied as JSON would: tuples become
-        lists, keys become strings, infinity and NaN the strings ``"inf"`` and ``"nan"``.
-    screening
-        Which rows could be picked at all and why the others could not, by a method that screens. Two
-        selections are equal whatever their screening.
-    weights
-        How much each pick counts, *in pick order*, shape (k,).
-    past
-        What :meth:`update` needs, if the selection was made with ``updatable=True``.
+    order : int array of shape (k,)
+        Row numbers in the order of the picks: included rows, then the classes in turn, so that every prefix is close
+        to proportional. Repeated if picked with replacement.
+    n_rows : int
+        Rows of the input.
+    classes : sequence of G labels, optional
+        The classes that were picked from; by default one group of all rows, ``[None]``.
+    group_of_pick : int array of shape (k,), optional
+        The position in ``classes`` of the class of each pick.
+    group_sizes : int array of shape (G,), optional
+        Rows of each class.
+    residuals : array of shape (k,), optional
+        ‖target − mean of the picks of the class so far‖; NaN where it was not computed.
+    ids : array of shape (k,), optional
+        The caller's ids of the picks, integers or strings, in pick order.
+    weights : array of shape (k,), optional
+        How much each pick counts, in pick order.
+    provenance : mapping, optional
+        How the selection was made, copied as JSON would.
+    screening : ScreeningResult, optional
+        Which rows are trusted, by a method that screens. Two selections are equal whatever their screening.
 
     Attributes
     ----------
-    order, n_rows, groups, provenance, screening, past
-        As above; arrays are read-only.
-    group_of_pick, order_ids, order_weights
-        In pick order: the position in ``groups`` of each pick's group, the ids, the weights. :attr:`ids` and
-        :attr:`weights` are in the order of :attr:`indices`.
+    order_ids, order_weights
+        In pick order; :attr:`ids` and :attr:`weights` are in the order of :attr:`indices`.
 
     Examples
     --------
@@ -83,36 +71,76 @@ class Selection:
 
     order: Indices
     n_rows: int
-    groups: SelectedGroups
-    order_ids: NDArray[Any] | None
-    provenance: dict[str, Any]
-    screening: Screening | None
-    order_weights: Vector | None
-    past: Past | None
+    classes: list[Label]
     group_of_pick: Indices
+    group_sizes: Indices
+    residuals: Vector
+    order_ids: NDArray[Any] | None
+    order_weights: Vector | None
+    provenance: dict[str, Any]
+    screening: ScreeningResult | None
 
     def __init__(
         self,
-        order: ArrayLike | MergedPicks,
+        order: ArrayLike,
         n_rows: int,
-        groups: Sequence[SelectedGroup] = (),
+        *,
+        classes: Sequence[Label] | None = None,
+        group_of_pick: ArrayLike | None = None,
+        group_sizes: ArrayLike | None = None,
+        residuals: ArrayLike | None = None,
         ids: Any = None,
-        provenance: Mapping[str, Any] | None = None,
-        screening: Screening | None = None,
         weights: Any = None,
-        past: Past | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        screening: ScreeningResult | None = None,
     ) -> None:
-        rows, (picks, parts, owners) = row_count(n_rows), grouped_picks(order, groups, n_rows)
-        if screening is not None and len(screening) != rows:
-            raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={rows}.")
-        if past is not None and len(past.rows) != len(picks):
-            raise InvalidInputError(f"past has {len(past.rows)} rows for {len(picks)} picks.")
-        ids = None if ids is None else frozen_ids(ids, len(picks), "picks")
+        picks = check_numbers(order, n_rows, "order", "rows")
+        labels = [None] if classes is None else list(map(plain_label, classes))
+        k, n_groups = len(picks), len(labels)
+        owners = np.zeros(k, dtype=np.int64) if group_of_pick is None else group_of_pick
+        owners = check_numbers(owners, n_groups, "group_of_pick", "classes", length=k)
+        if group_sizes is None:
+            group_sizes = [n_rows] if n_groups == 1 else np.bincount(owners, minlength=n_groups)
+        sizes = check_numbers(group_sizes, n_rows + 1, "group_sizes", "rows", length=n_groups)
+        path = np.full(k, np.nan) if residuals is None else np.array(residuals, dtype=np.float64)
+        if path.shape != (k,):
+            raise InvalidInputError(f"residuals has shape {path.shape}: expected ({k},).")
+        if screening is not None and len(screening) != n_rows:
+            raise InvalidInputError(f"screening is about {len(screening)} rows, but n_rows={n_rows}.")
+        if ids is not None:
+            ids = freeze(check_ids(ids, len(picks), "picks"))
         if weights is not None:
-            weights = frozen(check_sample_weight(np.array(weights), len(picks), name="weights"))
-        facts = (picks, rows, parts, ids, json_copy(provenance or {}), screening, weights, past, owners)
-        for field, value in zip(fields(self), facts, strict=True):
-            object.__setattr__(self, field.name, value)
+            weights = freeze(check_sample_weight(np.array(weights), len(picks), name="weights"))
+        values = (
+            freeze(picks), int(n_rows), labels, freeze(owners), freeze(sizes), freeze(path), ids, weights,
+            copy_json(provenance or {}), screening,
+        )  # fmt: skip
+        for attribute, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, attribute.name, value)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, targets: Targets, order: Indices, *, ids: Any, provenance: dict[str, Any]
+    ) -> Selection:
+        """Join the included rows and the picks of all groups, ``order`` group after group."""
+        included, quotas, codes = np.flatnonzero(problem.included), problem.quotas, problem.groups.codes
+        picks = np.concatenate([included, order])
+        owners = codes[picks]
+        by_group = np.argsort(owners, kind="stable")
+        residuals = np.empty(len(picks))
+        residuals[by_group] = targets.measure_residuals(problem, picks[by_group], owners[by_group])
+        # Pick j of a group with q picks stands at (j + 1/2) / q; the sort is stable, so ties go to the first group.
+        starts = np.repeat(np.cumsum(quotas) - quotas, quotas)
+        position = (np.arange(len(order)) - starts + 0.5) / np.repeat(quotas, quotas)
+        merged = np.argsort(np.concatenate([np.full(len(included), -1.0), position]), kind="stable")
+        picks = picks[merged]
+        if ids is not None:
+            ids = ids(picks) if callable(ids) else check_ids(ids, len(codes), "rows of X")[picks]
+        return cls(
+            picks, len(codes), classes=problem.groups.labels, group_of_pick=owners[merged],
+            group_sizes=problem.groups.sizes, residuals=residuals[merged], ids=ids,
+            provenance=provenance, screening=problem.screening,
+        )  # fmt: skip
 
     @property
     def k(self) -> int:
@@ -123,10 +151,10 @@ class Selection:
     def _by_row(self) -> Indices:
         return np.argsort(self.order, kind="stable")
 
-    @cached_property
+    @property
     def indices(self) -> Indices:
         """The picked row numbers, ascending; a row picked twice is there twice."""
-        return frozen(self.order[self._by_row])
+        return self.order[self._by_row]
 
     @property
     def ids(self) -> NDArray[Any] | None:
@@ -135,7 +163,7 @@ class Selection:
 
     @property
     def weights(self) -> Vector | None:
-        """How much each pick counts, in the order of :attr:`indices`; None unless they were asked for.
+        """How much each pick counts, in the order of :attr:`indices`; None unless :func:`~gmmatch.weigh` made them.
 
         Those of a class sum to the number of its rows: scikit-learn's ``sample_weight``.
         """
@@ -143,30 +171,35 @@ class Selection:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The label of each pick's group, in the order of :attr:`indices`."""
-        return labels_at(self.groups.labels, self.group_of_pick[self._by_row])
+        """The class of each pick, in the order of :attr:`indices`."""
+        labels = np.empty(len(self.classes), dtype=object)
+        labels[:] = self.classes
+        return labels[self.group_of_pick[self._by_row]]
 
     @property
     def mask(self) -> Mask:
         """Whether each row of the input was picked, shape (n_rows,)."""
-        picked = np.zeros(self.n_rows, dtype=np.bool_)
+        picked = np.zeros(self.n_rows, dtype=bool)
         picked[self.order] = True
         return picked
 
     @property
     def counts(self) -> dict[Label, int]:
-        """The number of picks per group."""
-        return dict(zip(self.groups.labels, self.groups.sizes.tolist(), strict=True))
+        """The number of picks per class."""
+        counts = np.bincount(self.group_of_pick, minlength=len(self.classes))
+        return dict(zip(self.classes, counts.tolist(), strict=True))
 
     @property
     def residual(self) -> dict[Label, float]:
-        """‖target − mean of picks‖ per group; NaN where it was not computed."""
-        return dict(zip(self.groups.labels, self.groups.last_residuals, strict=True))
+        """‖target − mean of picks‖ per class; NaN where it was not computed."""
+        last = np.full(len(self.classes), np.nan)
+        last[self.group_of_pick] = self.residuals  # of several picks of a class, the last one counts
+        return dict(zip(self.classes, last.tolist(), strict=True))
 
     @property
     def residual_path(self) -> dict[Label, Vector]:
-        """‖target − mean of the first t picks‖ per group, for t = 1, 2, ...; empty if not computed."""
-        return {group.label: group.residuals for group in self.groups}
+        """‖target − mean of the first t picks‖ per class, for t = 1, 2, ..."""
+        return {label: self.residuals[self.group_of_pick == g] for g, label in enumerate(self.classes)}
 
     def __len__(self) -> int:
         return len(self.order)
@@ -177,26 +210,22 @@ class Selection:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Selection):
             return NotImplemented
-        return (
-            np.array_equal(self.order_ids, other.order_ids)  # type: ignore[arg-type]
-            and np.array_equal(self.order_weights, other.order_weights)  # type: ignore[arg-type]
-            and (self.n_rows, self.groups) == (other.n_rows, other.groups)
-            and np.array_equal(self.order, other.order)
-            and self.provenance == other.provenance
-        )
+        names = [attribute.name for attribute in fields(self) if attribute.name != "screening"]
+        return all(_equal(getattr(self, name), getattr(other, name)) for name in names)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        facts = (self.order_ids, self.provenance, self.screening, self.order_weights, self.past)
-        return Selection, (self.order, self.n_rows, self.groups, *facts)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Arrays come back from a pickle or a copy as ones that can be written to.
+        for name, value in state.items():
+            self.__dict__[name] = freeze(value) if isinstance(value, np.ndarray) else value
 
     def __repr__(self) -> str:
-        return summary(self)
+        return summarize(self)
 
     def _repr_html_(self) -> str:
         return as_html(self)
 
     def describe(self) -> str:
-        """Summarize the selection in plain text, a line for each group and each fact of its provenance.
+        """Summarize the selection in plain text: a line for each class and each entry of its provenance.
 
         Examples
         --------
@@ -206,7 +235,7 @@ class Selection:
           method: herding
           seed: 0
         """
-        return described(self)
+        return describe(self)
 
     def to_frame(self, package: Package = "pandas") -> Any:
         """Return the picks as a table, one line per pick, in pick order.
@@ -215,8 +244,7 @@ class Selection:
 
         Parameters
         ----------
-        package
-            Whose table: ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+        package : "pandas", "polars" or "pyarrow"
 
         Examples
         --------
@@ -228,18 +256,12 @@ class Selection:
         return as_frame(pick_table(self), package)
 
     def prefix(self, k: Budget) -> Selection:
-        """The first k picks as a smaller selection.
+        """Return the first k picks as a smaller selection, without weights, which are those of all picks together.
 
         Parameters
         ----------
-        k
+        k : int, float or str
             How many picks, or which fraction of them.
-
-        Returns
-        -------
-        Selection
-            With the groups and their residuals cut to match, and ``prefix`` in the provenance. Without weights
-            and what an update needs, which are those of all picks together.
 
         Examples
         --------
@@ -249,26 +271,20 @@ class Selection:
         if not self.k:
             raise InvalidInputError("An empty selection has no prefix.")
         count = resolve_count(k, self.k, unit="picks")
-        sizes = np.bincount(self.group_of_pick[:count], minlength=len(self.groups))
-        return Selection(
-            order=self.order[:count],
-            n_rows=self.n_rows,
-            groups=self.groups.prefix(sizes),
-            ids=None if self.order_ids is None else self.order_ids[:count],
-            provenance={**record_of_others(self.provenance, self.order[:count]), "prefix": count},
-            screening=self.screening,
-        )
+        provenance = {**drop_record_of_others(self.provenance, self.order[:count]), "prefix": count}
+        return self.change(slice(count), provenance=provenance)
 
-    def rerun(self, X: Any, y: Any = None, **options: Any) -> Selection:
-        """Select again as this selection was made: the same method, parameters and random seed.
+    def change(self, picks: slice | Indices, **changes: Any) -> Selection:
+        """Return a selection of some of the picks, given by position, without weights; ``changes`` are arguments."""
+        arguments = {
+            "classes": self.classes, "group_of_pick": self.group_of_pick[picks], "group_sizes": self.group_sizes,
+            "residuals": self.residuals[picks], "ids": None if self.order_ids is None else self.order_ids[picks],
+            "provenance": self.provenance, "screening": self.screening,
+        }  # fmt: skip
+        return Selection(self.order[picks], self.n_rows, **{**arguments, **changes})
 
-        Parameters
-        ----------
-        X, y
-            Rows and labels: the same ones for the same picks, or others.
-        **options
-            What is to differ (``k=200``), and what the selection does not hold: ``ids``, ``sample_weight``,
-            ``include``, ``exclude``, ``reference``, ``scores``.
+    def rerun(self, X: Any, y: Any = None, **changes: Any) -> Selection:
+        """Select again with the same method, parameters and random seed; see :func:`gmmatch.rerun`.
 
         Examples
         --------
@@ -278,11 +294,19 @@ class Selection:
         >>> selection.rerun(X) == selection, selection.rerun(X, k=12).k
         (True, 12)
         """
-        from gmmatch.selectors.provenance import arguments_again
-        from gmmatch.selectors.registry import select
+        import gmmatch
 
-        found = select(X, y, **arguments_again(self, options))
-        return found.prefix(self.k) if "prefix" in self.provenance and "k" not in options else found
+        again: Selection = gmmatch.rerun(self, X, y, **changes)
+        return again
+
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
+        """Write a page about the selection.
+
+        A map, and what was left out and why; see :func:`gmmatch.write_report`.
+        """
+        import gmmatch
+
+        gmmatch.write_report(self, path, X, y, **options)
 
     def apply(self, dataset: Any, *, order: bool = False) -> Any:
         """Take the picked rows of a dataset.
@@ -293,13 +317,12 @@ class Selection:
             What the selection was made from, or anything with a row for each of its rows: a list, an array, a pandas
             or polars DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a pyarrow Table, a SciPy
             sparse matrix, or any other sequence.
-        order
+        order : bool
             Take the rows in pick order instead of the dataset's order.
 
         Returns
         -------
-        The same kind of thing; ``torch.utils.data.Subset`` for a torch Dataset, a list for any other
-        sequence.
+        The same kind of thing; ``torch.utils.data.Subset`` for a torch Dataset, a list for any other sequence.
 
         Examples
         --------
@@ -314,84 +337,14 @@ class Selection:
             )
         return take_rows(dataset, self.order if order else self.indices)
 
-    def sampler(self, num_samples: int | None = None, generator: Any = None) -> Any:
-        """Return torch's ``WeightedRandomSampler`` of what :meth:`apply` takes, by the weights of the picks.
-
-        Parameters
-        ----------
-        num_samples, generator
-            How many rows an epoch draws, as many as there are picks by default; and torch's random numbers.
-
-        Examples
-        --------
-        >>> selection = Selection([3, 0], n_rows=4, weights=[3.0, 1.0])
-        >>> selection.weights, len(list(selection.sampler()))
-        (array([1., 3.]), 2)
-        """
-        if self.weights is None:
-            raise InvalidInputError("The selection has no weights: select with weights=True.")
-        sampler = imported("torch", "sampler() needs torch", "torch").utils.data.WeightedRandomSampler
-        return sampler(self.weights.tolist(), num_samples or self.k, generator=generator)
-
-    def update(self, X: Any, y: Any = None, *, ids: Any = None) -> Selection:
-        """Take new rows into account: as many picks as before, from these and from the new rows.
-
-        The earlier rows are not read again. The target is that of all rows so far, by sums that the selection keeps;
-        a method that screens judges the new rows beside the picks.
-
-        Parameters
-        ----------
-        X, y, ids
-            The new rows, made by the same encoder, shape (m, s); their labels, if the picks are per class; their ids
-            (or a callable), if the picks have ids.
-
-        Returns
-        -------
-        Selection
-            From all rows, the new ones numbered after the old; with ``updates`` in the provenance.
-
-        Examples
-        --------
-        >>> from gmmatch import Herding
-        >>> X = np.random.default_rng(0).standard_normal((60, 2))
-        >>> selection = Herding(k=6, updatable=True).select(X[:50]).update(X[50:])
-        >>> selection.k, selection.n_rows, selection.provenance["updates"][0]["n_rows"]
-        (6, 60, 10)
-        """
-        from gmmatch.updating.update import update_selection
-
-        return update_selection(self, X, y, ids)
-
-    def report(self, path: str | os.PathLike[str], X: Any, y: Any = None, **options: Any) -> None:
-        """Write a page about the selection: a map, how good it is, what was left out and why.
-
-        Parameters
-        ----------
-        path, X, y
-            Ends in ``.html``; the rows that the selection was made from; their labels.
-        **options
-            ``source`` (the pictures or texts behind the rows), ``class_names``, ``projection`` (``"pca"``,
-            ``"tsne"``, ``"umap"``) and ``ids``, as in :func:`gmmatch.report.write_report`.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Selection([3, 0], n_rows=4).report(f"{folder}/picks.html", np.eye(4), source=["a", "b", "c", "d"])
-        """
-        from gmmatch.report import write_report
-
-        write_report(self, path, X, y, **options)
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the selection to a file, from which :meth:`load` restores it exactly.
+        """Write the selection to a file.
 
         Parameters
         ----------
         path
-            ``.parquet``: one line per pick, in pick order, with columns ``row``, ``group``, ``id``,
-            ``residual`` and ``weight``. ``.json``: everything as text. ``.npy``: the row numbers in pick order for
-            other tools, and the rest in ``<name>.npy.json`` beside it.
+            ``.parquet``: one line per pick, in pick order, with columns ``row``, ``group``, ``id``, ``residual`` and
+            ``weight``, from which :meth:`load` restores it exactly. ``.csv``: the same lines for people.
 
         Examples
         --------
@@ -407,4 +360,58 @@ class Selection:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Selection:
         """Read a selection that :meth:`save` wrote; see there for an example."""
-        return read_selection(cls, path)
+        return cls(**read_selection(path))
+
+
+def freeze(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view."""
+    view = values.view()
+    view.setflags(write=False)
+    return view
+
+
+def check_numbers(
+    values: ArrayLike, limit: int, name: str, unit: str, *, length: int | None = None
+) -> Indices:
+    """Return numbers from 0 to below ``limit`` as a new array, as many as ``length`` asks for."""
+    array = np.array(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidInputError(
+            f"{name} must be a list of whole numbers; got dtype {array.dtype}, shape {array.shape}."
+        )
+    if length is not None and len(array) != length:
+        raise InvalidInputError(f"{name} has shape {array.shape}: expected ({length},).")
+    if array.size and (array.min() < 0 or array.max() >= limit):
+        bad = array[(array < 0) | (array >= limit)][0]
+        raise InvalidInputError(
+            f"{name} holds {bad}, but there are {limit:,} {unit}: expected 0 to {limit - 1}."
+        )
+    return array.astype(np.int64)
+
+
+def check_ids(ids: Any, n: int, what: str) -> NDArray[Any]:
+    """Return ids as an int64 array or an object array of strings; one for each of ``n`` rows or picks."""
+    values = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    if len(values) != n:
+        raise InvalidInputError(f"ids has {len(values):,} entries for {n:,} {what}: give one each.")
+    kinds = {type(value) for value in values}
+    if kinds <= {int}:
+        return np.array(
+            values, dtype=np.int64 if all(-(2**63) <= value < 2**63 for value in values) else object
+        )
+    if not kinds <= {str}:
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InvalidTypeError(f"ids hold values of type {names}: give integers or strings, all of one type.")
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return np.array_equal(left, right, equal_nan=left.dtype.kind == "f" and right.dtype.kind == "f")
+    if isinstance(left, list) and isinstance(
+        right, list
+    ):  # 1, 1.0 and True are equal, but not the same label
+        return left == right and list(map(type, left)) == list(map(type, right))
+    return bool(type(left) is type(right) and left == right)

@@ -7,22 +7,12 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from gmmatch.cli.io.arguments import (
-    EmbeddingColumnOption,
-    ForceOption,
-    ImageColumnOption,
-    JsonOption,
-    SeedOption,
-    SplitOption,
-    TextColumnOption,
-    parse_settings,
-)
 from gmmatch.cli.io.output import console, note, print_json, progress
 
 Source: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="A folder of images; Parquet files; a file of vectors (.npy, .npz); or CSV or JSON lines, of which the "
+        help="A folder of images; a Parquet file; a file of vectors (.npy, .npz); or CSV or JSON lines, of which the "
         "labels can be corrupted."
     ),
 ]
@@ -68,12 +58,18 @@ Mask: TypeAlias = Annotated[
 Link: TypeAlias = Annotated[
     bool, typer.Option("--link/--copy", help="Whether images that stay as they are, are linked or copied.")
 ]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
+TextColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
+ImageColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
+EmbeddingColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
 LabelColumn: TypeAlias = Annotated[
     str | None, typer.Option(help="The column of labels. Found by its name by default.")
 ]
 IdColumn: TypeAlias = Annotated[
     str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
 ]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def corrupt(
@@ -82,19 +78,18 @@ def corrupt(
     kind: KindName,
     rate: Rate = None,
     severity: Severity = None,
-    seed: SeedOption = 0,
+    seed: Seed = 0,
     matrix: Transition = None,
     settings: Settings = None,
     mask: Mask = None,
     link: Link = False,
-    text_column: TextColumnOption = None,
-    image_column: ImageColumnOption = None,
-    embedding_column: EmbeddingColumnOption = None,
+    text_column: TextColumn = None,
+    image_column: ImageColumn = None,
+    embedding_column: EmbeddingColumn = None,
     label_column: LabelColumn = None,
     id_column: IdColumn = None,
-    split: SplitOption = None,
-    force: ForceOption = False,
-    as_json: JsonOption = False,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a corrupted copy of a dataset, and a mask of its rows.
 
@@ -107,17 +102,16 @@ def corrupt(
       gmmatch corrupt texts.jsonl -o noisy.jsonl --kind symmetric --rate 0.35
       gmmatch corrupt vectors.npy -o bad.npy --kind far-cluster --set distance=50
     """
-    columns = {name: value for name, value in locals().items() if name.endswith("_column") or name == "split"}
+    columns = {name: value for name, value in locals().items() if name.endswith("_column")}
     from gmmatch_paper.commands.corrupting import Job
-    from gmmatch_paper.commands.corrupting_kinds import build_corruption
+    from gmmatch_paper.commands.corrupting_kinds import build_corruption, parse_settings
 
     corruption = build_corruption(
         kind, rate=rate, severity=severity, seed=seed, matrix=matrix, settings=parse_settings(settings)
     )
     job = Job.prepare(source, output, mask, corruption, columns, link=link, force=force)
-    with progress() as bar:
-        task = bar.add_task("Corrupting", total=job.n_rows)
-        facts = job.run(lambda done: bar.update(task, completed=done))
+    with progress("Corrupting", job.n_rows) as update:
+        facts = job.run(lambda done: update(done, job.n_rows))
     facts = {"output": str(output), "mask": str(job.mask_path), "kind": kind, **facts}
     if as_json:
         print_json(facts)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gmmatch.cli.io.arguments import check_settings
 from gmmatch.errors import InvalidInputError, first_line, unknown_name
 
 LABEL_KINDS = ("symmetric", "pair-flip", "transition")
@@ -102,11 +103,45 @@ def _made(cls: type[Any], kind: str, options: dict[str, Any], **fixed: Any) -> A
     for name in options:
         if name not in known:
             raise unknown_name("--set", name, known, f"{kind} has no such setting; it has")
-    check_settings(cls, options)
+    _check_numbers(cls, options)
     try:
         return cls(**fixed, **options)
+    except InvalidInputError as error:
+        if str(error).startswith(tuple(f"{name}=" for name in options)):
+            raise InvalidInputError(f"--set {error}") from None
+        raise
     except TypeError as error:
         raise InvalidInputError(f"--set: {kind} cannot be made with these settings: {error}.") from None
+
+
+def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return settings that were given as ``name=value``; a value is a Python literal, or else text.
+
+    Examples
+    --------
+    >>> parse_settings(["fill=black", "distance=50"])
+    {'fill': 'black', 'distance': 50}
+    """
+    settings: dict[str, Any] = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name.isidentifier():
+            raise InvalidInputError(f"--set {text}: write name=value, such as --set distance=50.")
+        try:
+            settings[name] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError):
+            settings[name] = value.strip()
+    return settings
+
+
+def _check_numbers(cls: type[Any], settings: Mapping[str, Any]) -> None:
+    for field in fields(cls):
+        value = settings.get(field.name)
+        if isinstance(field.default, (int, float)) and isinstance(value, str):
+            raise InvalidInputError(
+                f"--set {field.name}={value}: expected a number, such as {field.default}."
+            )
 
 
 def read_matrix(path: Path) -> Any:

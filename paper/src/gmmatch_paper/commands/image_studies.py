@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.cli.io.arguments import split_names
 from gmmatch.cli.io.output import console, note, progress
 from gmmatch.errors import InvalidInputError, MissingDependencyError
 
@@ -30,7 +29,10 @@ def choices_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
     found = {name: options[name] for name in CHOICES if options.get(name) is not None}
     for name in {"ratios", "methods", "downstream", "networks", "corruptions"} & set(found):
-        found[name] = tuple(split_names(str(found[name]), f"--{name}"))
+        given = dict.fromkeys(part.strip() for part in str(found[name]).split(",") if part.strip())
+        if not given:
+            raise InvalidInputError(f"--{name} {found[name]!r}: give names with commas between them.")
+        found[name] = tuple(given)
     return found
 
 
@@ -63,17 +65,15 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
     how = plan.load().how
     if how:
         note(f"{study.name}: {how}")
-    with progress() as bar:
-        task = bar.add_task(study.name, total=None)
+    with progress(study.name) as update:
         counts: list[int] = []
 
-        def told(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             counts.append(done)
-            bar.update(task, completed=done, total=total)
+            update(done, total)
 
-        results = run_image_study(study, plan, run, workers, told)
+        results = run_image_study(study, plan, run, workers, advance)
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
-        bar.update(task, description=f"{study.name}: drawing")
         drawn = pictures_of(study, results)
         try:
             draw_pictures(drawn, results, run.output)

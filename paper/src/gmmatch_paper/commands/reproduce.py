@@ -185,8 +185,7 @@ def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool,
     from gmmatch_paper.studies.runner import run_study
     from gmmatch_paper.studies.style import draw_pictures
 
-    with progress() as bar:
-        task = bar.add_task(study.name, total=None)
+    with progress(study.name) as update:
         results = run_study(
             study,
             output=output,
@@ -194,9 +193,8 @@ def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool,
             seeds=seeds,
             workers=workers,
             fresh=fresh,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=update,
         )
-        bar.update(task, description=f"{study.name}: drawing")
         draw_pictures(study.named_pictures(), results, output)
     note(f"Wrote {', '.join([f'{study.name}.json', *study.named_pictures()])} to {output}")
     _print_claims(study, results)

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from gmmatch.dynamics.gradients import evaluating
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.rows.checks import check_number, check_whole_number
+from gmmatch_paper.baselines.gradients import evaluating
+from gmmatch_paper.checks import check_number, check_whole_number
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, row_stream
 

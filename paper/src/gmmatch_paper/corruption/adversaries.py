@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError, unknown_name
-from gmmatch.rows.rows import Rows
-from gmmatch.types import Vector
+from gmmatch_paper.arrays import Vector, float_blocks
 
 
 class Adversary(Protocol):
@@ -171,13 +170,10 @@ def center_and_radius(rows: Any) -> tuple[Vector, float]:
     >>> center_and_radius(np.array([[0.0, 0.0], [6.0, 8.0]]))
     (array([3., 4.]), 5.0)
     """
-    from gmmatch.rows.rows import as_rows
-
-    whole: Rows = as_rows(rows)
-    blocks = range(whole.n_chunks)
-    mean: Vector = sum((whole.block(i, np.float64).sum(axis=0) for i in blocks), np.zeros(1)) / len(whole)
-    squared = sum(float(((whole.block(i, np.float64) - mean) ** 2).sum()) for i in blocks)
-    return mean, float(np.sqrt(squared / len(whole)))
+    array = np.asarray(rows)
+    mean: Vector = sum((block.sum(axis=0) for block in float_blocks(array)), np.zeros(1)) / len(array)
+    squared = sum(float(((block - mean) ** 2).sum()) for block in float_blocks(array))
+    return mean, float(np.sqrt(squared / len(array)))
 
 
 def _directions(count: int, n_features: int, random: np.random.Generator) -> NDArray[np.float64]:

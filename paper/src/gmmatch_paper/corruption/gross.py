@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_rows
-from gmmatch.rows.rows import Rows, read_only
-from gmmatch.types import Indices, Vector
+from gmmatch_paper.arrays import Indices, Vector, float_blocks
+from gmmatch_paper.checks import check_matrix
 from gmmatch_paper.corruption.adversaries import AdversaryName, as_adversary, center_and_radius
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed
@@ -70,14 +70,16 @@ class GrossCorruption(RateAndSeed):
 
     def replacements(self, X: Any) -> tuple[Indices, NDArray[np.float64]]:
         """Return which rows are replaced, and by what; for rows of which no copy fits in memory."""
-        rows = check_rows(X)
+        rows = check_matrix(X)
         places = np.flatnonzero(self.choose(len(rows)))
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_ADVERSARY,)))
         adversary = as_adversary(self.adversary)[1]
-        bad = np.asarray(adversary(read_only(_as_array(rows)), len(places), random), dtype=np.float64)
-        if bad.shape != (len(places), rows.n_features):
+        visible = rows.view()
+        visible.flags.writeable = False
+        bad = np.asarray(adversary(visible, len(places), random), dtype=np.float64)
+        if bad.shape != (len(places), rows.shape[1]):
             raise InvalidInputError(
-                f"adversary returned an array of shape {bad.shape}, where ({len(places)}, {rows.n_features}) is "
+                f"adversary returned an array of shape {bad.shape}, where ({len(places)}, {rows.shape[1]}) is "
                 "expected: one row per row that is replaced."
             )
         return places, bad
@@ -129,7 +131,7 @@ class MeanAttack:
 
     def replacements(self, X: Any) -> tuple[Indices, NDArray[np.float64]]:
         """Return the number of the row that is replaced, and by what, both as arrays with one entry."""
-        rows = check_rows(X)
+        rows = check_matrix(X)
         n = len(rows)
         random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_ADVERSARY,)))
         row = int(random.integers(n)) if self.row is None else self.row
@@ -137,30 +139,29 @@ class MeanAttack:
             raise InvalidInputError(f"row={row}: X has {n:,} rows, so give a number from 0 to {n - 1}.")
         wanted = self._wanted(rows, random)
         # Not the sum of all less the row: that would lose the others' digits if the row is huge.
-        total, others = np.zeros(rows.n_features), rows.subset(np.delete(np.arange(n), row))
-        for chunk in range(others.n_chunks):
-            total += others.block(chunk, np.float64).sum(axis=0)
+        others = chain(float_blocks(rows[:row]), float_blocks(rows[row + 1 :]))
+        total: Vector = sum((block.sum(axis=0) for block in others), np.zeros(rows.shape[1]))
         return np.array([row]), row_that_moves_mean(total, n, wanted)[None]
 
-    def _wanted(self, rows: Rows, random: np.random.Generator) -> Vector:
+    def _wanted(self, rows: NDArray[Any], random: np.random.Generator) -> Vector:
         if self.distance is not None:
             mean, radius = center_and_radius(rows)
             direction = random.normal(size=len(mean))
             return np.asarray(mean + self.distance * radius * direction / np.linalg.norm(direction))
         wanted = np.asarray(self.target, dtype=np.float64)
-        if wanted.shape != (rows.n_features,):
+        if wanted.shape != (rows.shape[1],):
             raise InvalidInputError(
-                f"target has shape {wanted.shape}: give one number per column of X, shape ({rows.n_features},)."
+                f"target has shape {wanted.shape}: give one number per column of X, shape ({rows.shape[1]},)."
             )
         return wanted
 
 
 def _corrupted(corruption: GrossCorruption | MeanAttack, X: Any) -> Corrupted:
-    rows = check_rows(X)
+    rows = check_matrix(X)
     places, bad = corruption.replacements(rows)
     mask = np.zeros(len(rows), dtype=np.bool_)
     mask[places] = True
-    return Corrupted(replaced(_as_array(rows), places, bad), mask, one_kind(corruption.name, mask))
+    return Corrupted(replaced(rows, places, bad), mask, one_kind(corruption.name, mask))
 
 
 def row_that_moves_mean(sum_of_others: Vector, n: int, target: Vector) -> Vector:
@@ -204,9 +205,3 @@ def replaced(array: NDArray[Any], places: Indices, bad: NDArray[np.float64]) -> 
     copy = np.array(array, dtype=array.dtype if array.dtype.kind == "f" else np.float64)
     copy[places] = fitting(bad, copy.dtype)
     return copy
-
-
-def _as_array(rows: Rows) -> NDArray[Any]:
-    source = rows.source
-    whole = len(rows) == len(source) and bool((np.diff(rows.index) == 1).all())
-    return source if isinstance(source, np.ndarray) and whole and not rows.bfloat16 else rows.copied()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.types import Indices
+from gmmatch_paper.arrays import Indices
 from gmmatch_paper.corruption.kinds import ImageKind, as_distortions
 from gmmatch_paper.corruption.noise import Distortion
 from gmmatch_paper.corruption.result import Corrupted
@@ -128,7 +128,7 @@ class ImageCorruption(RateAndSeed):
             return corrupted[0], str(names[0])
         from PIL import Image
 
-        from gmmatch.data.images import load_image
+        from gmmatch.data import load_image
 
         gray = getattr(image, "mode", "") in ("1", "L")
         picture = load_image(image)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.selection.budget import largest_remainder
-from gmmatch.selection.labels import Group, group_rows, plain_label
-from gmmatch.types import Indices
+from gmmatch_paper.arrays import Indices
 from gmmatch_paper.corruption.result import Corrupted, one_kind
 from gmmatch_paper.corruption.seeding import RateAndSeed, check_seed, choice_generator, count_of
 
@@ -31,18 +30,47 @@ class _Classes:
 
     @classmethod
     def of(cls, y: NDArray[Any], known: Sequence[Any] | None) -> _Classes:
-        groups: Sequence[Group] = group_rows(y, n=len(y), unlabeled="group") if len(y) else []
-        labelled = [group for group in groups if group.label is not None]
-        names = [group.label for group in labelled] if known is None else [plain_label(c) for c in known]
+        labels = [None if _is_missing(label) else label for label in y.tolist()]
+        integers = {label for label in labels if type(label) is int}
+        # -1 marks a row without a label, unless the classes are -1 and 1.
+        if -1 in integers and integers != {-1, 1}:
+            labels = [None if label == -1 else label for label in labels]
+        present = _sort_classes({label for label in labels if label is not None})
+        names = (
+            present if known is None else [name.item() if hasattr(name, "item") else name for name in known]
+        )
         position = {name: number for number, name in enumerate(names)}
         if len(position) != len(names):
             raise InvalidInputError("classes names a class twice: give each once.")
-        codes = np.full(len(y), -1, dtype=np.int64)
-        for group in labelled:
-            if group.label not in position:
-                raise InvalidInputError(f"y holds the class {group.label!r}, which classes does not name.")
-            codes[group.rows] = position[group.label]
-        return cls(codes, names)
+        for label in present:
+            if label not in position:
+                raise InvalidInputError(f"y holds the class {label!r}, which classes does not name.")
+        codes = [-1 if label is None else position[label] for label in labels]
+        return cls(np.array(codes, dtype=np.int64), names)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or label != label
+
+
+def _sort_classes(classes: set[Any]) -> list[Any]:
+    """Return classes in order: numbers numerically, strings alphabetically, a mixture as text."""
+    try:
+        return sorted(classes)
+    except TypeError:
+        return sorted(classes, key=lambda label: (str(label), type(label).__name__))
+
+
+def _divide(count: int, shares: Any) -> Indices:
+    """Split a count in proportion to shares; what rounding leaves goes to the largest remainders."""
+    weights = [Fraction(share) for share in np.asarray(shares).tolist()]
+    total = sum(weights) or Fraction(1)
+    # Fractions: ties are real ties, and go to the first.
+    quotas = [divmod(count * weight, total) for weight in weights]
+    whole = np.array([quota for quota, _ in quotas], dtype=np.int64)
+    order = sorted(range(len(quotas)), key=lambda number: -quotas[number][1])
+    whole[order[: count - int(whole.sum())]] += 1
+    return whole
 
 
 class LabelNoise(ABC):
@@ -99,7 +127,7 @@ class _RatedNoise(RateAndSeed, LabelNoise):
         if not self.stratify:
             return np.sort(shuffled[:count])
         of_class = codes[shuffled]
-        quotas = largest_remainder(count, sizes)
+        quotas = _divide(count, sizes)
         parts = [shuffled[of_class == number][:quota] for number, quota in enumerate(quotas.tolist())]
         return np.sort(np.concatenate(parts))
 
@@ -257,7 +285,7 @@ class TransitionNoise(LabelNoise):
         turned = classes.codes.copy()
         for number, row in enumerate(shares):
             mine = random.permutation(np.flatnonzero(classes.codes == number))
-            turned[mine] = np.repeat(np.arange(len(row)), largest_remainder(len(mine), row))
+            turned[mine] = np.repeat(np.arange(len(row)), _divide(len(mine), row))
         rows = np.flatnonzero(turned != classes.codes)
         return rows, turned[rows]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.types import Mask
+from gmmatch_paper.arrays import Mask
 from gmmatch_paper.corruption.noise import Images, Levels, Streams, at_severity, drawn
 
 Fill: TypeAlias = Literal["black", "noise", "either"]

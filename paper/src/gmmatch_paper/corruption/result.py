@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.types import Indices, Mask
+from gmmatch_paper.arrays import Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)

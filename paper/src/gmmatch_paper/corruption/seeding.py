@@ -16,7 +16,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.types import Mask
+from gmmatch_paper.arrays import Mask
 
 # Different uses of one seed must not draw the same numbers.
 _CHOICE, _ROWS = 0, 1

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.files import write_file
+from gmmatch_paper.files import write_file
 from gmmatch_paper.studies import image_study_names, study_names
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Part
@@ -205,7 +205,7 @@ def provenance(command: str, jobs: int, seeds: Mapping[str, int]) -> dict[str, A
 def write_results(path: Path, record: Mapping[str, Any]) -> None:
     """Write a study's record as JSON, one line per cell; whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, [_as_text(record).encode()])
+    write_file(path, _as_text(record).encode())
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.types import Vector
+from gmmatch_paper.arrays import Vector
 
 
 class Curve(NamedTuple):

@@ -21,7 +21,7 @@ trains little better than random picks do. GM Matching *as in the authors' code*
 a unit-length median, does: on CIFAR-100 it is the best of the paper's methods, on clean data, under label noise, with
 corrupted and with attacked images, by about the paper's margin or less; for a ViT-S, a SENet, an EfficientNet and a
 ShuffleNet as well. In the features of a frozen encoder neither is above all other methods. `GMMatching()` is the
-text's version, `GMMatching(normalize=True, unit_target=True)` the authors'.
+text's version, `GMMatching(target=GeometricMedian(unit=True))` with `preprocess="unit"` the authors'.
 
 Of the theory, the bounds, the median's breakdown point, the 1/k rate towards it and the cost of its iterations hold.
 That the median stays in the hull of the clean rows, and that the errors of independent batches average out, does not.

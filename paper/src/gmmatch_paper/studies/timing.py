@@ -22,7 +22,7 @@ def one_core() -> Iterator[None]:
 
     Examples
     --------
-    >>> from gmmatch.rows.parallel import available_cores
+    >>> from gmmatch_paper.parallel import available_cores
     >>> with one_core():
     ...     available_cores()
     1

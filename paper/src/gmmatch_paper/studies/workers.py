@@ -15,7 +15,7 @@ from multiprocessing import get_context, parent_process
 from typing import Any, TypeAlias
 
 from gmmatch.errors import GMMatchWarning
-from gmmatch.rows.parallel import resolve_jobs
+from gmmatch_paper.parallel import resolve_jobs
 from gmmatch_paper.studies.records import plain
 from gmmatch_paper.studies.study import Measured, Part
 from gmmatch_paper.studies.timing import use_one_thread

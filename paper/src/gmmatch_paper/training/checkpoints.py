@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import write_file
+from gmmatch_paper.files import write_file
 from gmmatch_paper.training.images import Images
 from gmmatch_paper.training.recipes import Recipe
 
@@ -73,7 +73,7 @@ class ResumableRun(ABC):
         buffer = io.BytesIO()
         state = {"format": 1, "fingerprint": self._fingerprint, "history": self.history}
         torch.save({**state, "model": self.weights(), "optimizer": self.optimizer.state_dict()}, buffer)
-        write_file(path, [buffer.getbuffer()])
+        write_file(path, buffer.getbuffer())
 
 
 def run_fingerprint(network: str, recipe: Recipe, data: Images, seed: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gmmatch.encoders.base import sha256_of
-from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.files import write_file
-from gmmatch.rows.checks import check_number, check_whole_number
+from gmmatch_paper.checks import check_number, check_whole_number
+from gmmatch_paper.files import write_file
+from gmmatch_paper.training.devices import choose_device
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.networks.base import seeded
@@ -113,8 +114,10 @@ class ContrastiveEncoder:
         self.losses = losses
         self._data = data  # its mean, deviation and size; not the images
         self._name = name
-        weights = [(key, value.detach().float().cpu().numpy()) for key, value in network.state_dict().items()]
-        self.fingerprint = sha256_of({"encoder": "simclr", **_settings(data)}, weights)
+        digest = hashlib.sha256(json.dumps({"encoder": "simclr", **_settings(data)}, sort_keys=True).encode())
+        for key, value in network.state_dict().items():
+            digest.update(key.encode() + value.detach().float().cpu().numpy().tobytes())
+        self.fingerprint = digest.hexdigest()
 
     def __call__(self, images: Any) -> NDArray[np.float32]:
         """Return one row of features per image; PIL images are brought to the size trained on."""
@@ -144,7 +147,7 @@ class ContrastiveEncoder:
         weights = {key: value.cpu() for key, value in self.network.state_dict().items()}
         settings = {"format": 1, "network": self._name, "losses": list(self.losses), **_settings(self._data)}
         torch.save({"settings": settings, "weights": weights}, buffer)
-        write_file(Path(path), [buffer.getbuffer()])
+        write_file(path, buffer.getbuffer())
 
 
 def load_contrastive_encoder(path: str | Path, device: str = "auto") -> ContrastiveEncoder:
@@ -161,7 +164,7 @@ def load_contrastive_encoder(path: str | Path, device: str = "auto") -> Contrast
     >>> bool((again(images) == encoder(images)).all()), again.fingerprint == encoder.fingerprint
     (True, True)
     """
-    place = choose_device(device, devices_present(torch))
+    place = choose_device(device)
     if not Path(path).is_file():
         raise DataFileNotFoundError(f"path={str(path)!r}: there is no such file.")
     try:
@@ -231,7 +234,7 @@ def train_simclr(
     check_whole_number(batch_size, "batch_size")
     check_number(temperature, "temperature", above_zero=True)
     check_number(learning_rate, "learning_rate", above_zero=True)
-    place = choose_device(device, devices_present(torch))
+    place = choose_device(device)
     count = len(images)
     if count < 2:
         raise InvalidInputError(f"images has {count} of them: at least 2 are needed, to tell them apart.")

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
+from gmmatch_paper.training.devices import choose_device
 from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch_paper.training.diffusion_sampling import Progress, as_bytes, sample_images
@@ -130,7 +130,7 @@ def train_diffusion(
     >>> done.sample(3, steps=2).shape
     (3, 8, 8, 1)
     """
-    chosen = choose_device(device, devices_present(torch))
+    chosen = choose_device(device)
     data = put_images(images, np.zeros(len(images), dtype=np.int64), device=chosen)
     place = data.device
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):

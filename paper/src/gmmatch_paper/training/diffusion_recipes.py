@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_whole_number
+from gmmatch_paper.checks import check_whole_number
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
 from gmmatch_paper.training.recipes import Recipe
 

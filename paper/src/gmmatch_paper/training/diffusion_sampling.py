@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gmmatch.dynamics.gradients import evaluating
 from gmmatch.errors import InvalidInputError
+from gmmatch_paper.baselines.gradients import evaluating
 from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
 

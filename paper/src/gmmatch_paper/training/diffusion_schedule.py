@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_whole_number
+from gmmatch_paper.checks import check_whole_number
 
 
 @dataclass(frozen=True)

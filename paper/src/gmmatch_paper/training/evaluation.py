@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from gmmatch.dynamics.gradients import evaluating
+from gmmatch_paper.baselines.gradients import evaluating
 from gmmatch_paper.training.images import Images
 
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from gmmatch.encoders.models import choose_device, devices_present
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
+from gmmatch_paper.training.devices import choose_device
 from gmmatch_paper.training.evaluation import accuracy
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network
@@ -202,7 +202,7 @@ class _Run(ResumableRun):
 def _on_device(images: Any, labels: Any, device: str) -> Images:
     if isinstance(images, Images):
         return images
-    return put_images(images, labels, device=choose_device(device, devices_present(torch)))
+    return put_images(images, labels, device=choose_device(device))
 
 
 def _make_model(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import gmmatch as gm
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import as_generator, check_rows
-from gmmatch.rows.parallel import available_cores
-from gmmatch.scores.softmax_regression import Parameters, SoftmaxRegression
-from gmmatch.types import Vector, on_host
+from gmmatch_paper.arrays import Indices, Matrix, Vector, float_blocks
+from gmmatch_paper.baselines.softmax_regression import SoftmaxRegression
+from gmmatch_paper.checks import check_matrix
 
 STRENGTHS = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3, 1e-4)
 """The closed set of regularizations that cross-validation chooses from, strongest first."""
@@ -43,12 +43,8 @@ class LinearProbe:
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Return one score per row and class; the largest is the prediction."""
-        rows = check_rows(X)
-        found = np.empty((len(rows), len(self.classes)))
-        for number in range(rows.n_chunks):
-            first, last = rows.bounds(number)
-            found[first:last] = rows.block(number, np.float64) @ self.weights + self.intercepts
-        return found
+        blocks = float_blocks(check_matrix(X))
+        return np.concatenate([block @ self.weights + self.intercepts for block in blocks])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted label of every row."""
@@ -106,56 +102,53 @@ def fit_linear_probe(
     if len(labels) != len(X):
         raise InvalidInputError(f"y has {len(labels)} labels for {len(X)} rows: expected one for each.")
     classes, codes = np.unique(labels, return_inverse=True)
-    problem = SoftmaxRegression.of(
-        X if getattr(X, "is_cuda", False) else check_rows(X),
-        codes, n_classes=len(classes), decay_bias=False, farthest=np.inf, hold=True, threads=available_cores(),
-    )  # fmt: skip
     path = sorted(strengths, reverse=True)
     validation: dict[float, float] = {}
-    if len(path) > 1:
-        validation = _cross_validate(problem, codes, path, folds, max_iter, random_state)
-    # Ties go to the stronger regularisation, which comes first.
-    best = max(path, key=lambda strength: validation.get(strength, 0.0))
-    *_, parameters = _fits(problem, path[: path.index(best) + 1], max_iter)
-    scale = problem.scale
+    with gm.open_rows(X) as rows:
+        regression = SoftmaxRegression.of(
+            rows, codes, np.ones(len(codes)), len(classes), decay_bias=False, farthest=np.inf, dtype="float32"
+        )
+        if len(path) > 1:
+            validation = _cross_validate(regression, path, folds, max_iter, random_state)
+        # Ties go to the stronger regularization, which comes first.
+        best = max(path, key=lambda strength: validation.get(strength, 0.0))
+        *_, parameters = _fits(regression, path[: path.index(best) + 1], max_iter)
+    scale = regression.scale
     weights = parameters[:, :-1].T * scale.inverse[:, None]
     return LinearProbe(classes, weights, parameters[:, -1] - scale.center @ weights, float(best), validation)
 
 
-def _fits(problem: SoftmaxRegression, path: list[float], max_iter: int) -> Iterator[Parameters]:
+def _fits(regression: SoftmaxRegression, path: list[float], max_iter: int) -> Iterator[Matrix]:
     """Yield the parameters for each strength; each is a good start for the next, weaker regularization."""
     start = None
     for strength in path:
-        start = replace(problem, strength=strength).fit(
+        start = replace(regression, strength=strength).fit(
             start, max_iter=max_iter, loss_tolerance=1e-7, gradient_tolerance=1e-5
         )
         yield start
 
 
 def _cross_validate(
-    problem: SoftmaxRegression,
-    codes: NDArray[np.intp],
+    regression: SoftmaxRegression,
     path: list[float],
     folds: int,
     max_iter: int,
     random_state: int | None,
 ) -> dict[float, float]:
     """Return the accuracy of every strength on rows that were held out."""
-    fold_of = stratified_folds(codes, folds, random_state)
+    fold_of = stratified_folds(regression.codes, folds, random_state)
     correct = np.zeros(len(path))
     for fold in range(int(fold_of.max()) + 1):
-        held_out, others = np.flatnonzero(fold_of == fold), np.flatnonzero(fold_of != fold)
-        judged = problem.subset(held_out)
-        for number, parameters in enumerate(_fits(problem.subset(others), path, max_iter)):
-            blocks = (judged.block(parameters, at) for at in range(judged.n_blocks))
-            predicted = [on_host(block.probabilities.argmax(1)) for block in blocks]
-            correct[number] += np.sum(np.concatenate(predicted) == codes[held_out])
+        held_out = fold_of == fold
+        others = regression.reweight(np.where(held_out, 0.0, 1.0))
+        for number, parameters in enumerate(_fits(others, path, max_iter)):
+            correct[number] += np.sum((regression.predict(parameters) == regression.codes)[held_out])
     return {
         float(strength): float(share) for strength, share in zip(path, correct / len(fold_of), strict=True)
     }
 
 
-def stratified_folds(codes: NDArray[np.intp], folds: int, random_state: int | None) -> NDArray[np.intp]:
+def stratified_folds(codes: Indices, folds: int, random_state: int | None) -> Indices:
     """Return the fold of every row: each class is spread evenly, in a random order.
 
     Examples
@@ -170,9 +163,8 @@ def stratified_folds(codes: NDArray[np.intp], folds: int, random_state: int | No
             f"strengths cannot be chosen by cross-validation on {len(codes)} row: give one strength."
         )
     folds = min(folds, len(codes))
-    random = as_generator(random_state)
-    shuffled = random.permutation(len(codes))
+    shuffled = np.random.default_rng(random_state).permutation(len(codes))
     by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
-    fold_of = np.empty(len(codes), dtype=np.intp)
+    fold_of = np.empty(len(codes), dtype=np.int64)
     fold_of[by_class] = np.arange(len(codes)) % folds
     return fold_of

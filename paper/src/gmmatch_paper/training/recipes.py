@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gmmatch.errors import InvalidInputError, unknown_name
-from gmmatch.rows.checks import check_whole_number
+from gmmatch_paper.checks import check_whole_number
 
 
 @dataclass(frozen=True)

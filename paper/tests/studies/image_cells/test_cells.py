@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import gmmatch as gm
 from gmmatch.errors import InvalidInputError, UnknownMethodError
-from gmmatch.selectors import registry
 from gmmatch_paper.studies.image_cells import cell as cell_module
 from gmmatch_paper.studies.image_cells.amounts import parse_amount
 from gmmatch_paper.studies.image_cells.cache import Cache
@@ -67,13 +67,13 @@ def test_picks_are_made_once_for_all_that_is_trained_on_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    real = registry.select
+    real = gm.select
 
     def counted(*arguments: object, **options: object) -> object:
         calls.append(str(options["method"]))
         return real(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(registry, "select", counted)
+    monkeypatch.setattr(gm, "select", counted)
     for downstream, network, recipe in (("probe", "linear", ""), ("scratch", "tiny", "quick")):
         cell_module._cache.cache_clear()  # as in another process
         MeasureCell(places(tmp_path))(
@@ -203,7 +203,7 @@ def test_amounts_that_there_are_not(text: str) -> None:
 
 
 def test_the_methods_are_those_of_the_registry() -> None:
-    assert set(study_methods()) == set(registry.methods()) - {"moment-matching", "kernel-herding"}
+    assert set(study_methods()) == set(gm.methods()) - {"matching", "by-score", "kernel-herding"}
     assert study_methods(("easy", "gm-matching-unit")) == ("easy", "gm-matching-unit")
     with pytest.raises(UnknownMethodError, match="esy"):
         study_methods(("esy",))

@@ -1,1 +1,1 @@
-"""What several commands share: arguments, inputs, outputs, messages."""
+"""What commands share, also those of other distributions: options, inputs, outputs, messages."""

@@ -1,15 +1,14 @@
 """Options that several commands share, and how their texts are read.
 
 Options that belong together are the fields of a dataclass, which a command takes as one parameter: see
-:func:`gmmatch.cli.io.group.flattened`.
+:func:`gmmatch.cli.io.group.expand_dataclasses`. Every option stands under one of four headings of the help.
 """
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -21,107 +20,105 @@ from gmmatch.files import as_path
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
 
-_UNITS = {
-    "": 1, "b": 1,
-    "k": 10**3, "kb": 10**3, "kib": 1 << 10,
-    "m": 10**6, "mb": 10**6, "mib": 1 << 20,
-    "g": 10**9, "gb": 10**9, "gib": 1 << 30,
-    "t": 10**12, "tb": 10**12, "tib": 1 << 40,
-}  # fmt: skip
+
+def heading(name: str) -> Callable[..., Any]:
+    """Return a function that makes an option under a heading of the help."""
+
+    def make_option(help: str, *names: str, **more: Any) -> Any:
+        return typer.Option(*names, help=help, rich_help_panel=name, **more)
+
+    return make_option
 
 
-def method_names(incomplete: str) -> list[str]:
+reads, picks_by, writes, runs_on = map(heading, ("Input", "Selection", "Output", "Running"))
+DEFAULT_METHOD = "robust"
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+# Parameters of methods that have an option of their own.
+OWN_OPTIONS = {"k": "-k", "per_class": "--per-class", "random_state": "--seed"}
+
+
+def complete_methods(incomplete: str) -> list[str]:
     """Return what a shell can complete the last of some names to.
 
     Examples
     --------
-    >>> method_names("random,rob")
+    >>> complete_methods("random,rob")
     ['random,robust']
     """
-    from gmmatch.selectors.registry import methods
+    from gmmatch.methods.registry import methods
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in methods() if name.startswith(last)]
 
 
-def output_option(help: str) -> Any:
-    """Return ``--output`` for a file or folder that may lie at an address, such as s3://bucket/picks.parquet."""
-    return typer.Option("--output", "-o", parser=as_path, metavar="PATH", help=help)
+def output_path(help: str, *names: str) -> Any:
+    """Return an option for a file or folder that may lie at an address, such as s3://bucket/picks.parquet."""
+    return writes(help, *(names or ("--output", "-o")), parser=as_path, metavar="PATH")
 
 
-AmountOption: TypeAlias = Annotated[str, typer.Option("-k", help="How many rows: 500, 0.1 or 10%.")]
+BudgetOption: TypeAlias = Annotated[str, picks_by("How many rows: 500, 0.1 or 10%.", "-k")]
+_METHODS_HELP = "see `gmmatch methods`. gm-matching is the paper's."
 MethodOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        "-m",
-        autocompletion=method_names,
-        help="See `gmmatch methods`; gm-matching is the paper's.",
-    ),
+    str, picks_by(f"A name; {_METHODS_HELP}", "--method", "-m", autocompletion=complete_methods)
 ]
 MethodsOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        autocompletion=method_names,
-        help="Comma-separated names; see `gmmatch methods`. gm-matching is the paper's.",
-    ),
+    str, picks_by(f"Comma-separated names; {_METHODS_HELP}", autocompletion=complete_methods)
 ]
 SettingsOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the method; can be repeated."),
-]
-PicksArgument: TypeAlias = Annotated[
-    Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
+    picks_by(
+        "A setting, as `gmmatch methods NAME` lists them; can be repeated.", "--set", metavar="NAME=VALUE"
+    ),
 ]
 PerClassOption: TypeAlias = Annotated[
     Literal["proportional", "balanced", "none"],
-    typer.Option(help="How k is shared among the classes; 'none' ignores the labels."),
+    picks_by("How k is shared among the classes; 'none' ignores the labels."),
 ]
 ConfidenceOption: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        show_default="0.95", help="Where labels are corrected: the least probability of a suggested one."
-    ),
+    float, picks_by("Where labels are corrected: the least probability of a suggested label.")
 ]
-SeedOption: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
-MemoryOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Memory limit for rows on disk, such as 2GB.")
+PredProbsOption: TypeAlias = Annotated[
+    str | None,
+    reads("Out-of-fold probabilities of your model (.npy), for the screening.", metavar="FILE"),
 ]
-TextColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
-ImageColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
-EmbeddingColumnOption: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
-SplitOption: TypeAlias = Annotated[str | None, typer.Option(help="Which split, where there are several.")]
-ForceOption: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+SeedOption: TypeAlias = Annotated[int, runs_on("Random seed.", min=0)]
+PicksArgument: TypeAlias = Annotated[
+    Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
+]
+EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of vectors.")]
+SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
+ForceOption: TypeAlias = Annotated[bool, writes("Replace the output if it exists.", "--force")]
+JsonOption: TypeAlias = Annotated[bool, writes("Print JSON instead of text.", "--json")]
 
 
 @dataclass(frozen=True)
 class Input:
     """The embeddings that a command reads."""
 
-    source: Annotated[
+    path: Annotated[
         str,
         typer.Argument(
             metavar="INPUT",
-            help="A store that `gmmatch embed` made, or embeddings in a .npy, .npz, .safetensors or Parquet file.",
+            help="A store that `gmmatch embed` made, or a .npy, .npz, .safetensors, Parquet or CSV file of vectors.",
         ),
     ]
     embedding_column: EmbeddingColumnOption = None
     id_column: Annotated[
         str | None,
-        typer.Option(help="The column of ids; '' for none. By default one named like id, or row numbers."),
+        reads("The column of ids; '' for none. By default one named like id, or row numbers."),
     ] = None
 
-    def open(self, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
-        """Open it; by default with its own labels, and without if ``labels`` is 'none'."""
-        return self.open_other(self.source, labels, memory)
+    def open(self, labels: str | None = None) -> Embeddings:
+        """Open it; by default with its own labels, and without any if ``labels`` is 'none'."""
+        return self.open_other(self.path, labels)
 
-    def open_other(self, path: str, labels: str | None = "none", memory: int | None = None) -> Embeddings:
-        """Open other embeddings with the same columns."""
+    def open_other(self, path: str, labels: str | None = None) -> Embeddings:
+        """Open other embeddings, with columns of the same names."""
         from gmmatch.cli.io.inputs import open_embeddings
 
-        columns: Any = {"embedding_column": self.embedding_column, "id_column": self.id_column}
-        return open_embeddings(path, labels=labels, memory=memory, **columns)
+        return open_embeddings(
+            path, labels=labels, embedding_column=self.embedding_column, id_column=self.id_column
+        )
 
 
 @dataclass(frozen=True)
@@ -130,16 +127,54 @@ class LabeledInput(Input):
 
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|COLUMN",
-            help="Labels to use instead of those of the input: a file (.npy, .txt, or a table, as file.csv::column), "
-            "a column of the input, or 'none'.",
+        reads(
+            "Labels instead of those of the input: a column of it, a CSV or Parquet table with the columns id "
+            "and label (or TABLE::COLUMN), or 'none'.",
+            metavar="COLUMN|TABLE",
         ),
     ] = None
 
-    def open(self, *, labels: str | None = None, memory: int | None = None) -> Embeddings:
+    def open(self, labels: str | None = None) -> Embeddings:
         """Open it with the labels that were asked for."""
-        return super().open(labels=labels or self.labels, memory=memory)
+        return super().open(labels or self.labels)
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where a command runs."""
+
+    jobs: Annotated[int | None, runs_on("Threads; every core by default.", min=1)] = None
+    memory: Annotated[
+        str | None,
+        runs_on("Most memory for rows of files, such as 2GB; 1GiB by default.", metavar="SIZE"),
+    ] = None
+    engine: Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")] = None
+    address: Annotated[
+        str | None,
+        runs_on("Of the Ray cluster: 'auto' or host:port; by default one is started here."),
+    ] = None
+    workers: Annotated[int | None, runs_on("Workers of the Ray cluster.", min=1)] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments of ``gmmatch.select`` about how it runs."""
+        cluster = {"--address": self.address, "--workers": self.workers}
+        local = {"--memory": self.memory, "--jobs": self.jobs}
+        for option, value in (cluster if self.engine is None else local).items():
+            if value is not None:
+                needs = "goes with --engine ray" if self.engine is None else "does not go with --engine ray"
+                raise InvalidInputError(f"{option} {needs}.")
+        if self.engine is None:
+            return {"n_jobs": self.jobs, "memory_limit": parse_memory(self.memory)}
+        import gmmatch as gm
+
+        return {"engine": gm.RayEngine(self.workers, address=self.address)}
+
+
+@dataclass(frozen=True)
+class SeededRunning(Running):
+    """Where a command runs that draws random numbers."""
+
+    seed: SeedOption = 0
 
 
 def parse_memory(text: str | None) -> int | None:
@@ -152,12 +187,10 @@ def parse_memory(text: str | None) -> int | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*", text)
-    if match is None or match[2].lower() not in _UNITS:
-        raise InvalidInputError(f"--memory {text}: give an amount such as 2GB, 500MB or 1.5GiB.")
-    amount = int(float(match[1]) * _UNITS[match[2].lower()])
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    amount = int(float(match[1]) * (1024 if match[3] else 1000) ** _UNITS[match[2]]) if match else 0
     if amount < 1:
-        raise InvalidInputError(f"--memory {text}: give an amount above 0, such as 2GB.")
+        raise InvalidInputError(f"--memory {text}: give an amount such as 2GB, 500MB or 1.5GiB.")
     return amount
 
 
@@ -166,56 +199,20 @@ def parse_per_class(choice: str) -> Any:
     return None if choice == "none" else choice
 
 
-def parse_settings(texts: list[str] | None) -> dict[str, Any]:
-    """Return parameters that were given as ``name=value``; a value is a Python literal, or else text.
+def parse_settings(method: str, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parameters of a method that were given by ``--set``."""
+    from gmmatch.methods.registry import method_class
+    from gmmatch.methods.settings import parse_settings as parse
 
-    True and False may be written as elsewhere, in small letters: as texts both would count as true.
-
-    Examples
-    --------
-    >>> parse_settings(["normalize=false", "eps=1e-6", "center=geometric-median", "batches = 4"])
-    {'normalize': False, 'eps': 1e-06, 'center': 'geometric-median', 'batches': 4}
-    """
-    found: dict[str, Any] = {}
-    for text in texts or []:
-        name, equals, value = text.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name.isidentifier():
-            raise InvalidInputError(f"--set {text}: write name=value, such as --set normalize=True.")
-        if name in found:
-            raise InvalidInputError(f"--set {name} was given twice: give it once.")
-        value = value.strip()
-        if value.lower() in ("true", "false"):
-            value = value.capitalize()
-        try:
-            found[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            found[name] = value
-    return found
-
-
-def check_settings(cls: type[Any], settings: Mapping[str, Any]) -> None:
-    """Raise for a setting that is no switch or no number where the class has one by default."""
-    for field in fields(cls):
-        value, default = settings.get(field.name), field.default
-        if field.name not in settings or value is None:
-            continue
-        if isinstance(default, bool):
-            if not isinstance(value, bool):
-                raise InvalidInputError(f"--set {field.name}={value}: expected True or False.")
-        elif isinstance(default, (int, float)) and not isinstance(value, (int, float)):
-            raise InvalidInputError(f"--set {field.name}={value}: expected a number, such as {default}.")
-
-
-def least_confidence(given: float | None, switch: str, on: bool) -> float | None:
-    """Return how probable a suggested label has to be, None unless labels are corrected, by ``switch``."""
-    if on:
-        from gmmatch.screening.corrected import CONFIDENCE
-
-        return CONFIDENCE if given is None else given
-    if given is not None:
-        raise InvalidInputError(f"--min-confidence goes with {switch}: add that, or leave it out.")
-    return None
+    cls = method_class(method)
+    for text in texts or ():
+        name = text.partition("=")[0].partition(".")[0].strip().replace("-", "_")
+        if name in OWN_OPTIONS:
+            raise InvalidInputError(f"--set {text}: use {OWN_OPTIONS[name]} for that.")
+    try:
+        return parse(cls, texts or (), exclude=OWN_OPTIONS)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--set {error}") from None
 
 
 def split_names(text: str, option: str) -> list[str]:

@@ -1,61 +1,99 @@
-"""Picked rows as files: images in a folder, rows of a table with all their columns, and columns beside them."""
+"""Rows of a source as new files: images in a folder, rows of a table with all their columns and some new ones."""
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from gmmatch.cli.io.files import compression_of, opened_output, put_image, written, written_folder
+from gmmatch.cli.io.files import check_output, explain_failure, overlap, write_whole
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import csv_bytes
+from gmmatch.files import csv_bytes, replacing_folder
 
 if TYPE_CHECKING:
-    from gmmatch.data.images import ImageFolder
-    from gmmatch.data.tables import ParquetSource
-    from gmmatch.data.text_tables import CSVTable, JSONLines
-    from gmmatch.types import Indices
+    from gmmatch._array import Indices
 
-Extra = Mapping[str, list[Any]]
-LABELS = "labels.csv"
-"""In a folder of images: a line for each with its labels."""
+Columns = Mapping[str, list[Any]]
+"""New columns, a value for each row that is written."""
+
+# Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
+_MARK = ".gmmatch-export.json"
 
 
-def export_images(source: ImageFolder, output: Path, link: bool, rows: Indices, extra: Extra) -> int:
-    """Copy or link these images; one that is there twice is written once."""
-    names = list(dict.fromkeys(str(source.ids[row]) for row in rows.tolist()))
-    with written_folder(output, source.folder, len(names)) as temporary:
+def check_folder(output: Path, source: Path, *, force: bool) -> None:
+    """Raise unless images may be written to this folder."""
+    if overlap(output, source):
+        raise InvalidInputError(
+            f"--output {output} and {source} lie within each other: choose another folder."
+        )
+    check_output(output, force=force, folder=True)
+    if output.is_dir() and any(output.iterdir()) and not (output / _MARK).is_file():
+        raise InvalidInputError(
+            f"--output {output} holds files that gmmatch did not write: choose another folder."
+        )
+
+
+@contextmanager
+def write_folder(output: Path, source: Path, n_images: int) -> Iterator[Path]:
+    """Yield a temporary folder that gets its mark and takes its place if all goes well."""
+    with explain_failure(output), replacing_folder(output) as temporary:
+        yield temporary
+        mark = {"source": str(source.resolve()), "images": n_images}
+        (temporary / _MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
+
+
+def put_image(image: Path, target: Path, link: bool) -> None:
+    """Copy an image, or link to it; a link that the file system refuses becomes a symbolic one."""
+    if not image.is_file():
+        raise InvalidInputError(f"{image} is missing: the folder has changed since its files were listed.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not link:
+        shutil.copy2(image, target)
+        return
+    try:
+        target.hardlink_to(image.resolve())
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
+            raise
+        target.symlink_to(image.resolve())
+
+
+def export_images(source: Any, output: Path, rows: Indices, columns: Columns, *, link: bool) -> int:
+    """Copy or link images; one that is there twice is written once."""
+    names = list(dict.fromkeys(source.ids[row] for row in rows.tolist()))
+    with write_folder(output, source.folder, len(names)) as temporary:
         for name in names:
-            place = temporary / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            put_image(source.folder / name, place, link)
-        if extra:
-            labels, lines = source.labels, {}
-            for row, *values in zip(rows.tolist(), *extra.values(), strict=True):
-                name = str(source.ids[row])
-                lines[name] = [name, None if labels is None else labels[row], *values]
-            with (temporary / LABELS).open("xb") as file:
-                file.write(csv_bytes([["file", "label", *extra], *lines.values()]))
+            put_image(source.folder / name, temporary / name, link)
+        if columns:
+            labels = source.labels or [None] * len(source.ids)
+            values = zip(rows.tolist(), *columns.values(), strict=True)
+            lines = {row: [source.ids[row], labels[row], *more] for row, *more in values}
+            (temporary / "labels.csv").write_bytes(csv_bytes([["file", "label", *columns], *lines.values()]))
     return len(names)
 
 
-def export_parquet(source: ParquetSource, output: Path, rows: Indices, extra: Extra) -> int:
-    """Write these rows with all columns and the schema's metadata, which tell `datasets` what is an image."""
+def export_parquet(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+    """Write rows with all columns and the schema's metadata, which tell `datasets` what is an image."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(source.files[0]) as first:
-        schema = first.schema_arrow
-        compression = compression_of(first)
-    _check_new(extra, schema.names, source.files[0])
-    added = {name: pa.array(values) for name, values in extra.items()}
-    wider = schema
+        schema, compression = first.schema_arrow, compression_of(first)
+    _check_new(columns, schema.names, source.files[0])
+    added = {name: pa.array(values) for name, values in columns.items()}
+    wider, start = schema, 0
     for name, values in added.items():
         wider = wider.append(pa.field(name, values.type))
-    start = 0
-    with written(output) as temporary, pq.ParquetWriter(temporary, wider, compression=compression) as writer:
+    with (
+        write_whole(output) as temporary,
+        pq.ParquetWriter(temporary, wider, compression=compression) as writer,
+    ):
         for path in source.files:
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 if not file.schema_arrow.equals(schema):
@@ -63,66 +101,90 @@ def export_parquet(source: ParquetSource, output: Path, rows: Indices, extra: Ex
                 for batch in file.iter_batches(1024):
                     low, high = np.searchsorted(rows, [start, start + len(batch)])
                     if high > low:
-                        some = batch.take(rows[low:high] - start)
-                        columns = [*some.columns, *(values[low:high] for values in added.values())]
-                        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=wider))
+                        picked = batch.take(rows[low:high] - start)
+                        arrays = [*picked.columns, *(values[low:high] for values in added.values())]
+                        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=wider))
                     start += len(batch)
     return len(rows)
 
 
-def export_lines(source: JSONLines | CSVTable, output: Path, rows: Indices, extra: Extra) -> int:
-    """Write these records as they are, quotes and all, after the header if there is one."""
-    from gmmatch.data.text_tables import CSVTable, json_lines
-
-    header, delimiter = b"", None
-    records: Iterator[bytes] = (line for path in source.files for _, line in json_lines(path))
-    if isinstance(source, CSVTable):
-        header, delimiter, records = _csv_lines(source.files, extra)
-    wanted, place = rows.tolist(), 0
-    with written(output) as temporary, opened_output(temporary, output) as file:
-        file.write(header)
-        for number, line in enumerate(records):
-            while place < len(wanted) and wanted[place] == number:  # a row may be wanted twice
-                values = {name: column[place] for name, column in extra.items()}
-                whole = line if line.endswith((b"\n", b"\r")) else line + b"\n"
-                file.write(_widened(whole, values, delimiter, source.files[0]) if values else whole)
-                place += 1
-            if place == len(wanted):
-                break
-    return len(rows)
+def compression_of(file: Any) -> str:
+    """Return how the first column of a Parquet file is compressed, as its writer names it."""
+    metadata = file.metadata
+    if not metadata.num_row_groups or not metadata.num_columns:
+        return "snappy"
+    name = str(metadata.row_group(0).column(0).compression).lower()
+    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
 
 
-def _widened(line: bytes, values: dict[str, Any], delimiter: str | None, path: Path) -> bytes:
-    """Return a record with values after its own."""
-    if delimiter is None:
+def export_json_lines(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+    """Write lines as they are, new columns last."""
+    from gmmatch.data.text_tables import json_lines
+
+    def widen(line: bytes, values: dict[str, Any]) -> bytes:
         record = json.loads(line)
-        _check_new(values, record, path)
-        return (json.dumps({**record, **values}, ensure_ascii=False) + "\n").encode()
-    return line.rstrip(b"\r\n") + delimiter.encode() + csv_bytes([values.values()], delimiter)
+        _check_new(values, record, source.files[0])
+        return json.dumps({**record, **values}, ensure_ascii=False).encode()
+
+    lines = (line for path in source.files for _, line in json_lines(path))
+    return _export_lines(lines, output, rows, columns, widen)
 
 
-def _check_new(extra: Mapping[str, Any], columns: Any, path: Path) -> None:
-    for name in extra:
-        if name in columns:
+def export_csv(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+    """Write records as they are, quotes and all, new columns last, after the header."""
+    from gmmatch.data.text_tables import csv_records, delimiter_of
+
+    _, names, header = next(csv_records(source.files[0]))
+    _check_new(columns, names, source.files[0])
+    delimiter = delimiter_of(header)
+
+    def widen(line: bytes, values: dict[str, Any]) -> bytes:
+        return line.rstrip(b"\r\n") + delimiter.encode() + csv_bytes([values.values()], delimiter)
+
+    def lines() -> Iterator[bytes]:
+        for path in source.files:
+            records = csv_records(path)
+            if next(records)[1] != names:
+                raise InvalidInputError(f"{path} has another header than {source.files[0].name}.")
+            yield from (text.encode() for _, _, text in records)
+
+    first = widen(header.encode(), {name: name for name in columns}) if columns else header.encode()
+    return _export_lines(lines(), output, rows, columns, widen, first)
+
+
+def _export_lines(
+    lines: Iterator[bytes], output: Path, rows: Indices, columns: Columns, widen: Any, header: bytes = b""
+) -> int:
+    wanted, position = rows.tolist(), 0
+    with write_whole(output) as temporary, open_output(temporary, output) as file:
+        file.write(header)
+        for number, line in enumerate(lines):
+            while position < len(wanted) and wanted[position] == number:  # a row may be wanted twice
+                values = {name: column[position] for name, column in columns.items()}
+                record = widen(line, values) if values else line
+                file.write(record if record.endswith((b"\n", b"\r")) else record + b"\n")
+                position += 1
+            if position == len(wanted):
+                break
+    return len(wanted)
+
+
+def open_output(temporary: Path, output: Path) -> IO[bytes]:
+    """Open a file for writing, compressed if the name that it will get says so."""
+    if output.suffix.lower() == ".gz":
+        return cast("IO[bytes]", gzip.open(temporary, "wb"))
+    return temporary.open("wb")
+
+
+def _check_new(columns: Mapping[str, Any], known: Collection[str], path: Path) -> None:
+    for name in columns:
+        if name in known:
             raise InvalidInputError(f"{path} has a column {name!r} already: rename it first.")
 
 
-def _csv_lines(files: list[Path], extra: Extra) -> tuple[bytes, str, Iterator[bytes]]:
-    """Return the header of CSV files, what separates their cells, and the records of all of them."""
-    from gmmatch.data.text_tables import csv_records, delimiter_of
-
-    _, names, header = next(csv_records(files[0]))
-    _check_new(extra, names, files[0])
-    delimiter = delimiter_of(header)
-
-    def lines() -> Iterator[bytes]:
-        for path in files:
-            records = csv_records(path)
-            if next(records)[1] != names:
-                raise InvalidInputError(f"{path} has another header than {files[0].name}.")
-            yield from (text.encode() for _, _, text in records)
-
-    first = header.encode()
-    if extra:
-        first = first.rstrip(b"\r\n") + delimiter.encode() + csv_bytes([extra], delimiter)
-    return first, delimiter, lines()
+# By the format of a source: how its files end, and what writes rows of it.
+WRITERS = {
+    "parquet": (".parquet", export_parquet),
+    "json": (".jsonl", export_json_lines),
+    "csv": (".csv", export_csv),
+}

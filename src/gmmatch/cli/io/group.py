@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import inspect
-import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
@@ -14,24 +13,19 @@ from importlib import import_module
 from typing import Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from gmmatch.cli.io.output import visible
-from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError
+from gmmatch.cli.io.messages import join_lines, translate
+from gmmatch.cli.io.output import note
+from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError, first_line
 
-# An argument of the library with its value, as messages name it: batch_size=0, text_column='body'. Only values
-# that are written like that count, as a path may well begin with "split=".
-_ARGUMENT = re.compile(r"(?<![\w./-])(?:--)?([a-z][a-z_]+)=(?=['\"\d-]|True\b|False\b|None\b)")
-_PATH = re.compile(r"^path=(['\"])(.*?)\1")
-# Options that go by another name than what the library calls it.
-_OTHER_NAMES = {"method": "methods", "n_jobs": "jobs", "random_state": "seed"}
-# Commands of the laboratory, by name, so that the command line can say where to get them.
+# Commands of gmmatch-paper, so that the command line can say where to get them.
 _IN_PAPER = ("corrupt", "reproduce")
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
 
 
-def flattened(function: Callable[..., Any]) -> Callable[..., Any]:
+def expand_dataclasses(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command with an option for every field of the dataclasses among its parameters.
 
     Examples
@@ -43,7 +37,8 @@ def flattened(function: Callable[..., Any]) -> Callable[..., Any]:
     ...     height: int = 1
     >>> def area(*, size: Size, times: int = 1) -> int:
     ...     return times * size.width * size.height
-    >>> inspect.signature(flattened(area)), flattened(area)(width=3, height=2, times=1)
+    >>> command = expand_dataclasses(area)
+    >>> inspect.signature(command), command(width=3, height=2, times=1)
     (<Signature (*, width: int, height: int = 1, times: int = 1)>, 6)
     """
     hints = get_type_hints(function, include_extras=True)
@@ -54,32 +49,45 @@ def flattened(function: Callable[..., Any]) -> Callable[..., Any]:
             options.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[name]))
             continue
         blocks[name] = hints[name]
-        of_fields = get_type_hints(hints[name], include_extras=True)
-        for field in filter(_is_option, fields(hints[name])):
+        field_hints = get_type_hints(hints[name], include_extras=True)
+        for field in fields(blocks[name]):
             default = parameter.empty if field.default is MISSING else field.default
+            hint = field_hints[field.name]
             options.append(
-                inspect.Parameter(
-                    field.name, parameter.KEYWORD_ONLY, default=default, annotation=of_fields[field.name]
-                )
+                inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default, annotation=hint)
             )
 
-    def command(**given: Any) -> Any:
+    def command(**arguments: Any) -> Any:
         for name, block in blocks.items():
-            names = [field.name for field in filter(_is_option, fields(block))]
-            given[name] = block(**{one: given.pop(one) for one in names})
-        return function(**given)
+            arguments[name] = block(**{field.name: arguments.pop(field.name) for field in fields(block)})
+        return function(**arguments)
 
     command.__doc__, command.__annotations__ = function.__doc__, {}
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     return command
 
 
-def _is_option(field: Any) -> bool:
-    return bool(field.init)
+class Command(TyperCommand):
+    """A command whose help lists its options by what they are about, without the time it takes to load Rich."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then a section for each panel, in the order of their first options."""
+        sections: dict[str, list[Any]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                panel = getattr(parameter, "rich_help_panel", None)
+                name = "Arguments" if parameter.param_type_name == "argument" else panel or "Options"
+                sections.setdefault(name, []).append(record)
+        last = sections.pop("Options", [])
+        for name, records in {**sections, "Options": last}.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, and what to tell about it."""
+    """Ctrl-C, and what to say about it."""
 
 
 class CommandFiles(Mapping[str, Any]):
@@ -104,16 +112,16 @@ class CommandFiles(Mapping[str, Any]):
             attribute = name.replace("-", "_")
             function = getattr(import_module(f"{self.package}.{attribute}"), attribute)
         elif name in self._added:
-            function = self._added[name].load()
+            function = _load(self._added[name])
         elif name in _IN_PAPER:
             raise MissingDependencyError(
-                f"gmmatch {name} is part of the package gmmatch-paper: pip install ./paper in a clone of gmmatch."
+                f"gmmatch {name} belongs to the package gmmatch-paper: pip install ./paper in a clone of gmmatch."
             )
         else:
             raise KeyError(name)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        alone.command(name)(flattened(function))
-        return typer.main.get_command(alone)
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        app.command(name, cls=Command)(expand_dataclasses(function))
+        return typer.main.get_command(app)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted({*self.names, *self._added}))
@@ -122,12 +130,27 @@ class CommandFiles(Mapping[str, Any]):
         return len(list(iter(self)))
 
 
+def _load(point: Any) -> Callable[..., Any]:
+    """Return the command of another distribution; one that cannot be imported must not break the help of all."""
+    try:
+        function: Callable[..., Any] = point.load()
+        return function
+    except Exception as error:
+        reason = first_line(error)
+
+        def broken(arguments: list[str] | None = None) -> None:
+            """Cannot be loaded."""
+            raise MissingDependencyError(f"gmmatch {point.name} ({point.value}) cannot be loaded: {reason}.")
+
+        return broken
+
+
 class CommandGroup(TyperGroup):
     """The top of the command line.
 
-    An error that gmmatch raises, or that the operating system does (a full disk, a file without
-    permission), becomes one line on stderr and exit code 2, and Ctrl-C one line and 130; ``--traceback``
-    lets the error through as it is. Anything else is a bug, with a traceback and exit code 1.
+    An error that gmmatch raises, or that the operating system does (a full disk, a file without permission),
+    becomes one line on stderr and exit code 2, and Ctrl-C one line and 130; ``--traceback`` lets the error through
+    as it is. Anything else is a bug, with a traceback and exit code 1.
     """
 
     files: CommandFiles
@@ -143,81 +166,50 @@ class CommandGroup(TyperGroup):
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the command line."""
-        with _ended():
+        with _exit_when_interrupted():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
-        with _ended(ctx.params["traceback"]):
-            return self._invoke(ctx)
-
-    def _invoke(self, ctx: Any) -> Any:
-        try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+        if ctx.params["traceback"]:
+            return super().invoke(ctx)
+        with _exit_when_interrupted(), warnings.catch_warnings():
+            self._translate_warnings(ctx)
+            try:
                 return super().invoke(ctx)
-        except GMMatchError as error:
-            if ctx.params["traceback"]:
-                raise
-            command = self.files.get(ctx.invoked_subcommand or "")
-            options = set() if command is None else {name for one in command.params for name in one.opts}
-            _say(f"Error: {_as_typed(_one_line(error), options)}", typer.colors.RED)
-            raise typer.Exit(_EXIT_ERROR) from error
-        except OSError as error:
-            # A closed pipe is how `| head` ends a command, which Click knows.
-            if ctx.params["traceback"] or error.errno in (None, errno.EPIPE):
-                raise
-            place = f"{error.filename}: " if error.filename else ""
-            _say(f"Error: {_one_line(f'{place}{error.strerror or error}.')}", typer.colors.RED)
-            raise typer.Exit(_EXIT_ERROR) from error
+            except GMMatchError as error:
+                message = translate(str(error), self._options(ctx))
+            except OSError as error:
+                # A closed pipe is how `| head` ends a command, which Click knows.
+                if error.errno in (None, errno.EPIPE):
+                    raise
+                message = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}."
+            note(f"Error: {join_lines(message)}", typer.colors.RED)
+            raise typer.Exit(_EXIT_ERROR)
+
+    def _options(self, ctx: Any) -> set[str]:
+        command = self.files.get(ctx.invoked_subcommand or "")
+        return set() if command is None else {name for parameter in command.params for name in parameter.opts}
+
+    def _translate_warnings(self, ctx: Any) -> None:
+        """Show our warnings as one line: a place in our source says nothing to someone at a terminal."""
+        plain_showwarning = warnings.showwarning
+
+        def showwarning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, GMMatchWarning):
+                note(f"Warning: {translate(str(message), self._options(ctx))}", typer.colors.YELLOW)
+            else:
+                plain_showwarning(message, category, *where, **more)
+
+        warnings.showwarning = showwarning
 
 
 @contextmanager
-def _ended(traceback: bool = False) -> Iterator[None]:
+def _exit_when_interrupted() -> Iterator[None]:
     """Turn Ctrl-C into one line, and the exit code that shells expect."""
     try:
         yield
     except KeyboardInterrupt as interruption:
-        if traceback:
-            raise
-        said = f": {interruption}" if isinstance(interruption, Interrupted) else "."
-        _say(f"Interrupted{said}", typer.colors.YELLOW)
+        reason = f": {interruption}" if isinstance(interruption, Interrupted) else "."
+        note(f"Interrupted{reason}", typer.colors.YELLOW)
         raise typer.Exit(_EXIT_INTERRUPTED) from interruption
-
-
-_plain_showwarning = warnings.showwarning
-
-
-def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-    # A line of our own source says nothing to someone at a terminal; other packages' warnings keep theirs.
-    if issubclass(category, GMMatchWarning):
-        _say(f"Warning: {_one_line(message)}", typer.colors.YELLOW)
-    else:
-        _plain_showwarning(message, category, *where, **more)
-
-
-def _as_typed(line: str, options: Collection[str]) -> str:
-    """Name options as they are typed: ``text_column='body'`` becomes ``--text-column 'body'``.
-
-    Only where the command has that option: another's would be refused.
-
-    Examples
-    --------
-    >>> _as_typed("id_column='a' and text_column='b'", ["--id-column"])
-    "--id-column 'a' and text_column='b'"
-    """
-
-    def typed(match: re.Match[str]) -> str:
-        names = (match[1], _OTHER_NAMES.get(match[1], match[1]))
-        found = (option for name in names if (option := f"--{name.replace('_', '-')}") in options)
-        return next((f"{option} " for option in found), match[0])
-
-    return _ARGUMENT.sub(typed, _PATH.sub(r"\2", line))
-
-
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
-
-
-def _say(line: str, color: str) -> None:
-    typer.secho(visible(line), fg=color, err=True)

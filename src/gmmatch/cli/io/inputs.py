@@ -1,343 +1,309 @@
-"""From what a user names to rows, labels and ids: a store or a file of embeddings, and labels beside them."""
+"""From what a user names to rows, labels and ids: a store or a file of embeddings, and tables joined by id."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.output import note
-from gmmatch.data.files import is_store
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
+from gmmatch.errors import (
+    DataFileNotFoundError,
+    InvalidInputError,
+    InvalidTypeError,
+    first_line,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gmmatch._array import Indices
     from gmmatch.data.source import BaseSource
-    from gmmatch.embeddings.store import Store
-    from gmmatch.types import Indices
+    from gmmatch.store.store import Store
 
-_PLURALS = {"image": "images", "text": "texts"}
-_ID_NAMES = ("id", "path", "file", "file_name", "filename", "key", "uid")
-_SUFFIXES = (".npy", ".npz", ".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".pq")
+_TABLES = (".csv", ".parquet", ".pq")
+_ID_NAMES = ("id", "path", "file", "file_name", "filename", "key", "uid", "row")
+_BATCH_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """Rows to select from; nothing but the labels is in memory, if the format allows it."""
+    """Rows to work on, with their labels and ids."""
 
     path: str
-    rows: Any  # what gmmatch.select takes
-    shape: tuple[int, int]
-    labels: Any  # one per row, or None
-    origin: dict[str, Any]  # for the provenance
+    X: Any  # what gmmatch.select takes
+    n_rows: int
+    y: Any = None
+    origin: dict[str, Any] = field(default_factory=dict)  # for the provenance
     store: Store | None = None
-    source_ids: Sequence[Any] | None = None  # of a source with ids of its own
+    file_ids: NDArray[Any] | None = None  # None where ids are no more than row numbers
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return self.n_rows
+
+    @property
+    def ids(self) -> NDArray[Any] | None:
+        """The ids of all rows."""
+        return self.file_ids if self.store is None else self.store.ids
 
     def ids_of(self, rows: Indices) -> NDArray[Any] | None:
-        """Return the ids of these rows, in their order; None where ids are no more than row numbers."""
-        from gmmatch.embeddings.row_tables import as_array
-
+        """Return the ids of these rows, in their order; those of millions of others are not kept."""
         if self.store is not None:
             return self.store.ids_of(rows)
-        return None if self.source_ids is None else as_array([self.source_ids[row] for row in rows.tolist()])
+        return None if self.file_ids is None else self.file_ids[rows]
+
+    @property
+    def select_ids(self) -> Any:
+        """The ids as ``gmmatch.select`` takes them."""
+        return None if self.store is None and self.file_ids is None else self.ids_of
+
+
+@dataclass(frozen=True)
+class _RowsOnly:
+    """The rows of a store without its labels, which gmmatch would use."""
+
+    store: Store
+
+    def open_rows(self, **options: Any) -> Any:
+        """Open the rows."""
+        return self.store.open_rows(**options)
 
 
 def open_embeddings(
-    path: str,
-    *,
-    labels: str | None = None,
-    memory: int | None = None,
-    embedding_column: str | None = None,
-    id_column: str | None = None,
+    path: str, *, labels: str | None = None, embedding_column: str | None = None, id_column: str | None = None
 ) -> Embeddings:
-    """Open a store or a file of embeddings."""
-    opened_as: Any
+    """Open a store or a file of embeddings.
+
+    Parameters
+    ----------
+    path : str
+    labels : str, optional
+        A column of the file, a table with ids and labels, or "none"; by default the labels that it has.
+    embedding_column, id_column : str, optional
+    """
+    from gmmatch.data.files import is_store
+
+    if labels == "":
+        raise InvalidInputError("--labels '': give a column or a table, or 'none' for no labels.")
+    in_table = labels not in (None, "none") and _names_table(str(labels))
     if is_store(path):
-        from gmmatch.embeddings import open_store
-
-        refuse_columns(path, embedding_column, id_column)
-        store = opened_as = open_store(path)
-        if not len(store):
-            raise InvalidInputError(f"{path} has no rows: there is nothing to select from.")
-        origin = store.manifest.origin(str(store.path))
-        opened = Embeddings(path, store.as_array(), store.shape, None, origin, store=store)
+        for option, name in (("--embedding-column", embedding_column), ("--id-column", id_column)):
+            if name:
+                raise InvalidInputError(f"{option} {name!r}: {path} has no columns; leave it out.")
+        embeddings = _open_store(path, without_labels=labels == "none")
     else:
-        from gmmatch.data.opening import format_of
-
-        # A column of text that is the labels' does not make a table one of texts.
-        column = None if labels in (None, "", "none") or _names_file(str(labels)) else labels
-        column = column if format_of(path) in ("csv", "json", "parquet") else None
-        try:
-            source = opened_as = _open_vectors(path, embedding_column, id_column, column)
-        except InvalidInputError as error:
-            raise type(error)(str(error).replace("label_column=", "--labels ", 1)) from None
-        rows, shape = _read_rows(source, memory)
-        ids = None if isinstance(source.ids, range) else source.ids
-        opened = Embeddings(path, rows, shape, None, {"source": source.describe()}, source_ids=ids)
-    if labels == "none":
-        return opened
-    columns = getattr(opened_as, "columns", None)
-    if labels is None and opened_as.labels is None and columns and (unused := columns.unused_labels()):
-        note(
-            f"{path}: no labels are used. If column {unused!r} holds some, pass --labels {shlex.quote(unused)}."
-        )
-    return replace(opened, labels=opened_as.labels if labels is None else labels_for(opened, labels))
+        # A column of text that holds the labels does not make a table one of texts.
+        column = "" if labels == "none" or in_table else labels
+        embeddings = _open_file(path, embedding_column, id_column, column)
+    if labels in (None, "none") or not (in_table or embeddings.store):
+        return embeddings
+    return replace(embeddings, y=read_column(embeddings, str(labels), "label", "--labels"))
 
 
-def refuse_columns(path: str, embedding_column: str | None, id_column: str | None) -> None:
-    """Raise if columns were named of what has none."""
-    for option, name in (("--embedding-column", embedding_column), ("--id-column", id_column)):
-        if name:
-            raise InvalidInputError(f"{option} {name!r}: {path} has no columns; leave it out.")
+def _open_store(path: str, *, without_labels: bool) -> Embeddings:
+    from gmmatch.store import open_store
+
+    store = open_store(path, allow_incomplete=True)
+    if not store.complete:
+        raise InvalidInputError(f"{path} is not complete: run the `gmmatch embed` that makes it again.")
+    if not len(store):
+        raise InvalidInputError(f"{path} has no rows: there is nothing to work on.")
+    X, labels = (_RowsOnly(store), None) if without_labels else (store, store.labels)
+    return Embeddings(path, X, len(store), labels, store.manifest.origin(str(store.path)), store)
 
 
-def labels_for(embeddings: Embeddings, text: str, *, option: str = "--labels") -> Any:
-    """Return the labels of some embeddings that a file or a column of their source holds."""
-    if not text:
-        raise InvalidInputError(f"{option} '': give a file or the name of a column, or 'none' for no labels.")
-    store = embeddings.store
-    file, column = text.rpartition("::")[::2] if "::" in text else (text, None)
-    if _names_file(text):
-        labels, named = _read_labels(Path(file), column, f"{option} {text}")
-        joined = _joined(embeddings, labels, named, f"{option} {text}")
-        if joined is not None:
-            return joined
-        if len(labels) == len(embeddings):
-            return labels
-        # The source of a store may have more rows than could be encoded.
-        if store is not None and store.source.get("n_rows") == len(labels):
-            return [labels[row] for row in store.source_rows.tolist()]
-        raise InvalidInputError(
-            f"{option} {text} holds {len(labels):,} labels, but there are {len(embeddings):,} rows: give one per row."
-        )
-    if store is not None or embeddings.path.lower().endswith(".npy"):
-        raise InvalidInputError(
-            f"{option} {text}: there is no such file, and {embeddings.path} has no columns; "
-            "give a file with one label per row."
-        )
-    try:
-        return _open_as_vectors(
-            embeddings.path, {**embeddings.origin["source"]["opened_with"], "label_column": text}
-        ).labels
-    except InvalidInputError as error:
-        # By the name that was typed, as `embed` has an option of the other one.
-        raise InvalidInputError(str(error).replace("label_column=", f"{option} ", 1)) from None
-
-
-def _names_file(text: str) -> bool:
-    """Whether what was given for labels names a file, with or without one of its columns."""
-    file = text.rpartition("::")[0] if "::" in text else text
-    return Path(file).suffix.lower() in _SUFFIXES or Path(file).exists()
-
-
-def _open_vectors(
+def _open_file(
     path: str, embedding_column: str | None, id_column: str | None, label_column: str | None
-) -> BaseSource:
+) -> Embeddings:
     """Open a file of embeddings; by default with a column that is named like ids, if it can serve as that."""
-    options: dict[str, Any] = {"prefer": "embedding", "embedding_column": embedding_column}
-    options["label_column"] = label_column
-    source = _open_as_vectors(path, {**options, "id_column": id_column or None})
-    name = getattr(getattr(source, "columns", None), "id_like", None)
-    if id_column is not None or name is None or source.n_rows is None:
-        return source
-    named = _open_as_vectors(path, {**options, "id_column": name})
-    try:
-        distinct = len(set(named.ids)) == source.n_rows
-    except InvalidTypeError:  # some are missing, or no ids at all
-        distinct = False
-    if not distinct:
-        note(f"{path}: column {name!r} is not taken as ids, as some of its values are missing or the same.")
-    return named if distinct else source
+    import numpy as np
+
+    options = {"prefer": "embedding", "embedding_column": embedding_column, "label_column": label_column}
+    source = _open_source(path, {**options, "id_column": id_column or None})
+    columns = getattr(source, "columns", None)
+    if id_column is None and columns is not None and columns.id_like is not None:
+        source = _add_ids(
+            source, _open_source(path, {**options, "id_column": columns.id_like}), columns.id_like
+        )
+    unused = columns.unused_labels() if columns is not None and label_column is None else None
+    if source.labels is None and unused is not None:
+        note(f"{path}: if column {unused!r} holds labels, pass --labels {shlex.quote(unused)}.")
+    y = None if source.labels is None else np.array(source.labels, dtype=object)
+    ids = None if isinstance(source.ids, range) else np.array(source.ids, dtype=object)
+    return Embeddings(path, _read_rows(source), len(source), y, {"source": source.describe()}, file_ids=ids)
 
 
-def has_changed(source: BaseSource, before: Mapping[str, Any], fingerprint: str | None) -> bool:
-    """Tell whether a source is another than the one that was embedded, as a store describes it."""
-    # The fingerprint depends on the columns that were asked for: only like is compared with like.
-    same_columns = before.get("how") == source.describe()["how"]
-    return fingerprint is not None and same_columns and source.fingerprint() != fingerprint
-
-
-def _open_as_vectors(path: str, options: Mapping[str, Any]) -> BaseSource:
+def _open_source(path: str, options: Mapping[str, Any]) -> BaseSource:
     """Open a source, and raise if it holds anything but embeddings."""
     from gmmatch.data import open_source
     from gmmatch.data.columns import UndecidedColumnsError
 
+    kind, column = "", ""
     try:
         source = open_source(path, **options)
+        kind = source.kind
     except UndecidedColumnsError as error:
         if "embedding" in error.candidates or not error.candidates:
             raise
         kind, names = next(iter(error.candidates.items()))
-        raise _not_vectors(path, kind, names[0]) from None
-    if source.kind != "embedding":
-        raise _not_vectors(path, source.kind)
+        column = f" --{kind}-column {shlex.quote(names[0])}"
+    if kind != "embedding":
+        command = f"`gmmatch embed {path}{column} -o rows.emb`"
+        raise InvalidInputError(f"{path} holds {kind}s, not embeddings: make some first, as {command}.")
+    if not source.n_rows:
+        what = "is a stream: make a store of it first" if source.n_rows is None else "has no rows"
+        raise InvalidInputError(f"{path} {what}.")
     return source
 
 
-def _not_vectors(path: str, kind: str, column: str | None = None) -> InvalidInputError:
-    from gmmatch.data.opening import format_of
-
-    named = "" if column is None else f" --{kind}-column {column}"
-    # A table of numbers is the likeliest thing to be taken for embeddings.
-    hint = (
-        " A table is read as vectors if it has nothing but numbers, labels and ids."
-        if format_of(path) == "csv"
-        else ""
-    )
-    return InvalidInputError(
-        f"{path} holds {_PLURALS[kind]}, not embeddings: make some first, as `gmmatch embed {path}{named} "
-        f"-o rows.emb`.{hint}"
-    )
+def _add_ids(source: BaseSource, named: BaseSource, column: str) -> BaseSource:
+    """Return the source with a column as its ids, if they tell the rows apart."""
+    try:
+        if len(set(named.ids)) == source.n_rows:
+            return named
+    except InvalidTypeError:  # some are missing, or no ids at all
+        pass
+    note(f"{source.location}: column {column!r} is not taken as ids, as values are missing or the same.")
+    return source
 
 
-def _read_rows(source: BaseSource, memory: int | None) -> tuple[Any, tuple[int, int]]:
-    """Return the rows as ``gmmatch.select`` takes them, mapped if the format allows it, and their shape."""
+def _read_rows(source: BaseSource) -> Any:
+    """Return the rows as ``gmmatch.select`` takes them, mapped if the format allows it."""
     import numpy as np
 
     from gmmatch.data.arrays import ArraySource
-    from gmmatch.rows.rows import Rows
 
-    n_rows = source.n_rows
-    if n_rows is None:
-        raise InvalidInputError(
-            f"{source.location} is a stream: write it to a store first, with `gmmatch embed --encoder identity`."
-        )
-    if not n_rows:
-        raise InvalidInputError(f"{source.location} has no rows: there is nothing to select from.")
-    if isinstance(source, ArraySource):
-        array = source.array
-        bits = source.is_bfloat16 and array.dtype.name == "uint16"  # of a safetensors file
-        return (Rows(array, bfloat16=True) if bits else array), tuple(array.shape)
-    out: NDArray[Any] | None = None
-    for batch in source.batches(4096):
-        if out is None:
-            shape = (n_rows, batch.rows.shape[1])
-            needed = n_rows * shape[1] * batch.rows.dtype.itemsize
-            if memory is not None and needed > memory // 2:
-                raise InvalidInputError(
-                    f"{source.location} would take {needed:,} bytes of memory, and --memory allows half of "
-                    f"{memory:,} for it: write it to a store first, as `gmmatch embed {source.location} -o "
-                    "rows.emb --encoder identity`."
-                )
-            out = np.empty(shape, dtype=batch.rows.dtype)
-        out[batch.start : batch.start + len(batch)] = batch.rows
-    assert out is not None
-    return out, (out.shape[0], out.shape[1])
+    if isinstance(source, ArraySource) and source.location.lower().endswith(".npy"):
+        return source.location
+    if isinstance(source, ArraySource) and not source.is_bfloat16:
+        return source.array
+    return np.concatenate([batch.rows for batch in source.batches(_BATCH_ROWS)])
 
 
-def _joined(embeddings: Embeddings, labels: Any, named: Sequence[Any] | None, typed: str) -> Any:
-    """Return labels in the order of the rows, by the ids that the file has beside them; None if these are others."""
+def _names_table(text: str) -> bool:
+    """Return whether an option names a table, with or without one of its columns, rather than a column."""
+    file = text.rpartition("::")[0] or text
+    return Path(file).suffix.lower() in _TABLES or Path(file).exists()
+
+
+def read_column(embeddings: Embeddings, text: str, column: str, option: str) -> NDArray[Any]:
+    """Return a value for each row: a column of the input, or of a table that has ids.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+    text : str
+        ``COLUMN``, ``TABLE`` or ``TABLE::COLUMN``; a table is CSV or Parquet.
+    column : str
+        The column of the table to take if none is named.
+    option : str
+        What the table was given by.
+
+    Returns
+    -------
+    array of shape (n,)
+        In the order of the rows.
+    """
     import numpy as np
 
-    if named is None:
-        return None
-    ids, labels = embeddings.ids_of(np.arange(len(embeddings))), list(labels)
-    known = dict(zip(map(str, named), labels, strict=True))
-    wanted = list(map(str, range(len(embeddings)) if ids is None else ids.tolist()))
-    missing = [name for name in wanted if name not in known]
-    if len(missing) == len(wanted) or (missing and ids is None):
-        note(
-            f"{typed}: its ids are not those of {embeddings.path}, so labels are taken in the order of the rows."
-        )
-        return None
-    if missing:
-        raise InvalidInputError(
-            f"{typed} has no label for {len(missing):,} of {len(wanted):,} rows, the first of them with the id "
-            f"{missing[0]!r}: give one for each."
-        )
-    for name, label in zip(map(str, named), labels, strict=True):
-        if known[name] is not label and known[name] != label:
+    if not _names_table(text):
+        options = embeddings.origin.get("source", {}).get("opened_with", {})
+        if embeddings.store is not None or embeddings.path.lower().endswith(".npy"):
             raise InvalidInputError(
-                f"{typed} has two labels for the id {name!r}, {label!r} and {known[name]!r}: give one."
+                f"{option} {text}: {embeddings.path} has no columns; give a table with ids."
             )
-    return [known[name] for name in wanted]
+        try:
+            source = _open_source(embeddings.path, {**options, "label_column": text})
+        except InvalidInputError as error:
+            raise InvalidInputError(str(error).replace("label_column=", f"{option} ")) from None
+        return np.array(source.labels, dtype=object)
+    file, _, name = text.rpartition("::") if "::" in text else (text, "", "")
+    by_id = _read_table(Path(file), name or column, f"{option} {text}")
+    ids: Any = range(len(embeddings)) if embeddings.ids is None else embeddings.ids.tolist()
+    missing = [key for key in map(str, ids) if key not in by_id]
+    if missing:
+        counts = f"{len(missing):,} of the {len(ids):,} rows, such as that with the id {missing[0]!r}"
+        raise InvalidInputError(f"{option} {text} has nothing for {counts}: give a row for each.")
+    return np.array([by_id[key] for key in map(str, ids)], dtype=object)
 
 
-def _read_labels(file: Path, column: str | None, typed: str) -> tuple[Any, Sequence[Any] | None]:
-    """Read one label per row from a file, and ids beside them; ``typed`` is the option with its value."""
-    if file.is_dir():
-        raise InvalidInputError(f"{typed} is a folder: give a file with one label per row.")
+def _read_table(file: Path, column: str, given: str) -> dict[str, Any]:
+    """Return the values of a column by their ids; ``given`` is the option with its value."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if file.suffix.lower() not in _TABLES:
+        raise InvalidInputError(
+            f"{given}: expected a .csv or .parquet table with the columns id and {column}."
+        )
     if not file.is_file():
-        raise DataFileNotFoundError(f"{typed}: there is no such file.")
+        raise DataFileNotFoundError(f"{given}: there is no such file.")
     try:
-        labels, named = _read(file, column)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{typed}: {error}") from None
-    except (ValueError, OSError, KeyError, EOFError, TypeError) as error:
-        raise InvalidInputError(f"{typed} cannot be read: {first_line(error)}.") from None
-    if len(getattr(labels, "shape", (0,))) != 1:
-        raise InvalidInputError(f"{typed} has shape {labels.shape}, where one label per row is expected.")
-    odd = next((label for label in labels if isinstance(label, (list, dict, bytes))), None)
-    if odd is not None:
-        raise InvalidInputError(f"{typed} holds {str(odd)[:60]} where one label is expected.")
-    return labels, named
+        if file.suffix.lower() == ".csv":
+            types = {name: pa.string() for name in _ID_NAMES}
+            convert = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+            table = pa.csv.read_csv(file, convert_options=convert)
+        else:
+            table = pa.parquet.read_table(file)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"{given} cannot be read: {first_line(error)}.") from None
+    names = table.column_names
+    key = next((name for name in names if name.lower() in _ID_NAMES), None)
+    for name, present in ((column, column in names), ("id", key)):
+        if not present:
+            raise InvalidInputError(f"{given} has no column {name!r}; its columns are {', '.join(names)}.")
+    ids = list(map(str, table.column(key).to_pylist()))
+    by_id = dict(zip(ids, table.column(column).to_pylist(), strict=True))
+    if len(by_id) < len(ids):
+        repeated = Counter(ids).most_common(1)[0][0]
+        raise InvalidInputError(f"{given} has two rows with the id {repeated!r}: give one for each id.")
+    return by_id
 
 
-def _read(file: Path, column: str | None) -> tuple[Any, Sequence[Any] | None]:
-    import numpy as np
+def read_array(path: str, option: str) -> Any:
+    """Return the array of a ``.npy`` file."""
+    from gmmatch.rows.npy import mapped
 
-    suffix = file.suffix.lower()
-    if suffix == ".npy":
-        return np.load(file, allow_pickle=False), None
-    if suffix == ".txt":
-        return [line or None for line in file.read_text(encoding="utf-8-sig").splitlines()], None
-    names, values = _table(file, suffix)
-    ids = next((values(name) for name in _id_columns(names)), None)
-    return values(_column(names, column)), ids
+    try:
+        return mapped(path)
+    except (ValueError, OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise InvalidInputError(f"{option} {path} cannot be read as a .npy file: {reason}.") from None
 
 
-def _table(file: Path, suffix: str) -> tuple[list[str], Callable[[str], Any]]:
-    """Return the names of a table's columns, and how to get one."""
-    import numpy as np
-
-    from gmmatch.data.text_tables import csv_records, json_lines, parsed_json
-
-    if suffix == ".npz":
-        members = np.load(file, allow_pickle=False)
-        return members.files, members.__getitem__
-    if suffix in (".parquet", ".pq"):
-        import pyarrow.parquet as pq
-
-        names = pq.read_schema(file).names
-        return names, lambda name: pq.read_table(file, columns=[name]).column(name).to_pylist()
-    if suffix in (".csv", ".tsv"):
-        lines = csv_records(file)
-        _, names, _ = next(lines, (0, [], ""))
-        rows = [cells for _, cells, _ in lines]
-
-        def cells_of(name: str) -> list[str | None]:
-            place = names.index(name)
-            return [(cells[place] or None) if place < len(cells) else None for cells in rows]
-
-        return names, cells_of
-    if suffix in (".jsonl", ".ndjson"):
-        records = [parsed_json(file, number, line) for number, line in json_lines(file)]
-        names = list(dict.fromkeys(key for record in records for key in record))
-        return names, lambda name: [record.get(name) for record in records]
-    raise InvalidInputError(f"give a file that ends in {', '.join(_SUFFIXES)}.")
+def check_encoders(origin: Mapping[str, Any], other: Mapping[str, Any], given: str) -> None:
+    """Raise if two sets of embeddings are known to come from different encoders; ``given`` names the other."""
+    for key in ("encoder_fingerprint", "encoder"):
+        if None not in (names := (origin.get(key), other.get(key))) and names[0] != names[1]:
+            encoders = f"{other.get('encoder')!r}, not by {origin.get('encoder')!r}"
+            raise InvalidInputError(f"{given} was made by encoder {encoders}: embed both by the same one.")
 
 
-def _column(names: list[str], wanted: str | None) -> str:
-    listed = ", ".join(repr(name) for name in names) or "none"
-    if wanted is not None:
-        if wanted not in names:
-            raise InvalidInputError(f"there is no column {wanted!r}; its columns are {listed}.")
-        return wanted
-    for name in ("label", "labels"):
-        if name in names:
-            return name
-    others = [name for name in names if name not in _id_columns(names)]
-    if len(others) != 1:
-        raise InvalidInputError(f"say which column, as file::column; its columns are {listed}.")
-    return others[0]
+def read_origin(origin: Mapping[str, Any], start: int, rows: Indices) -> tuple[NDArray[Any], int]:
+    """Return those of some rows that a provenance says came from here, and where the next rows start.
 
+    Parameters
+    ----------
+    origin : mapping
+        What :attr:`Embeddings.origin` was.
+    start : int
+        The number of its first row.
+    rows : int64 array of shape (m,)
+        Ascending row numbers.
+    """
+    import gmmatch as gm
 
-def _id_columns(names: list[str]) -> list[str]:
-    """Return the columns that are named like ids or paths."""
-    return [name for name in names if name.lower() in _ID_NAMES]
+    if "store" in origin:
+        X: Any = gm.open_store(origin["store"])
+    elif "source" in origin:
+        source = origin["source"]
+        X = _read_rows(_open_source(source["location"], source.get("opened_with", {})))
+    else:
+        raise InvalidInputError("The picks do not say which rows they were made from: select again.")
+    with gm.open_rows(X) as opened:
+        stop = start + len(opened)
+        return opened.take(rows[(rows >= start) & (rows < stop)] - start), stop

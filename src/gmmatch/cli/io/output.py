@@ -1,9 +1,11 @@
-"""What commands print with: results go to stdout, everything said along the way to stderr."""
+"""What commands print with: results go to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +13,57 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
-
 
 # Of what is not a terminal: tables in a file or a pipe need not wrap.
 _WIDTH = 160
+# Seconds between two lines about progress, where there is no terminal.
+_QUIET_SECONDS = 20.0
 # Control characters but tabs and line ends, marks that turn the direction of text, and halves of characters.
-_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """Return a text that cannot steer a terminal: names of files can hold anything.
+
+    Examples
+    --------
+    >>> visible("a\\x1b[2Jb\\u202ec")
+    'a\\\\x1b[2Jb\\\\u202ec'
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def note(line: str, color: str | None = None) -> None:
+    """Say something on stderr, where it cannot get into a result that is piped on."""
+    typer.secho(visible(line), fg=color, err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON on stdout."""
+    import json
+
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def console(*, to_stderr: bool = False) -> Console:
     """Return Rich's console, as it is now."""
     from rich.console import Console
 
-    class Visible(Console):
+    class VisibleConsole(Console):
         def render_str(self, text: str, **options: Any) -> Any:
             return super().render_str(visible(text), **options)
 
-    found = Visible(highlight=False, stderr=to_stderr)
-    return found if found.is_terminal else Visible(highlight=False, stderr=to_stderr, width=_WIDTH)
+    terminal = VisibleConsole(highlight=False, stderr=to_stderr)
+    return (
+        terminal if terminal.is_terminal else VisibleConsole(highlight=False, stderr=to_stderr, width=_WIDTH)
+    )
+
+
+def print_lines(*lines: str, to_stderr: bool = False) -> None:
+    """Print lines as they are; a terminal wraps them."""
+    out = console(to_stderr=to_stderr)
+    for line in filter(None, lines):
+        out.print(line, soft_wrap=True, markup=False)
 
 
 def print_table(
@@ -54,8 +88,8 @@ def print_table(
     padding = (0, 1, 0, 0) if narrow else (0, 1)
     table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_footer=bool(footer))
     for name, total in zip_longest(columns, footer, fillvalue=""):
-        beside = name in (columns[0], *left)
-        table.add_column(name, total, justify="left" if beside else "right", overflow="fold")
+        justify: Any = "left" if name in (columns[0], *left) else "right"
+        table.add_column(name, total, justify=justify, overflow="fold")
     for line in lines:
         if line:
             table.add_row(*map(escape, line))
@@ -65,49 +99,58 @@ def print_table(
     if title:
         out.print(title, soft_wrap=True, markup=False, style="bold")
     out.print(table)
-    if caption:
-        out.print(caption, soft_wrap=True, markup=False)
+    print_lines(caption, to_stderr=to_stderr)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON on stdout."""
-    import json
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and what is known about them, side by side."""
+    from rich.markup import escape
+    from rich.table import Table
 
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def note(line: str) -> None:
-    """Say something on stderr, where it cannot get into a result that is piped on."""
-    typer.echo(visible(line), err=True)
-
-
-def visible(text: str) -> str:
-    """Return a text that cannot steer a terminal: names of files can hold anything.
-
-    Examples
-    --------
-    >>> visible("a\\x1b[2Jb\\u202ec")
-    'a\\\\x1b[2Jb\\\\u202ec'
-    """
-    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(escape(name), escape(value))
+    console().print(table)
 
 
-def progress() -> Progress:
-    """Return a progress display on stderr, with counts and rate: a bar on a terminal, silence elsewhere."""
+@contextmanager
+def progress(description: str, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function of how much is done, and of how much there is: a bar on a terminal, lines elsewhere."""
     from rich import progress as rich_progress
     from rich.console import Console
 
     class Counts(rich_progress.ProgressColumn):
         def render(self, task: Any) -> Any:
-            total = "" if task.total is None else f" of {task.total:,.0f}"
             speed = task.finished_speed or task.speed
-            return f"{task.completed:,.0f}{total}" + (f", {speed:,.3g}/s" if speed else "")
+            return _count(task.completed, task.total) + (f", {speed:,.3g}/s" if speed else "")
 
     terminal = Console(stderr=True)
+    if not terminal.is_terminal:
+        yield _print_progress(description)
+        return
     columns = (
         rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24), Counts(),
         rich_progress.TimeRemainingColumn(compact=True),
     )  # fmt: skip
-    return rich_progress.Progress(
-        *columns, console=terminal, disable=not terminal.is_terminal, transient=True
-    )
+    with rich_progress.Progress(*columns, console=terminal, transient=True) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print_progress(description: str) -> Callable[[int, int | None], None]:
+    """Return a function that prints a line now and then."""
+    last = time.monotonic()
+
+    def update(done: int, total: int | None) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _QUIET_SECONDS:
+            last = time.monotonic()
+            note(f"{description}: {_count(done, total)}")
+
+    return update
+
+
+def _count(done: float, total: float | None) -> str:
+    return f"{done:,.0f}" + ("" if total is None else f" of {total:,.0f}")

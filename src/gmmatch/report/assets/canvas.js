@@ -5,17 +5,17 @@ function colorOf(name) {
   return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
 }
 
-// Seven colours that can be told apart by all; then six of them darker, then lighter.
+// Seven colors that all can tell from each other; then six of them darker, then lighter.
 function classColors() {
-  const base = ["--kept", "--c1", "--c2", "--c3", "--c5", "--c4", "--c6"].map(colorOf);
+  const base = ["--picked", "--c1", "--c2", "--c3", "--c5", "--c4", "--c6"].map(colorOf);
   const mixed = (other, share) => base.slice(0, 6).map((one) => one.map((value, i) => Math.round(value * (1 - share) + other[i] * share)));
   return [...base, ...mixed(colorOf("--ink"), 0.5), ...mixed(colorOf("--surface"), 0.5)];
 }
 
 function palette() {
   return {
-    paper: colorOf("--surface"), kept: colorOf("--kept"), left: colorOf("--left"), screened: colorOf("--screened"),
-    ink: colorOf("--ink"), classes: classColors(),
+    paper: colorOf("--surface"), picked: colorOf("--picked"), rest: colorOf("--rest"), doubtful: colorOf("--doubtful"),
+    wrong: colorOf("--wrong"), ink: colorOf("--ink"), classes: classColors(),
   };
 }
 
@@ -28,7 +28,7 @@ function stamp(shape, radius) {
   const canvas = document.createElement("canvas");
   canvas.width = canvas.height = side;
   const pen = canvas.getContext("2d", { willReadFrequently: true });
-  pen.lineWidth = shape === "ring" ? Math.max(1.5, size / 4) : Math.max(1.2, size * 0.55);
+  pen.lineWidth = shape === "ring" ? Math.max(1.5, size / 4) : Math.max(1.2, size * 0.5);
   pen.lineCap = "round";
   pen.beginPath();
   if (shape === "cross") {
@@ -40,7 +40,7 @@ function stamp(shape, radius) {
     pen.stroke();
   } else {
     pen.arc(middle, middle, size, 0, 7);
-    if (shape === "ring") pen.stroke(); else pen.fill();
+    if (shape === "disc") pen.fill(); else pen.stroke();
   }
   const rgba = pen.getImageData(0, 0, side, side).data;
   const alpha = new Uint8Array(side * side);
@@ -102,33 +102,40 @@ class Plot {
   }
 
   draw(view, look, colors) {
-    const { number, state, why } = this.panel, { x, y, kind } = points;
+    const { number, state } = this.panel, { x, y, kind } = points;
     const scale = this.scaleOf(view), middleX = this.canvas.width / 2, middleY = this.canvas.height / 2;
     const [red, green, blue] = colors.paper;
     this.words.fill(((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0);
     const crowd = Math.min(1.35, Math.max(0.62, Math.pow(6000 / Math.max(1, count), 0.2)));
     const size = this.ratio * crowd * Math.min(1.8, Math.pow(view.zoom, 0.2)) * (this.canvas.clientWidth < 480 ? 0.85 : 1);
-    const byClass = look.colour === "class", bySuspicion = look.colour === "suspicion", none = -1;
-    const stateOf = (i) => (state[i] === KEPT && number[i] > look.upto ? LEFT : state[i]);
-    const layer = (wanted, mark, color, opacity, halo) => {
+    const byClass = look.color === "class", byChance = look.color === "chance";
+    const faint = stamp("disc", 1.1 * size);
+    // Before its pick in a replay, a row is what the screening says.
+    const stateOf = (i) => (state[i] === PICKED && number[i] > look.upto ? judged[i] : state[i]);
+    const layer = (wanted, mark, opacity, halo) => {
+      if (!look.shown[STATES[wanted]]) return;
+      const color = colors[STATES[wanted]], doubted = wanted === DOUBTFUL || wanted === WRONG;
       for (let i = 0; i < count; i++) {
         if (stateOf(i) !== wanted || x[i] !== x[i]) continue; // not a number: not on this map
-        const chosen = look.only === none || kind[i] === look.only;
         const px = middleX + (x[i] - view.x) * scale, py = middleY - (y[i] - view.y) * scale;
-        if (!chosen) {
-          if (wanted !== SCREENED) this.put(faint, px, py, colors.left, 0.22);
+        if (look.only >= 0 && kind[i] !== look.only) {
+          if (!doubted) this.put(faint, px, py, colors.rest, 0.22);
           continue;
         }
         if (halo) this.put(halo, px, py, colors.paper, 0.9);
-        const strength = bySuspicion && wanted === SCREENED ? 0.15 + 0.0085 * why.get(i).suspicion : opacity;
+        const strength = byChance && doubted ? 0.15 + 0.0085 * why.get(i).chance : opacity;
         this.put(mark, px, py, byClass ? colors.classes[kind[i] % colors.classes.length] : color, strength);
       }
     };
-    const faint = stamp("disc", 1.1 * size);
-    if (look.shown.left) layer(LEFT, stamp("disc", 1.9 * size), colors.left, byClass ? 0.38 : 0.6);
-    const suspects = () => { if (look.shown.screened) layer(SCREENED, stamp("cross", (bySuspicion ? 3.1 : 2.4) * size), colors.screened, 0.3); };
-    const picks = () => { if (look.shown.kept) layer(KEPT, stamp("disc", 2.9 * size), colors.kept, 0.95, stamp("disc", 3.7 * size)); };
-    (bySuspicion ? [picks, suspects] : [suspects, picks]).forEach((draw) => draw()); // what is highlighted lies on top
+    const alone = !data.panels.length; // without picks, what is doubted is what the map is about
+    layer(REST, stamp("disc", 1.9 * size), byClass ? 0.38 : 0.6);
+    const doubted = () => {
+      const [large, strong] = byChance ? [3.1, 1] : alone ? [2.8, 1] : [2.4, 0.4];
+      layer(DOUBTFUL, stamp("open", large * 0.85 * size), strong);
+      layer(WRONG, stamp("cross", large * size), strong);
+    };
+    const picks = () => layer(PICKED, stamp("disc", 2.9 * size), 0.95, stamp("disc", 3.7 * size));
+    (byChance ? [picks, doubted] : [doubted, picks]).forEach((draw) => draw()); // what is highlighted lies on top
     if (look.chosen >= 0) {
       const [px, py] = this.placeOf(view, look.chosen);
       this.put(stamp("ring", 8 * this.ratio), px, py, colors.ink, 1);
@@ -143,9 +150,8 @@ class Plot {
     const y = (this.canvas.height / 2 - top * this.ratio) / scale + view.y;
     let best = -1, least = Math.pow(14 * this.ratio / scale, 2);
     for (let i = 0; i < count; i++) {
-      const kept = state[i] === KEPT && number[i] <= look.upto;
-      const name = kept ? "kept" : state[i] === SCREENED ? "screened" : "left";
-      if (!look.shown[name] || (look.only >= 0 && points.kind[i] !== look.only)) continue;
+      const kept = state[i] === PICKED && number[i] <= look.upto;
+      if (!look.shown[STATES[kept ? PICKED : judged[i]]] || (look.only >= 0 && points.kind[i] !== look.only)) continue;
       const gap = (points.x[i] - x) ** 2 + (points.y[i] - y) ** 2;
       // Where dots lie on top of each other the pick is the one that is seen.
       if (gap < least * (kept ? 1 : 0.8)) { least = gap; best = i; }

@@ -1,54 +1,32 @@
-const data = JSON.parse(document.getElementById("check-data").textContent);
+// One row at a time; the answers stay in this browser, and go to a file.
 const items = data.items;
 const key = `gmmatch-check ${data.sample}`;
 const words = ["right", "wrong", "unsure"];
-const find = (id) => document.getElementById(id);
 let answers = {};
 let place = 0;
 let saved = true;
-
-try {
-  answers = JSON.parse(localStorage.getItem(key) || "{}");
-} catch { /* without storage, the file is all there is */ }
+try { answers = JSON.parse(memory.get(key) || "{}"); } catch { /* not ours */ }
 
 function count() { return items.filter((item) => answers[item.row]).length; }
 
 function keep() {
   saved = false;
-  try { localStorage.setItem(key, JSON.stringify(answers)); } catch { say("This browser keeps nothing: save the answers to a file."); }
+  if (!memory.set(key, JSON.stringify(answers))) say("This browser keeps nothing: save the answers to a file.");
 }
 
-function say(text) { find("message").textContent = text; }
+function say(text) { byId("message").textContent = text; }
 
 function show() {
   const item = items[place];
-  const content = find("content");
-  content.replaceChildren();
-  if (item.kind === "image") {
-    const image = new Image();
-    image.src = item.value;
-    image.alt = `row ${item.row}`;
-    if (item.small) image.className = "small";
-    content.append(image);
-  } else if (item.kind === "text") {
-    const text = document.createElement("blockquote");
-    text.dir = "auto";
-    text.textContent = item.value;
-    content.append(text);
-  } else {
-    const note = document.createElement("p");
-    note.className = "hint";
-    note.textContent = item.value ? `cannot be shown: ${item.value}` : "no picture or text: look it up by its name";
-    content.append(note);
-  }
-  find("label").textContent = item.label;
-  find("name").textContent = item.name;
+  byId("content").replaceChildren(contentOf(item.kind, item.value, item.small));
+  byId("label").textContent = item.label;
+  byId("name").textContent = item.name;
   for (const button of document.querySelectorAll("[data-answer]"))
     button.setAttribute("aria-pressed", String(answers[item.row] === button.dataset.answer));
   const done = count();
   const wrong = items.filter((one) => answers[one.row] === "wrong").length;
-  find("progress").value = done;
-  find("progress-text").textContent = `${place + 1} of ${items.length}; ${done} answered, ${wrong} wrong`;
+  byId("progress").value = done;
+  byId("progress-text").textContent = `${place + 1} of ${items.length}; ${done} answered, ${wrong} wrong`;
 }
 
 function go(to) { place = Math.max(0, Math.min(items.length - 1, to)); show(); }
@@ -96,11 +74,11 @@ async function load(file) {
 
 for (const button of document.querySelectorAll("[data-answer]"))
   button.addEventListener("click", () => answer(button.dataset.answer));
-find("back").addEventListener("click", () => go(place - 1));
-find("next").addEventListener("click", () => go(place + 1));
-find("open").addEventListener("click", nextOpen);
-find("save").addEventListener("click", save);
-find("load").addEventListener("change", (event) => { if (event.target.files.length) load(event.target.files[0]); });
+byId("back").addEventListener("click", () => go(place - 1));
+byId("next").addEventListener("click", () => go(place + 1));
+byId("open").addEventListener("click", nextOpen);
+byId("save").addEventListener("click", save);
+byId("load").addEventListener("change", (event) => { if (event.target.files.length) load(event.target.files[0]); });
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const actions = {
@@ -110,6 +88,6 @@ document.addEventListener("keydown", (event) => {
   const action = actions[event.key.toLowerCase()];
   if (action) { event.preventDefault(); action(); }
 });
-window.addEventListener("beforeunload", (event) => { if (!saved) { try { localStorage.setItem(key, JSON.stringify(answers)); } catch { event.preventDefault(); } } });
+window.addEventListener("beforeunload", (event) => { if (!saved && !memory.set(key, JSON.stringify(answers))) event.preventDefault(); });
 const first = items.findIndex((item) => !answers[item.row]);
 go(first < 0 ? 0 : first);

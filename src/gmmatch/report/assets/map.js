@@ -2,10 +2,10 @@
 const plots = all("#maps canvas").map((canvas, i) => new Plot(canvas, panels[i]));
 let home;
 function useMap(number) {
-  const { x, y, said, view: [west, east, south, north] } = maps[number];
+  const { x, y, text, view: [west, east, south, north] } = maps[number];
   [points.x, points.y] = [x, y];
   home = { x: (west + east) / 2, y: (south + north) / 2, width: Math.max(1e-6, east - west), height: Math.max(1e-6, north - south), zoom: 1 };
-  byId("map-said").textContent = said;
+  byId("map-text").textContent = text;
 }
 useMap(0);
 const placed = (at) => points.x[at] === points.x[at]; // a map of a sample has no number for the others
@@ -18,7 +18,7 @@ function chooseMap(number) {
 const most = Math.max(...panels.map((panel) => panel.k));
 let view = { ...home };
 let colors = palette();
-const look = { colour: "state", only: -1, upto: most, chosen: -1, shown: { kept: true, left: true, screened: true } };
+const look = { color: "state", only: -1, upto: most, chosen: -1, shown: Object.fromEntries(STATES.map((name) => [name, true])) };
 
 let waiting = false;
 function redraw() {
@@ -48,34 +48,10 @@ function move(plot, right, down) {
   redraw();
 }
 
-// What is known of a row, as elements; all of it by textContent.
-function element(name, text, kind) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  if (kind) made.className = kind;
-  return made;
-}
-function pictureOf(at) {
-  const held = data.contents[String(at)];
-  if (!held) return null;
-  const [kind, value, small] = held;
-  if (kind === "image") {
-    const image = element("img", undefined, small ? "small" : "");
-    image.src = value;
-    image.alt = "";
-    return image;
-  }
-  if (kind === "text") {
-    const quote = element("blockquote", value || "(empty)");
-    quote.dir = "auto";
-    return quote;
-  }
-  return element("p", `cannot be shown: ${value}`, "soft");
-}
 function sentence(at, panel) {
-  if (panel.number[at]) return `pick ${written(panel.number[at])} of ${written(panel.k)}`;
-  const why = panel.why.get(at);
-  return why ? `not trusted: ${why.reason}, ${why.suspicion > 99 ? ">99" : why.suspicion}%` : "not picked";
+  const doubt = why.get(at), pick = panel.number[at] ? `pick ${written(panel.number[at])} of ${written(panel.k)}` : "";
+  const verdict = doubt ? `${doubt.verdict}: ${doubt.reason}, ${doubt.chance > 99 ? ">99" : doubt.chance}%` : "";
+  return [pick, verdict].filter(Boolean).join("; ") || (panel.k ? "not picked" : data.rest);
 }
 
 const tip = byId("tip");
@@ -86,8 +62,7 @@ function hideTip() {
 function showTip(at, plot, aloud) {
   if (at < 0) return hideTip();
   tip.replaceChildren();
-  const picture = pictureOf(at);
-  if (picture) tip.append(picture);
+  if (data.contents[String(at)]) tip.append(contentOf(...data.contents[String(at)]));
   const named = (text, kind, ...more) => {
     const line = element("p", undefined, kind);
     line.append(...more, element("bdi", text));
@@ -96,9 +71,8 @@ function showTip(at, plot, aloud) {
   named(nameOf(at), "id");
   if (labelOf(at)) named(labelOf(at), "", "class ");
   const said = panels.map((panel) => (panels.length > 1 ? `${panel.title}: ` : "") + sentence(at, panel));
-  said.forEach((text, i) => tip.append(element("p", text, panels[i].why.has(at) ? "why" : "soft")));
-  const looks = plot.panel.why.get(at);
-  if (looks && looks.looks) named(looks.looks, "why", "looks like ");
+  said.forEach((text) => tip.append(element("p", text, why.has(at) ? "why" : "soft")));
+  if (why.has(at) && why.get(at).looks) named(why.get(at).looks, "why", "looks like ");
   look.chosen = at;
   redraw();
   const box = plot.canvas.getBoundingClientRect(), [x, y] = plot.placeOf(view, at).map((value) => value / plot.ratio);
@@ -107,7 +81,7 @@ function showTip(at, plot, aloud) {
   const right = box.left + x + 16, left = box.left + x - 16 - width;
   tip.style.left = `${Math.max(8, right + width < window.innerWidth - 8 ? right : left)}px`;
   tip.style.top = `${Math.max(8, Math.min(window.innerHeight - height - 8, box.top + y - height / 2))}px`;
-  if (aloud) byId("said").textContent = [nameOf(at), labelOf(at) && `class ${labelOf(at)}`, ...said].filter(Boolean).join(", ");
+  if (aloud) byId("aloud").textContent = [nameOf(at), labelOf(at) && `class ${labelOf(at)}`, ...said].filter(Boolean).join(", ");
 }
 
 // Bring a row into view and show it.
@@ -188,7 +162,7 @@ all("[data-zoom]").forEach((button) => button.addEventListener("click", () => {
   ({ in: () => zoomMiddle(1.5), out: () => zoomMiddle(1 / 1.5), all: showAll })[button.dataset.zoom]();
 }));
 
-// What is shown, and in which colours.
+// What is shown, and in which colors.
 all("input.state").forEach((box) => box.addEventListener("change", () => { look.shown[box.value] = box.checked; hideTip(); redraw(); }));
 const chooser = byId("only"), classLegend = byId("class-legend");
 function single(out) {
@@ -199,7 +173,7 @@ function single(out) {
   redraw();
 }
 function fillLegend() {
-  if (look.colour === "suspicion") return classLegend.replaceChildren(element("li", "The stronger a cross, the likelier something is wrong with the row.", "hint"));
+  if (look.color === "chance") return classLegend.replaceChildren(element("li", "The stronger a mark, the likelier something is wrong with the row.", "hint"));
   const shown = Math.min(data.classes.length, colors.classes.length);
   classLegend.replaceChildren(...data.classes.slice(0, shown).map((name, i) => {
     const line = element("li"), button = element("button"), dot = element("i");
@@ -218,25 +192,25 @@ function fillLegend() {
 }
 all("input[name=map]").forEach((choice) => choice.addEventListener("change", () => chooseMap(Number(choice.value))));
 if (chooser) chooser.addEventListener("change", () => single(Number(chooser.value)));
-all("input[name=colour]").forEach((choice) => choice.addEventListener("change", () => {
-  look.colour = choice.value;
+all("input[name=color]").forEach((choice) => choice.addEventListener("change", () => {
+  look.color = choice.value;
   classLegend.hidden = choice.value === "state";
   if (!classLegend.hidden) fillLegend();
   redraw();
 }));
 
-// The replay.
+// The replay; a page without picks has none.
 const slider = byId("upto"), play = byId("play");
-slider.max = String(most);
 function setUpto(value) {
   look.upto = Math.round(value);
+  redraw();
+  if (!slider) return;
   slider.value = String(look.upto);
   const text = look.upto >= most ? `all ${written(most)} picks` : `the first ${written(look.upto)} of ${written(most)}`;
-  byId("upto-said").textContent = text;
+  byId("upto-text").textContent = text;
   slider.setAttribute("aria-valuetext", text);
-  redraw();
 }
-let playing = 0;
+let playing = 0, runs = 0;
 function stop() {
   playing = 0;
   play.setAttribute("aria-pressed", "false");
@@ -244,7 +218,7 @@ function stop() {
 }
 function start() {
   hideTip();
-  const from = look.upto >= most ? 0 : look.upto, began = performance.now(), run = ++start.runs;
+  const from = look.upto >= most ? 0 : look.upto, began = performance.now(), run = ++runs;
   const calm = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   playing = run;
   play.setAttribute("aria-pressed", "true");
@@ -258,6 +232,8 @@ function start() {
   };
   requestAnimationFrame(frame);
 }
-start.runs = 0;
-play.addEventListener("click", () => (playing ? stop() : start()));
-slider.addEventListener("input", () => { stop(); setUpto(Number(slider.value)); });
+if (slider) {
+  slider.max = String(most);
+  play.addEventListener("click", () => (playing ? stop() : start()));
+  slider.addEventListener("input", () => { stop(); setUpto(Number(slider.value)); });
+}

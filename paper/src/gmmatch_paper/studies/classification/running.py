@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmmatch.rows.parallel import available_cores
+from gmmatch_paper.parallel import available_cores
 from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
 from gmmatch_paper.studies.image_cells.cell import Places
 from gmmatch_paper.studies.image_cells.downstream import device_name, pick_device

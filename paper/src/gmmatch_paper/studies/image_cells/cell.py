@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.types import Indices
+from gmmatch_paper.arrays import Indices
 from gmmatch_paper.studies.image_cells.amounts import budget
 from gmmatch_paper.studies.image_cells.attacks import attacked_images
 from gmmatch_paper.studies.image_cells.cache import Arrays, Cache

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.types import Indices, Mask
+from gmmatch_paper.arrays import Indices, Mask
 from gmmatch_paper.studies.image_cells.data import ImageData
 
 ATTACKS = ("pgd", "fgsm")

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.types import Indices
+from gmmatch_paper.arrays import Indices
 
 if TYPE_CHECKING:
-    from gmmatch.data.source import BaseSource
+    from gmmatch.data import Source
 
 BUILT_IN = "digits"
 """Scikit-learn's handwritten digits, enlarged to 16 pixels: what ``--quick`` runs on."""
@@ -231,10 +231,10 @@ def _from_source(
         labels = _extra_labels(spec, f"label_{kind}")
         if labels is not None:
             arrays[f"labels_{kind}"] = np.array([known[name] for name in labels[: len(names)]])
-    return arrays, train.how
+    return arrays, str(train.describe()["how"])
 
 
-def _open_split(spec: str, split: str, label_column: str | None) -> BaseSource:
+def _open_split(spec: str, split: str, label_column: str | None) -> Source:
     """Open a split with its labels: of the column that was named, or of the first one that is known."""
     from gmmatch.data import open_source
 
@@ -244,14 +244,14 @@ def _open_split(spec: str, split: str, label_column: str | None) -> BaseSource:
             source = open_source(spec, split=split, label_column=_FINE_LABELS)
     if source.kind != "image" or not source.has_labels:
         raise InvalidInputError(
-            f"--dataset {spec}: expected images with labels; there are {source.how}. --label-column names the "
-            "column of labels."
+            f"--dataset {spec}: expected images with labels; there are {source.describe()['how']}. --label-column "
+            "names the column of labels."
         )
     return source
 
 
 def _read_split(
-    source: BaseSource, spec: str, image_size: int | None, limit: int | None
+    source: Source, spec: str, image_size: int | None, limit: int | None
 ) -> tuple[NDArray[np.uint8], list[Any]]:
     from PIL import Image
 

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from gmmatch.selection.budget import quotas
-from gmmatch.types import Indices
+import gmmatch as gm
+from gmmatch_paper.arrays import Indices
 from gmmatch_paper.studies.image_cells.cache import Arrays
 from gmmatch_paper.studies.image_cells.proxies import Embedded
 
+# The paper's γ of its image experiments.
+_FRACTION = 0.5
+
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gm-matching-unit": ("gm-matching", {"normalize": True}),
-    "gm-matching-authors": ("gm-matching", {"normalize": True, "unit_target": True}),
-    "gm-matching-all-rows": ("gm-matching", {"median_fraction": 1.0}),
-    "herding-unit": ("herding", {"normalize": True}),
+    "gm-matching": ("gm-matching", {"target": gm.GeometricMedian(fraction=_FRACTION)}),
+    "gm-matching-unit": (
+        "gm-matching",
+        {"target": gm.GeometricMedian(fraction=_FRACTION), "preprocess": "unit"},
+    ),
+    "gm-matching-authors": (
+        "gm-matching",
+        {"target": gm.GeometricMedian(fraction=_FRACTION, unit=True), "preprocess": "unit"},
+    ),
+    "gm-matching-all-rows": ("gm-matching", {"target": gm.GeometricMedian()}),
+    "herding-unit": ("herding", {"preprocess": "unit"}),
 }
 """Names for methods with settings: unit-length rows, what the authors' own code does, the median of all rows."""
 
-# The paper's γ of its image experiments.
-_MEDIAN_FRACTION = 0.5
+# The general engine and given scores are no methods of their own, and kernel herding is herding in another kernel.
+_NOT_COMPARED = ("matching", "by-score", "kernel-herding")
 
 
 def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -30,17 +39,14 @@ def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> "gm-matching" in study_methods(), "moment-matching" in study_methods()
+    >>> "gm-matching" in study_methods(), "matching" in study_methods()
     (True, False)
     """
-    from gmmatch.selectors.registry import method_class, methods
-
     if not names:
-        # The general engine is no method of its own, and kernel herding is herding in another kernel.
-        return tuple(name for name in methods() if name not in ("moment-matching", "kernel-herding"))
+        return tuple(name for name in gm.methods() if name not in _NOT_COMPARED)
     for name in names:
         if name not in VARIANTS:
-            method_class(name)
+            gm.method_class(name)
     return tuple(dict.fromkeys(names))
 
 
@@ -68,19 +74,19 @@ def learns_scores(method: str) -> bool:
     >>> learns_scores("el2n"), learns_scores("easy")
     (True, False)
     """
-    from gmmatch.selectors.model_scores import ScoreRanking
-    from gmmatch.selectors.registry import method_class
+    from gmmatch_paper.baselines.learned import LearnedRanking
 
-    return issubclass(method_class(VARIANTS.get(method, (method, {}))[0]), ScoreRanking)
+    return issubclass(gm.method_class(VARIANTS.get(method, (method, {}))[0]), LearnedRanking)
 
 
 def rank_all(embedded: Embedded, labels: Indices, method: str, seed: int, threads: int) -> Arrays:
     """Return all rows of every class in the order in which a method would pick them."""
     began = time.perf_counter()
-    found = _select(embedded, labels, {"k": "100%"}, method, seed, threads)
+    selection = _select(embedded, labels, {"k": "100%"}, method, seed, threads)
+    by_class = np.argsort(selection.group_of_pick, kind="stable")
     return {
-        "order": np.concatenate([group.order for group in found.groups]),
-        "sizes": np.array([len(group.order) for group in found.groups]),
+        "order": selection.order[by_class],
+        "sizes": np.bincount(selection.group_of_pick),
         "seconds": np.array(time.perf_counter() - began),
     }
 
@@ -94,26 +100,23 @@ def cut_ranking(ranked: Arrays, amount: dict[str, Any]) -> Arrays:
     >>> cut_ranking(ranked, {"k": 2})["rows"]
     array([2, 3])
     """
-    sizes = ranked["sizes"]
-    shares = quotas(amount["k"], list(range(len(sizes))), sizes, amount.get("per_class", "proportional"))
-    starts = np.cumsum(sizes) - sizes
-    parts = [
-        ranked["order"][start : start + share] for start, share in zip(starts, shares.tolist(), strict=True)
-    ]
-    return {"rows": np.sort(np.concatenate(parts)), "seconds": ranked["seconds"]}
+    labels, ranks = (
+        np.repeat(np.arange(len(ranked["sizes"])), ranked["sizes"]),
+        np.arange(len(ranked["order"])),
+    )
+    selection = gm.select(ranks[:, None], labels, method="by-score", scores=ranks, **amount)
+    return {"rows": np.sort(ranked["order"][selection.indices]), "seconds": ranked["seconds"]}
 
 
 def _select(
     embedded: Embedded, labels: Indices, amount: dict[str, Any], method: str, seed: int, threads: int
-) -> Any:
-    from gmmatch.selectors.registry import method_class, select
-
+) -> gm.Selection:
     name, options = VARIANTS.get(method, (method, {}))
-    settings = {**options, **amount}
-    if name == "gm-matching":
-        settings.setdefault("median_fraction", _MEDIAN_FRACTION)
-    known = {field.name for field in fields(method_class(name))}
-    if "dynamics" in known and embedded.dynamics is not None and name != "grand":
-        # What the in-domain network itself went through, rather than a small model on its features.
-        settings["dynamics"] = str(embedded.dynamics)
-    return select(embedded.train, y=labels, method=name, random_state=seed, n_jobs=threads, **settings)
+    if name in ("el2n", "forgetting") and embedded.dynamics is not None:
+        # From the training of the in-domain network itself, rather than of a small model on its features.
+        dynamics = gm.Dynamics.load(embedded.dynamics)
+        scores = dynamics.el2n() if name == "el2n" else dynamics.forgetting()
+        name, options = "by-score", {"scores": scores, "keep": "highest"}
+    # Tensors have no threads to choose.
+    jobs: dict[str, Any] = {"n_jobs": threads} if isinstance(embedded.train, np.ndarray) else {}
+    return gm.select(embedded.train, labels, method=name, random_state=seed, **jobs, **options, **amount)

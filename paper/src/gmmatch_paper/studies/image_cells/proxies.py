@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import gmmatch as gm
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch_paper.studies.image_cells.cache import Arrays
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
 # Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -153,14 +154,14 @@ def _in_domain(given: Given) -> Embedded:
 
 def _train_proxy(given: Given, recording: Path) -> Arrays:
     """Train a network on the data as they are; return its features, and record how it learned."""
-    from gmmatch.dynamics.recorder import Dynamics
+
     from gmmatch_paper.training.evaluation import predict
     from gmmatch_paper.training.images import put_images
 
     data, noisy, device = given.images, given.noisy, given.device
     plan = recipe_named(given.proxy_recipe)
     # EL2N tells most early in a training.
-    recorder = Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
+    recorder = gm.Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
     steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
 
     def record(rows: Any, logits: Any, codes: Any) -> None:
@@ -220,9 +221,7 @@ def _frozen(given: Given) -> Embedded:
 
 @lru_cache(maxsize=1)
 def _encoder(spec: str, device: str) -> Any:
-    from gmmatch.encoders import load_encoder
-
-    return load_encoder(spec, kind="image", device=device)
+    return gm.load_encoder(spec, kind="image", device=device)
 
 
 def encode(images: NDArray[np.uint8], encoder: Any) -> NDArray[Any]:
@@ -230,13 +229,12 @@ def encode(images: NDArray[np.uint8], encoder: Any) -> NDArray[Any]:
 
     Examples
     --------
-    >>> from gmmatch.encoders import load_encoder
-    >>> encode(np.zeros((3, 16, 16, 1), dtype=np.uint8), load_encoder("pixels:8x8")).shape
+    >>> encode(np.zeros((3, 16, 16, 1), dtype=np.uint8), gm.load_encoder("pixels:8x8")).shape
     (3, 192)
     """
     from PIL import Image
 
-    from gmmatch.data.source import Batch
+    from gmmatch.data import Batch
     from gmmatch.encoders import encode_batches
 
     def batches() -> Any:

@@ -13,8 +13,8 @@ from gmmatch_paper.theory import batch_error_rate
 
 MODES = ("carry", "no-carry", "independent")
 _MODE_NAMES = {
-    "carry": "carry=True (default)",
-    "no-carry": "carry=False",
+    "carry": "batches=B",
+    "no-carry": "Independent(B)",
     "independent": "independent (paper's analysis)",
 }
 _MODE_LOOKS: Mapping[str, Mapping[str, Any]] = {

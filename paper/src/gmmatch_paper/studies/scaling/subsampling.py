@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.median import geometric_median
-from gmmatch.selectors.registry import select
+import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Curve, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
@@ -22,19 +21,14 @@ RATES = (0.0, 0.2, 0.4)
 def measure_error(*, n: int, k: int, psi: float, gamma: float, draws: int, seed: int) -> Measured:
     """Draw γn rows several times; return how far their medians and means are from those of all rows."""
     data = noisy_gaussian(n, psi, seed)
-    whole = geometric_median(data.rows, n_jobs=1).point
+    whole = gm.geometric_median(data.rows, n_jobs=1).point
     random = np.random.default_rng([seed, 3])
-    medians = np.array(
-        [
-            geometric_median(data.rows, fraction=gamma, random_state=random, n_jobs=1).point
-            for _ in range(draws)
-        ]
-    )
     count = max(1, round(gamma * n))
-    means = np.array([data.rows[random.choice(n, count, replace=False)].mean(axis=0) for _ in range(draws)])
-    selection = select(
-        data.rows, k=k, method="gm-matching", median_fraction=gamma, random_state=seed, n_jobs=1
-    )
+    samples = [data.rows[random.choice(n, count, replace=False)] for _ in range(2 * draws)]
+    medians = np.array([gm.geometric_median(sample, n_jobs=1).point for sample in samples[:draws]])
+    means = np.array([sample.mean(axis=0) for sample in samples[draws:]])
+    target = gm.GeometricMedian(fraction=gamma)
+    selection = gm.GMMatching(k=k, target=target, random_state=seed).select(data.rows, n_jobs=1)
     variance = clean_variance(data.clean)
     return {
         "median_added": np.mean(np.sum((medians - whole) ** 2, axis=1)),
@@ -51,13 +45,17 @@ def measure_time(*, n: int, s: int, gamma: float, seed: int) -> Measured:
     Twice: of a sample that lies ready in memory, and in the call that draws it from all over memory.
     """
     rows = np.random.default_rng(seed).standard_normal((n, s))
-    geometric_median(rows[:64], n_jobs=1)  # loads the compiled code
-    sample = rows[: max(1, round(gamma * n))].copy()
-    alone, result = timed(lambda: geometric_median(sample, init="mean", n_jobs=1), repeats=3)
-    drawn, _ = timed(
-        lambda: geometric_median(rows, fraction=gamma, random_state=seed, init="mean", n_jobs=1), repeats=3
-    )
-    return {"time": alone, "time_with_draw": drawn, "passes": result.iterations, "rows_used": result.n_rows}
+    gm.geometric_median(rows[:64], n_jobs=1)  # loads the compiled code
+    count = max(1, round(gamma * n))
+    sample = rows[:count].copy()
+
+    def draw_sample() -> Any:
+        index = np.sort(np.random.default_rng(seed).choice(n, count, replace=False))
+        return gm.geometric_median(rows[index], n_jobs=1)
+
+    alone, result = timed(lambda: gm.geometric_median(sample, n_jobs=1), repeats=3)
+    drawn, _ = timed(draw_sample, repeats=3)
+    return {"time": alone, "time_with_draw": drawn, "passes": result.iterations, "rows_used": count}
 
 
 def draw(results: Results) -> Any:

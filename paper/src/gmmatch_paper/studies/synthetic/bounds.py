@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.kernels.kernels import RBF
-from gmmatch.median import geometric_median
-from gmmatch.median.in_kernel import kernel_geometric_median
-from gmmatch.selectors._gm_matching import GMMatching
-from gmmatch.types import Vector
+import gmmatch as gm
+from gmmatch_paper.arrays import Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
-from gmmatch_paper.studies.synthetic.kernels import greedy_picks
+from gmmatch_paper.studies.synthetic.kernel_space import gram_matrix, greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.synthetic.worst_attack import worst_median
 from gmmatch_paper.theory import (
@@ -34,7 +31,7 @@ def measure_median(*, n: int, psi: float, seed: int) -> Measured:
     """Return the median's squared error: the paper's adversary, the worst attack, and the bound."""
     data = noisy_gaussian(n, psi, seed)
     clean, m = data.clean, int(data.corrupt.sum())
-    result = geometric_median(data.rows, n_jobs=1)
+    result = gm.geometric_median(data.rows, n_jobs=1)
     worst = worst_median(clean, m)[0]
     return {
         "error": np.sum((result.point - data.clean_mean) ** 2),
@@ -46,8 +43,8 @@ def measure_median(*, n: int, psi: float, seed: int) -> Measured:
 def measure_path(*, n: int, psi: float, seed: int) -> Measured:
     """Return the residual and Δ² along the picks (with replacement), and the bounds on both."""
     data = noisy_gaussian(n, psi, seed)
-    target = geometric_median(data.rows, n_jobs=1).point
-    selection = GMMatching(k=n, replacement=True, n_jobs=1).select(data.rows)
+    target = gm.geometric_median(data.rows, n_jobs=1).point
+    selection = gm.GMMatching(k=n, replacement=True).select(data.rows, n_jobs=1)
     picked = data.rows[selection.order]
     counts = np.unique(np.round(np.geomspace(1, n, 25)).astype(int))
     drift = np.cumsum(target - picked, axis=0)
@@ -102,12 +99,11 @@ def _least_cosine(target: Vector, drift: Any, picked: Any) -> float:
 def measure_rbf(*, n: int, k: int, psi: float, seed: int) -> Measured:
     """Return the squared errors of the median and of k picks in an RBF kernel's space, and the bounds."""
     data = noisy_gaussian(n, psi, seed)
-    kernel = RBF().fit(data.rows)
-    gram = kernel(data.rows, data.rows)
+    gram = gram_matrix(gm.RBF(), data.rows)
     clean = ~data.corrupt / np.count_nonzero(~data.corrupt)
-    median = kernel_geometric_median(gram)
+    median = median_coefficients(gram)
     picks = np.zeros(n)
-    picks[greedy_picks(gram, median.point, k)] = 1.0 / k
+    picks[greedy_picks(gram, median, k)] = 1.0 / k
     m = int(data.corrupt.sum())
     variance = 1.0 - float(clean @ gram @ clean)  # σ² = mean k(x, x) − ‖μ‖² over the clean rows
 
@@ -115,9 +111,9 @@ def measure_rbf(*, n: int, k: int, psi: float, seed: int) -> Measured:
         offset = coefficients - target
         return max(0.0, float(offset @ gram @ offset))
 
-    constant = k**2 * squared(picks, median.point)
+    constant = k**2 * squared(picks, median)
     return {
-        "error": squared(median.point, clean),
+        "error": squared(median, clean),
         "bound": median_error_bound(n - m, m, variance),
         "delta_squared": squared(picks, clean),
         "delta_bound": moment_error_bound(k, n - m, m, variance, herding_constant=constant),

@@ -8,14 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch import metrics
-from gmmatch.kernels.kernels import RBF, Kernel, Polynomial
-from gmmatch.median.in_kernel import kernel_geometric_median
-from gmmatch.selectors._gm_matching import GMMatching
-from gmmatch.types import Indices, Vector
+import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.synthetic.kernel_space import gram_matrix, greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 
 DEGREES = (1, 3, 5, 10)
@@ -24,9 +21,9 @@ BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 RATES = (0.2, 0.4)
 
 
-def kernel_named(name: str) -> Kernel:
+def kernel_named(name: str) -> gm.RBF | gm.Polynomial:
     """Return a kernel of the study: "degree 3" is (⟨x, y⟩ + 1)³, "rbf" has the median bandwidth."""
-    return RBF() if name == "rbf" else Polynomial(degree=int(name.split()[1]), c=1.0)
+    return gm.RBF() if name == "rbf" else gm.Polynomial(degree=int(name.split()[1]), c=1.0)
 
 
 def measure_kernel(*, n: int, k: int, psi: float, kernel: str, seed: int) -> Measured:
@@ -36,62 +33,37 @@ def measure_kernel(*, n: int, k: int, psi: float, kernel: str, seed: int) -> Mea
 
 def measure_bandwidth(*, n: int, k: int, psi: float, bandwidth: float, seed: int) -> Measured:
     """The same in RBF kernels of several bandwidths."""
-    return _measure(RBF(bandwidth), n, k, psi, seed, keep_picks=False)
+    return _measure(gm.RBF(bandwidth), n, k, psi, seed, keep_picks=False)
 
 
-def _measure(kernel: Kernel, n: int, k: int, psi: float, seed: int, keep_picks: bool) -> Measured:
+def _measure(
+    kernel: gm.RBF | gm.Polynomial, n: int, k: int, psi: float, seed: int, keep_picks: bool
+) -> Measured:
     data = noisy_gaussian(n, psi, seed)
-    gram = kernel.fit(data.rows)(data.rows, data.rows)
+    gram = gram_matrix(kernel, data.rows)
     clean = ~data.corrupt / np.count_nonzero(~data.corrupt)
 
     def error(coefficients: Any) -> float:
         offset = coefficients - clean
         return float(np.sqrt(max(0.0, float(offset @ gram @ offset))))
 
-    median = kernel_geometric_median(gram, max_iter=5000)
+    median = median_coefficients(gram)
     measured: Measured = {
-        "median_error": error(median.point),
+        "median_error": error(median),
         "mean_error": error(np.full(n, 1.0 / n)),
-        "corrupt_weight": median.point[data.corrupt].sum(),
+        "corrupt_weight": median[data.corrupt].sum(),
     }
-    for name, coefficients in (("gm", median.point), ("herding", np.full(n, 1.0 / n))):
+    for name, coefficients in (("gm", median), ("herding", np.full(n, 1.0 / n))):
         picks = greedy_picks(gram, coefficients, k)
-        measured[f"{name}_contamination"] = metrics.contamination(picks, data.corrupt)
-        measured[f"{name}_error"] = metrics.moment_error(data.rows[picks], data.clean)
-        measured[f"{name}_mmd"] = metrics.mmd(data.rows[picks], data.clean)
+        measured[f"{name}_contamination"] = gm.metrics.contamination(picks, data.corrupt)
+        measured[f"{name}_error"] = gm.metrics.moment_error(data.rows[picks], data.clean)
+        measured[f"{name}_mmd"] = gm.metrics.mmd(data.rows[picks], data.clean)
         if keep_picks and name == "gm":
-            selection = GMMatching(k=k, kernel=kernel, max_iter=5000, n_jobs=1).select(data.rows)
+            target = gm.GeometricMedian(max_iter=5000)
+            selection = gm.GMMatching(k=k, kernel=kernel, target=target).select(data.rows, n_jobs=1)
             measured["picks"] = np.sort(picks)
             measured["shared_with_package"] = len(np.intersect1d(picks, selection.indices)) / k
     return measured
-
-
-def greedy_picks(gram: Any, coefficients: Vector, k: int) -> Indices:
-    """Return the picks of the paper's loop in a kernel's space, in plain float64.
-
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Kernel values.
-    coefficients : array of shape (n,)
-        The target Σ αᵢφ(xᵢ).
-    k : int
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0], [1.0], [2.0], [9.0]])
-    >>> greedy_picks(rows @ rows.T, np.array([0.0, 1.0, 0.0, 0.0]), 2)
-    array([3, 0])
-    """
-    target_scores = gram @ coefficients
-    scores = target_scores.copy()
-    order = np.empty(k, dtype=np.int64)
-    free = np.ones(len(gram), dtype=bool)
-    for t in range(k):
-        order[t] = int(np.argmax(np.where(free, scores, -np.inf)))
-        free[order[t]] = False
-        scores += target_scores - gram[order[t]]
-    return order
 
 
 def ratio(cell: Mapping[str, Any]) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.median import geometric_median
+import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
@@ -48,7 +48,7 @@ def summed_distances(points: Any, places: Any) -> NDArray[np.float64]:
 def measure_landscape(*, configuration: str, seed: int) -> Measured:
     """Compute the median and compare it with a search of the whole landscape, point by point."""
     points = points_of(configuration, seed)
-    result = geometric_median(points, eps=1e-12, n_jobs=1)
+    result = gm.geometric_median(points, eps=1e-12, n_jobs=1)
     steps = np.linspace(-1.6, 1.6, 401)
     grid = np.stack(np.meshgrid(steps, steps), axis=-1)
     rho = summed_distances(points, grid)
@@ -73,7 +73,7 @@ def measure_outlier(*, distance: float, seed: int) -> Measured:
     moved = points.copy()
     outward = points[0] / np.linalg.norm(points[0])
     moved[0] = points[0] + distance * outward
-    before, after = (geometric_median(rows, eps=1e-12, n_jobs=1).point for rows in (points, moved))
+    before, after = (gm.geometric_median(rows, eps=1e-12, n_jobs=1).point for rows in (points, moved))
     return {
         "median_moves": np.linalg.norm(after - before),
         "mean_moves": np.linalg.norm(moved.mean(axis=0) - points.mean(axis=0)),

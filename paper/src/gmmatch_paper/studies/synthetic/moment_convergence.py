@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.selectors.registry import select
-from gmmatch.types import Vector
+import gmmatch as gm
+from gmmatch_paper.arrays import Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Cells, Results, log_slope
 from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
@@ -22,7 +22,7 @@ FIT = (10, 300)
 def measure_path(*, n: int, psi: float, method: str, replacement: bool, seed: int) -> Measured:
     """Pick all n rows one after another; return Δ² and the residual along the way."""
     data = noisy_gaussian(n, psi, seed)
-    selection = select(data.rows, k=n, method=method, replacement=replacement, random_state=seed, n_jobs=1)
+    selection = gm.select(data.rows, k=n, method=method, replacement=replacement, random_state=seed, n_jobs=1)
     counts = np.arange(1, n + 1)
     means = np.cumsum(data.rows[selection.order], axis=0) / counts[:, None]
     delta = np.sum((means - data.clean_mean) ** 2, axis=1)

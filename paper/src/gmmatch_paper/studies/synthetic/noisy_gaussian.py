@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch import metrics
-from gmmatch.selectors.registry import select
-from gmmatch.types import Indices
+import gmmatch as gm
+from gmmatch_paper.arrays import Indices
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
@@ -26,10 +25,10 @@ def measure_picks(*, n: int, k: int, psi: float, method: str, seed: int) -> Meas
     order = _pick(data, method, k, seed)
     picked = data.rows[order]
     measured: Measured = {
-        "contamination": metrics.contamination(order, data.corrupt),
-        "mean_error": metrics.moment_error(picked, data.clean),
+        "contamination": gm.metrics.contamination(order, data.corrupt),
+        "mean_error": gm.metrics.moment_error(picked, data.clean),
         # One bandwidth for all methods: the median distance between clean rows.
-        "mmd": metrics.mmd(picked, data.clean),
+        "mmd": gm.metrics.mmd(picked, data.clean),
         "spread": np.sqrt(np.mean(np.sum((picked - picked.mean(axis=0)) ** 2, axis=1))),
     }
     if seed == 0:  # enough to draw; the rows themselves come from the seed
@@ -40,8 +39,9 @@ def measure_picks(*, n: int, k: int, psi: float, method: str, seed: int) -> Meas
 def _pick(data: NoisyRows, method: str, k: int, seed: int) -> Indices:
     if method == "clean-random":  # what an oracle that knows the clean rows would draw
         return np.random.default_rng([seed, 1]).choice(np.flatnonzero(~data.corrupt), k, replace=False)
-    name, options = (method, {}) if method != "gm-matching-rbf" else ("gm-matching", {"kernel": "rbf"})
-    return select(data.rows, k=k, method=name, random_state=seed, n_jobs=1, **options).order
+    options: dict[str, Any] = {"kernel": gm.RBF()} if method == "gm-matching-rbf" else {}
+    name = "gm-matching" if options else method
+    return gm.select(data.rows, k=k, method=name, random_state=seed, n_jobs=1, **options).order
 
 
 def draw_picks(results: Results) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.types import Mask, Vector
+from gmmatch_paper.arrays import Mask, Vector
 
 CLEAN_MEAN = (0.0, 0.0)
 CLEAN_COVARIANCE = ((1.0, -0.5), (-0.5, 0.5))

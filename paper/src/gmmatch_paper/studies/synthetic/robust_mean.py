@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch.median import geometric_median
+import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
@@ -22,7 +22,7 @@ def measure_centers(*, n: int, psi: float, seed: int) -> Measured:
     data = noisy_gaussian(n, psi, seed)
     clean_mean = data.clean_mean
     mean = data.rows.mean(axis=0)
-    median = geometric_median(data.rows, n_jobs=1).point
+    median = gm.geometric_median(data.rows, n_jobs=1).point
     return {
         "mean_error": np.linalg.norm(mean - clean_mean),
         "median_error": np.linalg.norm(median - clean_mean),

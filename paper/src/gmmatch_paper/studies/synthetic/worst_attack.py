@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.types import Vector
+from gmmatch_paper.arrays import Vector
 
 _DIRECTIONS = 72
 

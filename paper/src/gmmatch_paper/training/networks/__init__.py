@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command, unknown_name
-from gmmatch.rows.checks import check_whole_number
+from gmmatch_paper.checks import check_whole_number
 
 if TYPE_CHECKING:
     from gmmatch_paper.training.networks.base import ImageClassifier

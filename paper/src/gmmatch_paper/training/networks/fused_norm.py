@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import cache
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from gmmatch.backends.cuda.triton_check import triton_works
+from gmmatch.errors import GMMatchWarning
 
 _ELEMENTS, _WARPS = 2048, 4
 """Of the tile that a program of the kernels holds, and what works on it."""
@@ -76,6 +78,34 @@ def uses_kernels(x: Tensor) -> bool:
     False
     """
     return x.is_cuda and x.dtype in (torch.bfloat16, torch.float32) and triton_works(x.device)
+
+
+class TritonWarning(GMMatchWarning):
+    """Triton's kernels do not run on a device; plain torch operations take their place, more slowly."""
+
+
+@cache
+def triton_works(device: torch.device) -> bool:
+    """Return whether the kernels compile and run on a device: tried once, with a warning where they do not.
+
+    Triton compiles a kernel when it is first used, with a C compiler: that it is installed says little.
+    """
+    try:
+        _try_kernels(device)
+    except Exception as error:  # compilers, drivers and caches on disk fail in many ways
+        warnings.warn(
+            f"Triton's kernels do not run here ({type(error).__name__}: {error}): norms are computed by plain torch, "
+            "more slowly. Install a C compiler and the Triton version that your torch was made for.",
+            TritonWarning,
+            stacklevel=4,
+        )
+        return False
+    return True
+
+
+def _try_kernels(device: torch.device) -> None:
+    maps, ones = torch.ones(1, 2, 2, 2, device=device), torch.ones(2, device=device)
+    KernelNorm.apply(maps, ones, ones, 1, 1e-5, False).sum().item()
 
 
 class KernelNorm(torch.autograd.Function):

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.checks import check_whole_number
+from gmmatch_paper.checks import check_whole_number
 from gmmatch_paper.training.networks.fused_norm import FusedNorm
 
 _GROUPS = 8

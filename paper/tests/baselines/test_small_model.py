@@ -1,0 +1,111 @@
+"""The small model that is trained on the rows themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmmatch.rows.array import ArrayRows  # noqa: E402
+from gmmatch_paper.baselines import small_model  # noqa: E402
+from gmmatch_paper.baselines.gradients import grand_scores  # noqa: E402
+from gmmatch_paper.baselines.small_model import TrainingSet, one_torch_thread, train_small_model  # noqa: E402
+from gmmatch_paper.baselines.softmax_regression import FARTHEST, Standardize  # noqa: E402
+
+RNG = np.random.default_rng(0)
+Y = np.arange(400) % 4
+X = RNG.normal(size=(4, 6))[Y] * 2.0 + RNG.normal(size=(400, 6))
+
+
+def training_set(X=X, y=Y, weights=None):
+    rows, weights = ArrayRows(X), np.ones(len(X)) if weights is None else weights
+    mapped = rows.map(Standardize.fit(rows, weights, dtype="float32"))
+    return TrainingSet(mapped, np.arange(len(X)), y, weights / weights.mean(), int(y.max()) + 1)
+
+
+def accuracy(model, data):
+    with torch.no_grad():
+        correct = [(model(inputs).argmax(dim=1) == codes).float() for inputs, codes in data.in_order()]
+    return float(torch.cat(correct).mean())
+
+
+@pytest.mark.parametrize("hidden", [0, 32])
+def test_it_learns(hidden):
+    data = training_set()
+    assert accuracy(train_small_model(data, hidden=hidden, epochs=10, seed=0), data) > 0.85
+
+
+def test_a_hidden_layer_learns_what_none_cannot():
+    """Two classes that no line separates."""
+    corners = RNG.normal(size=(400, 2))
+    data = training_set(corners, (corners.prod(axis=1) > 0).astype(np.int64))
+    straight, bent = (train_small_model(data, hidden=hidden, epochs=25, seed=0) for hidden in (0, 32))
+    assert accuracy(bent, data) > accuracy(straight, data) + 0.2
+
+
+def test_the_same_seed_gives_the_same_model_and_another_does_not():
+    data = training_set()
+    first, again, other = (train_small_model(data, hidden=8, epochs=2, seed=seed) for seed in (0, 0, 1))
+    assert all(torch.equal(*pair) for pair in zip(first.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(first.head.weight, other.head.weight)
+
+
+@pytest.mark.parametrize("elements", [1 << 23, 600])
+def test_an_epoch_presents_every_row_once_in_any_number_of_chunks(elements, monkeypatch):
+    monkeypatch.setattr(small_model, "_CHUNK_ELEMENTS", elements)
+    data = training_set()
+    batches = list(data.shuffled(np.random.default_rng(0)))
+    rows = np.concatenate([positions for positions, *_ in batches])
+    assert sorted(rows) == list(range(400))
+    assert not np.array_equal(rows, np.arange(400))
+    for positions, inputs, codes, weights in batches:
+        np.testing.assert_array_equal(codes.numpy(), Y[positions])
+        np.testing.assert_array_equal(inputs.numpy(), data.rows.take(positions))
+        assert len(weights) == len(positions) <= data.batch_size
+
+
+def test_logits_are_observed_before_the_step_that_learns_from_them():
+    data, observed = training_set(), []
+    train_small_model(
+        data, hidden=4, epochs=2, seed=0,
+        observe=lambda rows, logits, codes: observed.append((rows, logits.detach().clone())),
+    )  # fmt: skip
+    assert len(observed) == 2 * -(-400 // data.batch_size)
+    untrained = train_small_model(data, hidden=4, epochs=0, seed=0)
+    rows, logits = observed[0]
+    assert torch.allclose(untrained(torch.from_numpy(data.rows.take(rows)).float()), logits, atol=1e-6)
+
+
+def test_rows_without_weight_are_not_learned():
+    data = training_set(weights=np.where(Y == 2, 0.0, 1.0))
+    model = train_small_model(data, hidden=16, epochs=10, seed=0)
+    with torch.no_grad():
+        predicted = torch.cat([model(inputs).argmax(dim=1) for inputs, _ in data.in_order()])
+    assert 2 not in predicted.tolist()
+
+
+def test_outliers_do_not_throw_it_off():
+    wild = X.copy()
+    wild[::40] = 1e12
+    data = training_set(wild)
+    model = train_small_model(data, hidden=16, epochs=5, seed=0)
+    assert all(bool(torch.isfinite(value).all()) for value in model.parameters())
+    inputs, _ = next(data.in_order())
+    assert float(inputs.abs().max()) <= FARTHEST
+
+
+def test_torch_has_one_thread_within_and_as_many_as_before_afterwards():
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError), one_torch_thread():
+        assert torch.get_num_threads() == 1
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("hidden", [0, 7])
+def test_grand_in_closed_form_is_that_of_per_sample_gradients(hidden):
+    data = training_set()
+    model = train_small_model(data, hidden=hidden, epochs=2, seed=0)
+    expected = grand_scores(model, data.in_order(), "all")
+    assert model.gradient_lengths(data.in_order()) == pytest.approx(expected, rel=1e-4)

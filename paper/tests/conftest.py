@@ -1,0 +1,25 @@
+"""What the tests of gmmatch-paper share."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _import_slow_modules() -> None:
+    """Load what takes seconds when it is first used, so that no single test has to pay for it."""
+    import matplotlib.pyplot  # noqa: F401
+    import scipy.optimize  # noqa: F401
+    import sklearn.cluster  # noqa: F401
+
+    if find_spec("torch") is None:
+        return
+    import torch
+    from torch.func import vmap
+
+    # The first optimizer loads the compiler, and the first map over rows its rules.
+    model = torch.nn.Linear(2, 2)
+    torch.optim.SGD(model.parameters(), lr=0.1).step()
+    vmap(torch.sum)(torch.ones(2, 2))

@@ -1,0 +1,161 @@
+"""Checks of arguments that many functions share; every message names the argument and the remedy."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices, RandomState, Vector
+from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
+
+# Squares of larger numbers overflow float64.
+LARGEST = 1e150
+# Weights of which the largest lies between these are used as they are.
+_SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-20, 1e20
+
+
+def not_finite(name: str, count: int, bad: Indices, n: int) -> NotFiniteError:
+    """Return the error for rows of n that cannot be used, of which the first are known."""
+    # The words "NaN" and "infinity" are what scikit-learn's conformance suite looks for.
+    first = ", ".join(str(row) for row in bad[:5]) + (", ..." if count > 5 else "")
+    return NotFiniteError(
+        f"Input {name} contains NaN, infinity or a value too large to square, in {count} of {n} "
+        f"rows (first: {first}). Drop these rows or fill them in; none is dropped silently."
+    )
+
+
+def unusable(block: NDArray[Any]) -> Indices:
+    """Return which rows of a block are not finite, or too large to square.
+
+    Examples
+    --------
+    >>> unusable(np.array([[1.0], [np.nan], [1e200]]))
+    array([1, 2])
+    """
+    # NaN is the largest and the smallest number wherever there is one.
+    if float(block.max(initial=0.0)) <= LARGEST and float(block.min(initial=0.0)) >= -LARGEST:
+        return np.empty(0, dtype=np.int64)
+    good = np.isfinite(block).all(axis=1) & (np.abs(block, dtype=np.float64) <= LARGEST).all(axis=1)
+    return np.flatnonzero(~good)
+
+
+def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") -> Vector:
+    """Return one non-negative float64 weight per row, 1 where none were given."""
+    if weights is None:
+        return np.ones(n)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be one number per row: {error}.") from error
+    if array.ndim == 0:
+        array = np.full(n, float(array))
+    if array.shape != (n,):
+        raise InvalidInputError(
+            f"{name} must be one number per row: expected shape ({n},), got {array.shape}."
+        )
+    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+        bad = int(np.flatnonzero(~(np.isfinite(array) & (array >= 0.0)))[0])
+        raise InvalidInputError(f"{name}[{bad}] is {array[bad]}; weights must be finite and at least 0.")
+    if not array.any():
+        raise InvalidInputError(f"{name} is zero for every row; at least one row needs a positive weight.")
+    # Only their proportions count. Products of extreme ones with the rows would overflow or vanish; a power of two
+    # changes no digit.
+    largest = float(array.max())
+    if not _SMALLEST_WEIGHT < largest < _LARGEST_WEIGHT:
+        array = np.ldexp(array, 1 - int(np.frexp(largest)[1]))
+    return np.ascontiguousarray(array)
+
+
+def check_positions(rows: Any, n: int, name: str) -> Indices:
+    """Return row numbers of X from row numbers, a mask of all rows, or anything with ``.indices``.
+
+    Examples
+    --------
+    >>> check_positions([True, False, True], 3, "include")
+    array([0, 2])
+    """
+    of_rows = getattr(rows, "n_rows", n)
+    if of_rows != n:
+        raise InvalidInputError(f"{name} is a selection from {of_rows:,} rows; expected one from {n:,}.")
+    rows = getattr(rows, "indices", rows)
+    array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
+    if array.dtype == bool:
+        if array.shape != (n,):
+            raise InvalidInputError(
+                f"{name} is a mask of shape {array.shape}; expected ({n},), one per row of X."
+            )
+        return np.flatnonzero(array)
+    if array.ndim == 1 and array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"{name} must be a list of row numbers or a boolean mask; got dtype {array.dtype} of shape "
+            f"{array.shape}."
+        )
+    if array.min() < 0 or array.max() >= n:
+        bad = int(array[(array < 0) | (array >= n)][0])
+        raise InvalidInputError(f"{name} names row {bad}; X has rows 0 to {n - 1}.")
+    return array.astype(np.int64)
+
+
+def check_fraction(fraction: float, name: str) -> None:
+    """Raise unless ``fraction`` lies in (0, 1]."""
+    if not isinstance(fraction, (int, float, np.floating)) or not 0.0 < fraction <= 1.0:
+        raise InvalidInputError(f"{name}={fraction!r}: expected a number above 0 and at most 1.")
+
+
+def check_whole_number(value: Any, name: str, least: int = 1, what: str = "whole number") -> None:
+    """Raise unless a value is a whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> check_whole_number(0, "epochs", 1)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise InvalidInputError(f"{name}={value!r}: expected a {what} of at least {least}.")
+
+
+def check_number(value: Any, name: str, *, above_zero: bool = False) -> None:
+    """Raise unless a value is a finite number of at least 0, or above 0."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0.0 <= value < np.inf or (above_zero and value == 0.0):
+        raise InvalidInputError(
+            f"{name}={value!r}: expected a finite number {'above' if above_zero else 'of at least'} 0."
+        )
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy generator from anything scikit-learn accepts as ``random_state``.
+
+    A legacy ``RandomState`` is drawn from once, so passing the same object twice gives different
+    streams, as it does in scikit-learn. The global random state is never touched.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(int(random_state.randint(0, 2**31 - 1)))
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        if random_state is not None and random_state < 0:
+            raise InvalidInputError(f"random_state={random_state!r}: a seed must be at least 0.")
+        return np.random.default_rng(None if random_state is None else int(random_state))
+    raise InvalidTypeError(
+        f"random_state={random_state!r}: expected an integer, a numpy Generator or RandomState, or None."
+    )
+
+
+def warn_caller(warning: Warning) -> None:
+    """Give a warning at the line outside of this package that led to it, however deep it arose."""
+    frame = sys._getframe(1)
+    level = 2
+    # Between two functions of this package there may be the code of a context manager.
+    ours = ("gmmatch", "contextlib")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(warning, stacklevel=level)

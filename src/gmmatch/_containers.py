@@ -1,0 +1,81 @@
+"""Taking rows of whatever a dataset is: arrays, tables, torch and Hugging Face datasets, sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gmmatch._array import Indices
+from gmmatch.errors import InvalidTypeError
+
+
+def _bases(dataset: object) -> set[str]:
+    """Names such as "torch.Dataset" (top package and class) of a type and its bases.
+
+    Telling types apart by name spares importing the packages they come from.
+    """
+    return {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in type(dataset).__mro__}
+
+
+def count_rows(dataset: Any) -> int:
+    """Return how many rows a dataset has; raise where rows cannot be looked up by number.
+
+    Examples
+    --------
+    >>> count_rows(np.zeros((3, 2)))
+    3
+    """
+    if isinstance(dataset, Mapping):
+        raise InvalidTypeError(
+            "dataset is a mapping, not rows: apply the selection to one of its values (dataset['train'])."
+        )
+    streamed = any(name.endswith(".IterableDataset") for name in _bases(dataset))
+    if not streamed and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes)):
+        try:
+            return len(dataset)
+        except (TypeError, NotImplementedError):
+            # Sparse matrices refuse to say, but have a shape.
+            shape = getattr(dataset, "shape", None)
+            if shape:
+                return int(shape[0])
+    raise InvalidTypeError(
+        f"dataset has type {type(dataset).__name__}, whose rows cannot be looked up by number: give a list, "
+        "an array, a DataFrame, a Table, or a dataset with a length (list(dataset) makes one)."
+    )
+
+
+def take_rows(dataset: Any, rows: Indices) -> Any:
+    """Return these rows of a dataset, as the same kind of thing where there is one.
+
+    A torch Dataset becomes a ``torch.utils.data.Subset``, any sequence that is not an array a list.
+
+    Examples
+    --------
+    >>> take_rows(("a", "b", "c"), np.array([2, 0]))
+    ['c', 'a']
+    """
+    bases = _bases(dataset)
+    packages = {name.partition(".")[0] for name in bases}
+    if isinstance(dataset, np.ndarray):
+        return dataset[rows]
+    if "torch.Tensor" in bases:
+        import torch
+
+        return dataset.index_select(0, torch.tensor(rows, device=dataset.device))
+    if "torch.Dataset" in bases:
+        from torch.utils.data import Subset
+
+        return Subset(dataset, rows.tolist())
+    if "datasets" in packages and hasattr(dataset, "select"):
+        return dataset.select(rows)
+    if hasattr(dataset, "iloc"):
+        return dataset.iloc[rows]
+    if "polars" in packages:
+        return dataset[rows.tolist()]
+    if packages & {"pandas", "pyarrow"} and hasattr(dataset, "take"):
+        return dataset.take(rows)
+    if "scipy" in packages:
+        return dataset.tocsr()[rows].asformat(dataset.format)
+    return [dataset[row] for row in rows.tolist()]

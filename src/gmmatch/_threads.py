@@ -1,0 +1,100 @@
+"""Threads over chunks of rows.
+
+The compiled loops release the interpreter's lock, so plain threads are enough; and because chunk
+borders depend on the data's shape alone and partial results are combined in chunk order, a result is
+the same to the last bit whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from gmmatch.errors import InvalidInputError
+
+Result = TypeVar("Result")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_this_thread = threading.local()
+_libraries: dict[str, Any] = {}
+
+# Up to this many numbers, a second thread of BLAS costs more than it brings.
+_SMALL_PRODUCT = 1 << 20
+
+# A forked child inherits the pools but not their threads, and would wait for them forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+def resolve_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for, in joblib's convention.
+
+    Examples
+    --------
+    >>> resolve_jobs(None), resolve_jobs(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0:
+        raise InvalidInputError(f"n_jobs={n_jobs!r}: give a number of threads, or -1 for every core.")
+    if n_jobs > 0:
+        return int(n_jobs)
+    return max(1, available_cores() + 1 + int(n_jobs))
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use (containers and ``taskset`` counted in)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep matrix products, and scikit-learn's loops, to a thread of their own while this lasts.
+
+    Blocks of rows are spread over threads already. More threads within a block would compete with them
+    for the same cores, and make sums depend on how many there are.
+
+    Examples
+    --------
+    >>> with one_blas_thread():
+    ...     pass
+    """
+    return blas_threads(1)
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """Let matrix products have so many threads while this lasts.
+
+    Examples
+    --------
+    >>> with blas_threads(2):
+    ...     pass
+    """
+    # Looking for the libraries takes milliseconds, so it is done again only after more was imported.
+    if _libraries.get("modules") != len(sys.modules):
+        from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+        _libraries["controller"] = ThreadpoolController()
+        _libraries["modules"] = len(sys.modules)
+    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=count)
+    return limits
+
+
+def blas_threads_for(numbers: int) -> AbstractContextManager[Any]:
+    """Keep products of matrices of so many numbers to one thread if they are small.
+
+    Threads of BLAS wait for work by spinning: over small matrices they take the cores from everything else, and the
+    products come no sooner.
+
+    Examples
+    --------
+    >>> with blas_threads_for(1_797 * 64):
+    ...     pass
+    """
+    return blas_threads(1) if numbers <= _SMALL_PRODUCT else nullcontext()

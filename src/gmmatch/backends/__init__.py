@@ -1,1 +1,0 @@
-"""The same primitives on other hardware: CUDA devices and the machines of a cluster."""

@@ -1,1 +1,0 @@
-"""How many rows are worth picking: figures and accuracy against the size of a selection."""

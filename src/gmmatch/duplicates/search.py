@@ -1,0 +1,213 @@
+"""``duplicates``: groups of rows that are nearly the same, or rows that are also in another set."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from gmmatch._array import Indices, Mask, Vector
+from gmmatch._threads import available_cores, one_blas_thread, resolve_jobs
+from gmmatch.duplicates.cells import candidate_pairs
+from gmmatch.duplicates.representatives import Components, choose_representatives
+from gmmatch.duplicates.result import Duplicates
+from gmmatch.duplicates.sketch import (
+    SAMPLE,
+    Points,
+    Sketch,
+    StandardizedRows,
+    first_equal,
+    pair_cosines,
+    unit_rows,
+)
+from gmmatch.duplicates.threshold import natural_threshold, values_tell
+from gmmatch.errors import InvalidInputError
+from gmmatch.rows import Rows, open_rows
+from gmmatch.rows.base import RowMap
+
+# A cosine of float32 rows is known to this much.
+_TOLERANCE = 1e-7
+# Rows less similar than this are no duplicates, however far apart all others are; more similar ones are copies.
+_LEAST, _COPIES = 0.9, 1.0 - 1e-6
+# The same for standardized rows, whose constant column halves the distance of cosines from 1.
+_LEAST_STANDARDIZED = 0.95
+# Rows that show in which steps the values of a column come.
+_STEP_ROWS = 500
+
+
+def duplicates(
+    X: Any,
+    threshold: float | None = None,
+    *,
+    against: Any = None,
+    engine: Any = None,
+    memory_limit: int | None = None,
+    n_jobs: int | None = None,
+) -> Duplicates:
+    """Find rows that are nearly the same as another row.
+
+    Two rows are near-duplicates if the cosine of their embeddings is at least ``threshold``. All such pairs are
+    found, and each is checked in float64.
+
+    Parameters
+    ----------
+    X : array of shape (n, s), tensor, paths or Rows
+        Rows (embeddings).
+    threshold : float, optional
+        The least cosine of near-duplicates, above 0 and at most 1. By default it is estimated from the distances
+        between neighbors, as a cosine that no two rows are expected to reach by chance, and at least 0.9.
+    against : array of shape (m, s), tensor, paths or Rows, optional
+        Another set of rows, such as a test set: find the rows of ``X`` that have a near-duplicate there, instead of
+        those that have one in ``X``.
+    engine, memory_limit, n_jobs
+        How it runs; see :func:`~gmmatch.open_rows`. The result does not depend on it. Short vectors of all rows are
+        in memory: up to 260 bytes a row, or rows of at most 96 columns themselves.
+
+    Returns
+    -------
+    Duplicates
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((100, 16))
+    >>> X[60:] = X[:40] + 0.001
+    >>> copies = duplicates(X)
+    >>> int(copies.mask.sum()), copies.groups[0]
+    (40, array([ 0, 60]))
+    >>> duplicates(X[:50], against=X[50:]).original[:3]
+    array([10, 11, 12])
+    """
+    if threshold is not None and not (
+        isinstance(threshold, (int, float, np.floating)) and 0.0 < threshold <= 1.0
+    ):
+        raise InvalidInputError(f"threshold={threshold!r}: expected a cosine above 0 and at most 1.")
+    options = {"engine": engine, "memory_limit": memory_limit, "n_jobs": n_jobs}
+    with open_rows(X, **options) as rows, one_blas_thread():
+        numbers = np.arange(len(rows))
+        least = threshold
+        if least is None:
+            bounds = {"least": _LEAST, "copies": _COPIES}
+            least, _ = natural_threshold(rows, numbers, unit_rows, asked=500, among=50_000, **bounds)
+        if against is None:
+            firsts = first_equal(rows, numbers)
+            pairs = _search_within(rows, numbers, firsts, unit_rows, least - _TOLERANCE, n_jobs)
+        else:
+            with open_rows(against, name="against", **options) as others:
+                if others.n_features != rows.n_features:
+                    raise InvalidInputError(
+                        f"against has {others.n_features:,} columns and X has {rows.n_features:,}: embed both by the "
+                        "same encoder."
+                    )
+                pairs = _search_between(rows, others, least - _TOLERANCE, n_jobs)
+    return Duplicates(*pairs, float(least), threshold is None, against is not None)
+
+
+def find_duplicates(rows: Rows, *, mask: Mask | None = None, n_jobs: int | None = None) -> Indices:
+    """Return the row that each row is a near copy of, -1 for none, as a screening wants it.
+
+    It promises less than :func:`duplicates`, whatever the rows are: tables as well as embeddings. Columns are
+    standardized, and rows are copies if they are so near each other in all of them that 0.05 such pairs are expected
+    by chance in the whole data set. Where values come in steps (grades, counts, categories) and the steps are wider
+    than that, equal rows are natural, and nothing is called a copy. Of each group of copies the most typical row
+    stays, and has -1.
+
+    Parameters
+    ----------
+    rows : Rows
+    mask : boolean array of shape (n,), optional
+        Which rows take part; all by default.
+    n_jobs : int, optional
+        Threads; every core by default.
+
+    Returns
+    -------
+    duplicate_of : int64 array of shape (n,)
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> X[7] = X[5] + 1e-6
+    >>> with open_rows(X) as rows:
+    ...     np.flatnonzero(find_duplicates(rows) >= 0)
+    array([7])
+    >>> grades = np.random.default_rng(0).integers(1, 5, (200, 3))
+    >>> with open_rows(grades) as rows:
+    ...     int((find_duplicates(rows) >= 0).sum())
+    0
+    """
+    numbers = np.arange(len(rows)) if mask is None else np.flatnonzero(mask)
+    if not len(numbers):
+        return np.full(len(rows), -1)
+    with one_blas_thread():
+        # Copies must not hide what the values of a column are like.
+        firsts = first_equal(rows, numbers)
+        distinct = numbers[np.unique(firsts)]
+        sample = rows.take(_draw(distinct, SAMPLE))
+        normalize = StandardizedRows.fit(sample)
+        least, distance = natural_threshold(
+            rows, distinct, normalize, asked=200, among=10_000, least=_LEAST_STANDARDIZED, copies=1.0
+        )
+        if not values_tell(sample[:_STEP_ROWS] / normalize.scale, distance):
+            return np.full(len(rows), -1)
+        original, _ = _search_within(rows, numbers, firsts, normalize, least, n_jobs, exact=False)
+    return original
+
+
+def _draw(numbers: Indices, size: int) -> Indices:
+    """Return some of these numbers, ascending, the same ones in every call."""
+    return numbers[np.sort(np.random.default_rng(0).permutation(len(numbers))[:size])]
+
+
+def _search_within(
+    rows: Rows, numbers: Indices, firsts: Indices, normalize: RowMap, least: float, n_jobs: int | None, *,
+    exact: bool = True,
+) -> tuple[Indices, Vector]:  # fmt: skip
+    """Return the original of each row among these rows, and their cosine; ``firsts`` are those of exact copies."""
+    # Exact copies stand together: many of them cost nothing.
+    distinct, inverse, counts = np.unique(firsts, return_inverse=True, return_counts=True)
+    sketch = Sketch.fit(normalize, rows.take(_draw(numbers[distinct], SAMPLE)), least, exact=exact)
+    points = Points.of(rows, numbers[distinct], sketch)
+    components = Components(points, least)
+    candidate_pairs(
+        points.short, None, points.sketch.level(least, points.short), components.add, _count_threads(n_jobs)
+    )
+    original, similarity = choose_representatives(points, components.labels, counts, least)
+    # A copy has the original of the row that it copies, or that row itself.
+    original, similarity = np.where(original >= 0, distinct[original], -1)[inverse], similarity[inverse]
+    copies = (firsts != np.arange(len(numbers))) & (original < 0)
+    original[copies], similarity[copies] = firsts[copies], 1.0
+    every_original, every_similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
+    every_original[numbers] = np.where(original >= 0, numbers[original], -1)
+    every_similarity[numbers] = similarity
+    return every_original, every_similarity
+
+
+def _search_between(rows: Rows, others: Rows, least: float, n_jobs: int | None) -> tuple[Indices, Vector]:
+    """Return the row of the others that each row is most similar to, and their cosine."""
+    sketch = Sketch.fit(unit_rows, rows.take(_draw(np.arange(len(rows)), SAMPLE)), least)
+    left, right = (Points.of(side, np.arange(len(side)), sketch) for side in (rows, others))
+    original, similarity = np.full(len(rows), -1), np.full(len(rows), np.nan)
+    lock = threading.Lock()
+
+    def keep_best(i: Indices, j: Indices) -> None:
+        cosines = pair_cosines(left, i, right, j)
+        near = cosines >= least
+        i, j, cosines = i[near], j[near], cosines[near]
+        with lock:
+            known = np.unique(i[original[i] >= 0])
+            i, j = np.concatenate([i, known]), np.concatenate([j, original[known]])
+            cosines = np.concatenate([cosines, similarity[known]])
+            # The most similar one first, the lowest row among equals.
+            best = np.lexsort([j, -cosines.round(9), i])
+            row, first = np.unique(i[best], return_index=True)
+            original[row], similarity[row] = j[best[first]], cosines[best[first]]
+
+    candidate_pairs(
+        left.short, right.short, sketch.level(least, left.short), keep_best, _count_threads(n_jobs)
+    )
+    return original, similarity
+
+
+def _count_threads(n_jobs: int | None) -> int:
+    return available_cores() if n_jobs is None else resolve_jobs(n_jobs)

@@ -1,0 +1,346 @@
+"""Dynamics: what happens to each row while a model learns, recorded from any training loop."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices, Mask, Vector, array_namespace, is_torch_array, to_numpy
+from gmmatch._checks import check_whole_number
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
+from gmmatch.files import write_file
+
+# Each copy from a GPU makes it wait: results are copied once for so many rows.
+_FETCH_ROWS = 1 << 16
+_FORMAT = 2
+_MEANS = ("el2n", "margin", "grand")
+
+
+class Dynamics:
+    """Record forgetting events, EL2N, GraNd and the area under the margin while a model trains.
+
+    A step costs a few small operations on the device of the logits. No batch is kept: memory is about 50 bytes per
+    row for any number of epochs. The scores go to :func:`gmmatch.select` as ``scores=``, with
+    ``method="by-score"``.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the training set.
+    first_epochs : int, optional
+        Average EL2N and GraNd over this many epochs from the start, where they say most; over all by default.
+        Forgetting and the margin always cover the whole training run.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the training set.
+    epoch : int
+        Epochs that have ended.
+    runs : int
+        Training runs that were recorded, if several were merged.
+
+    Notes
+    -----
+    A row is recorded as the model predicts it when it is presented, before the step that learns from it, with the
+    augmentation and dropout of the loop. A row that is presented several times in an epoch is recorded each time, in
+    that order. The score of a row that was never presented is NaN.
+
+    Examples
+    --------
+    >>> dynamics = Dynamics(3)
+    >>> for logits in ([[2, 0], [2, 0], [0, 1]], [[3, 0], [0, 1], [1, 0]]):
+    ...     dynamics.update([0, 1, 2], logits, labels=[0, 0, 0])
+    ...     dynamics.end_epoch()
+    >>> dynamics.forgetting(), dynamics.first_learned
+    (array([0., 1., 0.]), array([0, 0, 1], dtype=int32))
+    """
+
+    def __init__(self, n_rows: int, *, first_epochs: int | None = None) -> None:
+        check_whole_number(n_rows, "n_rows")
+        if first_epochs is not None:
+            check_whole_number(first_epochs, "first_epochs")
+        self.n_rows = int(n_rows)
+        self.first_epochs = None if first_epochs is None else int(first_epochs)
+        self.epoch, self.runs = 0, 1
+        self._state: dict[str, NDArray[Any]] = {
+            "events": np.zeros(n_rows, dtype=np.int32),
+            # -1 until the row is classified correctly, and until it is presented.
+            "first_learned": np.full(n_rows, -1, dtype=np.int32),
+            "last_correct": np.full(n_rows, -1, dtype=np.int8),
+        }
+        for name in _MEANS:
+            self._state[f"{name}_sum"] = np.zeros(n_rows)
+            self._state[f"{name}_count"] = np.zeros(n_rows, dtype=np.int32)
+        self._pending: list[tuple[Any, Any]] = []
+
+    def update(self, indices: Any, logits: Any, labels: Any, features: Any = None) -> None:
+        """Record a batch: tensors on any device, arrays or lists.
+
+        Parameters
+        ----------
+        indices : integers of shape (m,)
+            The row numbers in the training set.
+        logits : array of shape (m, C)
+            What the model predicts, before the softmax.
+        labels : integers of shape (m,)
+            Class numbers. Those on a GPU are checked later, with the row numbers.
+        features : array of shape (m, s), optional
+            The input of the last layer. With it, GraNd of the last layer is recorded.
+        """
+        values, classes = _check_logits(logits, labels)
+        if tuple(np.shape(indices)) != (len(values),):
+            raise InvalidInputError(
+                f"indices has shape {tuple(np.shape(indices))}: expected {len(values)} row numbers, one for each "
+                "row of logits."
+            )
+        statistics = _batch_statistics(values, classes, features)
+        # A loop may reuse the memory of its indices for the next batch.
+        rows = indices.detach().clone() if is_torch_array(indices) else np.array(indices)
+        self._pending.append((rows, statistics))
+        if _on_host(values) or sum(len(rows) for rows, _ in self._pending) >= _FETCH_ROWS:
+            self._fetch()
+
+    def end_epoch(self) -> None:
+        """Mark the end of an epoch; only :attr:`first_learned` and ``first_epochs`` depend on it."""
+        self._fetch()
+        self.epoch += 1
+
+    @property
+    def presentations(self) -> Indices:
+        """How often each row was presented, shape (n,)."""
+        self._fetch()
+        return self._state["margin_count"].astype(np.int64)
+
+    @property
+    def first_learned(self) -> NDArray[np.int32]:
+        """The epoch, from 0, in which each row was first classified correctly, shape (n,); -1 if never."""
+        self._fetch()
+        return self._state["first_learned"].copy()
+
+    def forgetting(self) -> Vector:
+        """Return how often each row was forgotten, shape (n,): classified correctly, and wrongly the next time.
+
+        The mean over the runs, if several were merged. A row that was never classified correctly counts as the
+        most forgotten: infinity.
+        """
+        self._fetch()
+        scores = self._state["events"] / self.runs
+        scores[self._state["first_learned"] < 0] = np.inf
+        scores[self._state["last_correct"] < 0] = np.nan
+        return scores
+
+    def el2n(self) -> Vector:
+        """Return the mean of ‖softmax(logits) − one-hot label‖ of each row, shape (n,)."""
+        return self._mean("el2n")
+
+    def grand(self) -> Vector:
+        """Return the mean length of the gradient of each row's loss by the last layer, shape (n,)."""
+        self._fetch()
+        if not self._state["grand_count"].any():
+            raise InvalidInputError(
+                "GraNd was not recorded: pass update(..., features=...) the last layer's input."
+            )
+        return self._mean("grand")
+
+    def area_under_margin(self) -> Vector:
+        """Return the mean margin of each row, shape (n,): the logit of its label minus the largest other one."""
+        return self._mean("margin")
+
+    @classmethod
+    def merge(cls, runs: Sequence[Dynamics]) -> Dynamics:
+        """Return the recordings of several training runs on the same rows as one, whose scores are averages.
+
+        Paul et al. (2021) average EL2N and GraNd over ten runs that differ only in their seed.
+
+        Examples
+        --------
+        >>> first, second = Dynamics(1), Dynamics(1)
+        >>> first.update([0], [[0.0, 0.0]], [0])
+        >>> second.update([0], [[-50.0, 50.0]], [0])
+        >>> Dynamics.merge([first, second]).el2n().round(3)
+        array([1.061])
+        """
+        runs = list(runs)
+        if not runs or not all(isinstance(run, Dynamics) for run in runs):
+            raise InvalidTypeError("runs must be one or more Dynamics, one for each training run.")
+        sizes = {run.n_rows for run in runs}
+        if len(sizes) > 1:
+            raise InvalidInputError(
+                f"runs have {sorted(sizes)} rows: expected training runs on the same rows."
+            )
+        merged = cls(runs[0].n_rows)
+        merged.runs, merged.epoch = sum(run.runs for run in runs), max(run.epoch for run in runs)
+        for run in runs:
+            run._fetch()
+        for name in merged._state:
+            values = np.stack([run._state[name] for run in runs])
+            if name == "first_learned":
+                never = np.iinfo(np.int32).max
+                earliest = np.where(values < 0, never, values).min(axis=0)
+                merged._state[name] = np.where(earliest == never, -1, earliest).astype(np.int32)
+            else:
+                merged._state[name] = values.max(axis=0) if name == "last_correct" else values.sum(axis=0)
+        return merged
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the recording to an ``.npz`` file, from which :meth:`load` restores it."""
+        self._fetch()
+        header = np.array([_FORMAT, self.n_rows, self.epoch, self.runs, self.first_epochs or 0])
+        arrays: dict[str, Any] = {"header": header, **self._state}
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        write_file(Path(path), [buffer.getbuffer()])
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Dynamics:
+        """Read a recording that :meth:`save` wrote; recording can go on."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                version, n_rows, epoch, runs, first_epochs = file["header"].tolist()
+                if version != _FORMAT:
+                    raise ValueError(f"format {version}, this version reads {_FORMAT}")
+                dynamics = cls(n_rows, first_epochs=first_epochs or None)
+                dynamics.epoch, dynamics.runs = epoch, runs
+                dynamics._state = {name: file[name] for name in dynamics._state}
+        except FileNotFoundError:
+            raise DataFileNotFoundError(f"path={str(path)!r}: file not found.") from None
+        except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
+            raise InvalidInputError(
+                f"path={str(path)!r} is not a recording of training dynamics, or is damaged ({error})."
+            ) from error
+        return dynamics
+
+    def __repr__(self) -> str:
+        return f"Dynamics({self.n_rows:,} rows, {self.epoch} epochs, {self.runs} runs)"
+
+    def _mean(self, name: str) -> Vector:
+        self._fetch()
+        with np.errstate(invalid="ignore"):
+            means: Vector = self._state[f"{name}_sum"] / self._state[f"{name}_count"]
+        return means
+
+    def _fetch(self) -> None:
+        """Add the batches that were computed on the device of the logits."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        rows = self._check_rows(np.concatenate([to_numpy(rows) for rows, _ in pending]))
+        statistics = np.concatenate([to_numpy(statistics) for _, statistics in pending]).astype(np.float64)
+        correct = statistics[:, 0]
+        if np.isnan(correct).any():
+            first = rows[np.argmax(np.isnan(correct))]
+            raise InvalidInputError(
+                f"labels has class numbers without a column of logits, first at row {first}."
+            )
+        self._count_events(rows, correct > 0.0)
+        early = self.first_epochs is None or self.epoch < self.first_epochs
+        for name, values in zip(_MEANS, statistics.T[1:], strict=True):
+            known = ~np.isnan(values)
+            if name == "margin" or early:
+                np.add.at(self._state[f"{name}_sum"], rows[known], values[known])
+                np.add.at(self._state[f"{name}_count"], rows[known], 1)
+
+    def _count_events(self, rows: Indices, correct: Mask) -> None:
+        """Count forgetting events (Toneva et al., 2019); a row may occur several times, in the order presented."""
+        if not len(rows):
+            return
+        order = np.argsort(rows, kind="stable")
+        rows, correct = rows[order], correct[order]
+        repeated = np.append(False, rows[1:] == rows[:-1])
+        last, first = self._state["last_correct"], self._state["first_learned"]
+        before = np.where(repeated, np.append(False, correct[:-1]), last[rows] == 1)
+        np.add.at(self._state["events"], rows[before & ~correct], 1)
+        final = np.append(~repeated[1:], True)
+        last[rows[final]] = correct[final]
+        learned = rows[correct]
+        first[learned[first[learned] < 0]] = self.epoch
+
+    def _check_rows(self, rows: NDArray[Any]) -> Indices:
+        if rows.dtype.kind not in "iu" or (len(rows) and not 0 <= rows.min() <= rows.max() < self.n_rows):
+            raise InvalidInputError(
+                f"indices must be whole numbers from 0 to {self.n_rows - 1}, the rows of the training set; got "
+                f"{rows.dtype} numbers from {rows.min()} to {rows.max()}."
+            )
+        return rows.astype(np.int64, copy=False)
+
+
+def _on_host(values: Any) -> bool:
+    return not is_torch_array(values) or values.device.type == "cpu"
+
+
+def _check_logits(logits: Any, labels: Any) -> tuple[Any, Any]:
+    """Return logits in at least float32 and labels on their device, both without a gradient."""
+    if is_torch_array(logits):
+        xp = array_namespace(logits)
+        values = logits.detach()
+        values = values if values.dtype in (xp.float32, xp.float64) else values.float()
+        classes = xp.asarray(labels.detach() if is_torch_array(labels) else labels).to(values.device)
+        integer = not (classes.is_floating_point() or classes.is_complex())
+    else:
+        values, classes = np.asarray(logits, dtype=np.float64), to_numpy(labels)
+        integer = classes.dtype.kind in "iu"
+    if values.ndim != 2 or not values.shape[1]:
+        raise InvalidInputError(f"logits has shape {tuple(values.shape)}: expected (rows, classes).")
+    if tuple(classes.shape) != (len(values),) or not integer:
+        raise InvalidInputError(
+            f"labels has shape {tuple(classes.shape)} and type {classes.dtype}: expected {len(values)} class "
+            "numbers, one for each row of logits."
+        )
+    # A GPU would have to wait for this.
+    if (
+        _on_host(values)
+        and len(classes)
+        and not 0 <= int(classes.min()) <= int(classes.max()) < values.shape[1]
+    ):
+        raise InvalidInputError(
+            f"labels runs from {int(classes.min())} to {int(classes.max())}: expected class numbers from 0 to "
+            f"{values.shape[1] - 1}, for {values.shape[1]} columns of logits."
+        )
+    return values, classes
+
+
+def _batch_statistics(logits: Any, labels: Any, features: Any) -> Any:
+    """Return for each row whether it is correct, EL2N, margin and GraNd, shape (m, 4); NaN where not known."""
+    xp = array_namespace(logits)
+    device = {} if not is_torch_array(logits) else {"device": logits.device}
+    own = labels[:, None] == xp.arange(logits.shape[1], **device)[None, :]
+    largest = xp.max(logits, axis=1, keepdims=True)
+    weights = xp.exp(logits - largest)
+    shares = weights / xp.sum(weights, axis=1, keepdims=True)
+    errors = xp.where(own, shares - 1.0, shares)
+    el2n = xp.sqrt(xp.sum(errors * errors, axis=1))
+    own_logits = xp.sum(xp.where(own, logits, xp.zeros_like(logits)), axis=1)
+    others = xp.max(xp.where(own, xp.full_like(logits, -xp.inf), logits), axis=1)
+    margin = own_logits - others if logits.shape[1] > 1 else xp.zeros_like(own_logits)
+    unknown = xp.full_like(el2n, xp.nan)
+    correct = xp.astype(xp.argmax(logits, axis=1) == labels, el2n.dtype)
+    correct = xp.where((labels >= 0) & (labels < logits.shape[1]), correct, unknown)
+    grand = unknown if features is None else el2n * _input_lengths(features, logits)
+    return xp.stack([correct, el2n, margin, grand], axis=1)
+
+
+def _input_lengths(features: Any, logits: Any) -> Any:
+    """Return ‖(h, 1)‖ for each row of inputs h of the last layer.
+
+    For logits W h + b the gradient of the cross-entropy by W is (p − y) hᵀ and by b it is p − y, so its length is
+    ‖p − y‖ · ‖(h, 1)‖.
+    """
+    xp = array_namespace(logits)
+    if is_torch_array(logits):
+        inputs = features.detach().to(device=logits.device, dtype=logits.dtype)
+    else:
+        inputs = np.asarray(features, dtype=np.float64)
+    if inputs.ndim != 2 or len(inputs) != len(logits):
+        raise InvalidInputError(
+            f"features has shape {tuple(inputs.shape)}: expected ({len(logits)}, features), one row for each row of "
+            "logits."
+        )
+    return xp.sqrt(xp.sum(inputs * inputs, axis=1) + 1.0)

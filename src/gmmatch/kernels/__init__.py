@@ -1,1 +1,0 @@
-"""Kernels, distances, explicit features and means in a kernel's space."""

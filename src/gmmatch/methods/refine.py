@@ -1,0 +1,243 @@
+"""Improve a selection that was made: swaps that bring its mean nearer to the target, and weights of its picks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gmmatch._array import Indices, Mask, Matrix, Vector
+from gmmatch._checks import check_whole_number
+from gmmatch.errors import InvalidInputError
+from gmmatch.methods.registry import method_from_record
+from gmmatch.problem import Problem
+from gmmatch.selection.selection import Selection
+from gmmatch.targets import Targets
+
+# What a swap gains must exceed rounding, or two rows could be exchanged forever.
+_LEAST_GAIN = 1e-10
+# Up to this many picks the weights are solved for exactly, in about a second; above by L-BFGS-B, whose time does not
+# grow with the cube of the picks.
+_EXACT_PICKS = 1_000
+# Of the mean square of the picks: among weights that match equally well, the most even ones are wanted.
+_EVENNESS = 1e-6
+
+
+def refine(selection: Selection, X: Any, y: Any = None, *, sweeps: int = 10, **arguments: Any) -> Selection:
+    """Exchange picks for other rows of their class while that brings the mean of the picks nearer to the target.
+
+    With q picks, ‖Σx − qμ‖² changes by ‖x‖² + 2⟨Σx − qμ, x⟩ as x joins the others: each pick in turn is taken out,
+    and the row with the least of it comes in. The rows of one class are held in memory at a time.
+
+    Parameters
+    ----------
+    selection : Selection
+        Made by a matching.
+    X, y
+        The rows and labels that it was made from.
+    sweeps : int
+        How often to go over the picks at most.
+    **arguments
+        Other arguments of ``select`` that it was made with.
+
+    Returns
+    -------
+    Selection
+        Each new pick in the position of the old one; the number of swaps is recorded.
+
+    Examples
+    --------
+    >>> from gmmatch import Herding
+    >>> X = np.random.default_rng(0).standard_normal((60, 2))
+    >>> selection = Herding(k=6).select(X)
+    >>> refine(selection, X).residual[None] <= selection.residual[None]
+    True
+    """
+    check_whole_number(sweeps, "sweeps")
+    method = _matching_of(selection)
+    with method.open_problem(X, y, **_recorded_arguments(selection, arguments)) as problem:
+        targets = method.targets(problem)
+        order, swaps = selection.order.copy(), 0
+        for group in range(len(problem.groups)):
+            positions = np.flatnonzero(selection.group_of_pick == group)
+            if not len(positions):
+                continue
+            rows, values, point = _group_values(problem, targets, group, order[positions])
+            fixed = problem.included[order[positions]]
+            picks = np.searchsorted(rows, order[positions])
+            available = problem.available[rows]
+            picks, count = swap_picks(
+                values, point, picks, fixed, available, sweeps, bool(getattr(method, "replacement", False))
+            )
+            order[positions], swaps = rows[picks], swaps + count
+        by_group = np.argsort(selection.group_of_pick, kind="stable")
+        residuals = np.empty(len(order))
+        owners = selection.group_of_pick[by_group]
+        residuals[by_group] = targets.measure_residuals(problem, order[by_group], owners)
+    if selection.order_ids is not None and not np.array_equal(order, selection.order):
+        ids = arguments.get("ids", getattr(X, "ids", None))
+        if ids is None:
+            raise InvalidInputError(
+                "The selection has ids: pass ids= of all rows, so that new picks have theirs."
+            )
+        order_ids: Any = ids(order) if callable(ids) else np.asarray(ids)[order]
+    else:
+        order_ids = selection.order_ids
+    return Selection(
+        order, selection.n_rows, classes=selection.classes, group_of_pick=selection.group_of_pick,
+        group_sizes=selection.group_sizes, residuals=residuals, ids=order_ids,
+        provenance={**selection.provenance, "refined": {"swaps": swaps}}, screening=selection.screening,
+    )  # fmt: skip
+
+
+def weigh(selection: Selection, X: Any, y: Any = None, **arguments: Any) -> Selection:
+    """Compute weights that bring the weighted mean of the picks as near to the target as possible.
+
+    Parameters
+    ----------
+    selection : Selection
+        Made by a matching.
+    X, y, **arguments
+        As in :func:`refine`.
+
+    Returns
+    -------
+    Selection
+        With :attr:`~gmmatch.Selection.weights`: at least 0, and those of a class sum to the number of its rows.
+
+    Examples
+    --------
+    >>> from gmmatch import Herding
+    >>> X = [[-1.0], [3.0], [0.2], [0.4], [0.5]]
+    >>> float(weigh(Herding(k=2).select(X), X).weights.sum())
+    5.0
+    """
+    method = _matching_of(selection)
+    weights = np.empty(selection.k)
+    with method.open_problem(X, y, **_recorded_arguments(selection, arguments)) as problem:
+        targets = method.targets(problem)
+        for group in range(len(problem.groups)):
+            own = selection.group_of_pick == group
+            if own.any():
+                rows, values, point = _group_values(
+                    problem, targets, group, selection.order[own], picks_only=True
+                )
+                difference = values[np.searchsorted(rows, selection.order[own])] - point
+                weights[own] = matching_weights(difference) * selection.group_sizes[group]
+    return selection.change(slice(None), weights=weights)
+
+
+def _matching_of(selection: Selection) -> Any:
+    """Return the matching that made a selection."""
+    method = method_from_record(selection.provenance)
+    if not hasattr(method, "target"):
+        raise InvalidInputError(
+            f"The selection was made by {method.name!r}, which matches no target: only those of matchings, such as "
+            "gm-matching, herding and robust, can be refined and weighed."
+        )
+    return method
+
+
+def _recorded_arguments(selection: Selection, arguments: dict[str, Any]) -> dict[str, Any]:
+    steps = selection.provenance.get("preprocess") or None
+    given = {name: value for name, value in arguments.items() if name != "ids"}
+    return {"preprocess": steps, **given}
+
+
+def _group_values(
+    problem: Problem, targets: Targets, group: int, picks: Indices, *, picks_only: bool = False
+) -> tuple[Indices, Matrix, Vector]:
+    """Return row numbers of a group, ascending, their coordinates, and the target in the same coordinates."""
+    if picks_only:
+        rows = np.unique(picks)
+    else:
+        mask = (problem.groups.codes == group) & (problem.available | problem.included)
+        mask[picks] = True
+        rows = np.flatnonzero(mask)
+    return rows, *targets.locate(problem, group, rows)
+
+
+def swap_picks(
+    values: Matrix,
+    point: Vector,
+    picks: Indices,
+    fixed: Mask,
+    available: Mask,
+    sweeps: int,
+    replacement: bool,
+) -> tuple[Indices, int]:
+    """Return the picks of one group after swaps, and how many there were."""
+    norms = np.einsum("ij,ij->i", values, values)
+    total = values[picks].sum(axis=0) - len(picks) * point
+    free = available.copy()
+    if not replacement:
+        free[picks] = False
+    swaps = 0
+    for _ in range(sweeps):
+        before = swaps
+        for position in np.flatnonzero(~fixed):
+            pick = picks[position]
+            costs = norms + 2.0 * (values @ (total - values[pick]))
+            rounding = _LEAST_GAIN * (norms[pick] + 2.0 * abs(float(values[pick] @ total)))
+            best = int(np.argmin(np.where(free, costs, np.inf)))
+            if not free[best] or costs[best] >= costs[pick] - rounding:
+                continue
+            total += values[best] - values[pick]
+            free[pick], free[best] = available[pick], replacement
+            picks[position], swaps = best, swaps + 1
+        if swaps == before:
+            break
+    return picks, swaps
+
+
+def matching_weights(difference: Matrix) -> Vector:
+    """Return non-negative weights of sum 1 that minimize ‖Σ wⱼ (xⱼ − μ)‖.
+
+    The least of wᵀCw over the simplex, with C the products of the differences, is found without the constraint on the
+    sum: the u ≥ 0 that minimize uᵀCu + (Σu − 1)² are in proportion to it.
+
+    Parameters
+    ----------
+    difference : array of shape (q, s)
+        xⱼ − μ.
+
+    Examples
+    --------
+    >>> matching_weights(np.array([[-1.0], [3.0]])).round(4)
+    array([0.75, 0.25])
+    """
+    count, squares = len(difference), float(np.einsum("ij,ij->", difference, difference))
+    scale = squares / count if squares > 0.0 else 1.0
+    if count <= _EXACT_PICKS:
+        shares = _solve_exactly(difference @ difference.T / scale)
+    else:
+        shares = _solve_iteratively(lambda u: difference @ (difference.T @ u) / scale, count)
+    return np.asarray(shares / shares.sum())
+
+
+def _solve_exactly(products: Matrix) -> Vector:
+    from scipy.linalg import eigh
+    from scipy.optimize import nnls
+
+    count = len(products)
+    # Not Cholesky's factor: rounding can make the least eigenvalues negative.
+    eigenvalues, eigenvectors = eigh(products)
+    root = np.sqrt(np.maximum(eigenvalues, 0.0) + _EVENNESS)[:, None] * eigenvectors.T
+    wanted = np.zeros(count + 1)
+    wanted[-1] = 1.0
+    return np.asarray(nnls(np.vstack([root, np.ones(count)]), wanted, maxiter=30 * count)[0])
+
+
+def _solve_iteratively(product: Callable[[Vector], Vector], count: int) -> Vector:
+    from scipy.optimize import minimize
+
+    def objective(u: Vector) -> tuple[float, Vector]:
+        gradient, excess = product(u) + _EVENNESS * u, float(u.sum()) - 1.0
+        return 0.5 * (float(u @ gradient) + excess**2), gradient + excess
+
+    options = {"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-9}
+    even, bounds = np.full(count, 1.0 / count), [(0.0, None)] * count
+    return np.asarray(
+        minimize(objective, even, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    )

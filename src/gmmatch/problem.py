@@ -1,0 +1,322 @@
+"""Problem: everything that is known before the first pick, in flat arrays over all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from gmmatch._array import Indices, Mask, Matrix, RandomState, Vector
+from gmmatch._checks import as_generator, check_fraction, check_positions, check_sample_weight
+from gmmatch.budget import Budget, PerClass, largest_remainder, share_budget
+from gmmatch.errors import InvalidInputError, InvalidTypeError, listed
+from gmmatch.groups import Groups, MeasurementsError, Unlabeled, describe_group
+from gmmatch.rows.base import RowMap, Rows
+
+# How much is picked when neither k nor a mapping of classes says so.
+DEFAULT_SHARE = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, groups and quotas. It does not change: a step of a method returns a new one.
+
+    Attributes
+    ----------
+    rows : Rows
+    groups : Groups
+        What is picked from together.
+    quotas : int64 array of shape (G,)
+        Picks that each group has yet to make, included rows not counted.
+    weights : float64 array of shape (n,)
+        How much each row counts in the target.
+    available, included : boolean arrays of shape (n,)
+        Which rows may be picked, and which were picked beforehand.
+    seed : int
+    classes : Groups, optional
+        The given labels, also where ``per_class=None`` leaves them out of ``groups``.
+    scores : float64 array of shape (n,), optional
+        Given scores, for a ranking by them.
+    pred_probs : array of shape (n, K), optional
+        Given out-of-fold probabilities of the classes, for screening.
+    reference : Reference, optional
+        Rows that the targets are computed from, instead of these or mixed with them.
+    budget, per_class
+        As they were given.
+    screening : object, optional
+        What a screening wants in the selection.
+    record : dict
+        What the steps so far want in the provenance.
+    """
+
+    rows: Rows
+    groups: Groups
+    quotas: Indices
+    weights: Vector
+    available: Mask
+    included: Mask
+    seed: int
+    classes: Groups | None = None
+    scores: Vector | None = None
+    pred_probs: Matrix | None = None
+    reference: Reference | None = None
+    budget: Budget | None = None
+    per_class: PerClass = "proportional"
+    replacement: bool = False
+    screening: Any = None
+    record: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        rows: Rows,
+        y: Any = None,
+        *,
+        k: Budget | None = None,
+        per_class: PerClass = "proportional",
+        unlabeled: Unlabeled = "drop",
+        replacement: bool = False,
+        sample_weight: Any = None,
+        include: Any = None,
+        exclude: Any = None,
+        scores: Any = None,
+        pred_probs: Any = None,
+        random_state: RandomState = None,
+    ) -> Problem:
+        """Check the arguments of ``select`` and share ``k`` among the groups; included rows count towards it."""
+        n, per_class = len(rows), check_per_class(per_class, y)
+        classes = _group_labels(y, n, unlabeled, per_class)
+        groups = Groups.of(None, n) if classes is None or per_class is None else classes
+        included, excluded = _check_masks(include, exclude, groups)
+        problem = cls(
+            rows, groups, np.zeros(len(groups), dtype=np.int64), check_sample_weight(sample_weight, n),
+            ~(included | excluded) & (groups.codes >= 0), included, draw_seed(random_state), classes,
+            scores=None if scores is None else check_scores(scores, n),
+            pred_probs=None if pred_probs is None else _check_probabilities(pred_probs, n),
+            budget=k, per_class=per_class, replacement=replacement,
+        )  # fmt: skip
+        return problem.share()
+
+    def share(self) -> Problem:
+        """Return the problem with the quotas that ``budget`` gives each group."""
+        groups, per_class, k = self.groups, self.per_class, self.budget
+        if k is None and not isinstance(per_class, Mapping):
+            k = DEFAULT_SHARE
+        pickable = self.available | self.included
+        capacities, n_included = groups.count(pickable), groups.count(self.included)
+        unit = "rows" if pickable.all() else "rows that may be picked"
+        quotas = share_budget(
+            k, groups.labels, capacities, per_class, unit=unit, replacement=self.replacement
+        )
+        if np.any(n_included > quotas):
+            group = int(np.argmax(n_included > quotas))
+            raise InvalidInputError(
+                f"include names {n_included[group]} rows of {describe_group(groups.labels[group])}, more than its "
+                f"{quotas[group]} picks: raise k or include fewer."
+            )
+        ignored = (quotas > n_included) & (groups.count(self.weights > 0.0) == 0)
+        if ignored.any():
+            name = describe_group(groups.labels[int(np.argmax(ignored))])
+            raise InvalidInputError(
+                f"sample_weight is 0 for every row of {name}; leave these rows out of X instead."
+            )
+        return replace(self, quotas=quotas - n_included)
+
+    def generator(self, group: int) -> np.random.Generator:
+        """Return the random numbers of a group: a stream of its own, whatever the other groups are."""
+        return np.random.default_rng(self.seed_sequence(group))
+
+    def seed_sequence(self, group: int) -> np.random.SeedSequence:
+        """Return the seed of a group."""
+        return np.random.SeedSequence(self.seed, spawn_key=(group,))
+
+    def map_rows(self, row_map: RowMap) -> Problem:
+        """Return the same problem in another space."""
+        reference = self.reference
+        if reference is not None:
+            reference = replace(reference, problem=reference.problem.map_rows(row_map))
+        return replace(self, rows=self.rows.map(row_map), reference=reference)
+
+    def add_record(self, **record: Any) -> Problem:
+        """Return the problem with more to record."""
+        return replace(self, record={**self.record, **record})
+
+    def relabel(self, codes: Indices) -> Problem:
+        """Return the problem with other classes for the rows, shape (n,), and quotas to match."""
+        classes = self.classes
+        if classes is None:
+            raise InvalidInputError("y: labels can be corrected only where they are given.")
+        corrected = Groups(classes.labels, codes)
+        groups = self.groups if self.per_class is None else corrected
+        available = self.available | ((codes >= 0) & (classes.codes < 0) & ~self.included)
+        return replace(self, groups=groups, classes=corrected, available=available).share()
+
+    def restrict(self, kept: Mask, **record: Any) -> Problem:
+        """Return the problem with only ``kept`` rows available and counted in the target.
+
+        A group that has too few of them passes the rest of its quota on to the others.
+        """
+        available = self.available & kept
+        capacities, wanted = self.groups.count(available), int(self.quotas.sum())
+        if wanted > capacities.sum() and not self.replacement:
+            raise InvalidInputError(
+                f"k asks for {wanted:,} more picks, but only {capacities.sum():,} rows are left after screening: "
+                "lower k, or screen less strictly."
+            )
+        quotas = self.quotas if self.replacement else np.minimum(self.quotas, capacities)
+        while quotas.sum() < wanted:
+            extra = largest_remainder(wanted - int(quotas.sum()), capacities - quotas)
+            quotas = np.minimum(quotas + extra, capacities)
+        restricted = replace(self, quotas=quotas, available=available, weights=self.weights * kept)
+        return restricted.add_record(**record)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Rows that the picks should follow, instead of the data or mixed with it.
+
+    Attributes
+    ----------
+    problem : Problem
+        The reference rows and their groups.
+    groups : int64 array of shape (G,)
+        The reference group that each group of the picks follows.
+    weight : float
+        How much the target of the reference counts: 1 for all.
+    """
+
+    problem: Problem
+    groups: Indices
+    weight: float
+
+    @classmethod
+    def of(cls, rows: Rows, labels: Any, problem: Problem, weight: Any) -> Reference:
+        """Match the classes of a problem with those of the reference rows; without labels all follow all rows."""
+        check_fraction(weight, "reference_weight")
+        if rows.n_features != problem.rows.n_features:
+            raise InvalidInputError(
+                f"reference has {rows.n_features:,} columns and X has {problem.rows.n_features:,}: both must be "
+                "made by the same encoder."
+            )
+        try:
+            own = Groups.of(labels, len(rows), warn=False)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"The labels of the reference: {error}") from None
+        positions = {(type(label), label): i for i, label in enumerate(own.labels)}
+        groups = np.zeros(len(problem.groups), dtype=np.int64)
+        for number, label in enumerate(problem.groups.labels if labels is not None else ()):
+            groups[number] = positions.get((type(label), label), -1)
+            if groups[number] < 0 and problem.quotas[number]:
+                raise InvalidInputError(
+                    f"reference has no rows of class {label!r} (its classes: {listed(own.labels, 5)}): leave out its "
+                    "labels, and every class follows all of its rows; or pick no rows of it (per_class={...})."
+                )
+        n = len(rows)
+        weights, nothing = np.ones(n), np.zeros(n, dtype=bool)
+        quotas = np.zeros(len(own), dtype=np.int64)
+        return cls(Problem(rows, own, quotas, weights, nothing, nothing, problem.seed), groups, float(weight))
+
+
+class Screen(Protocol):
+    """An option of every method: decides which rows may be picked, and how much each counts."""
+
+    def apply(self, problem: Problem) -> Problem:
+        """Return the problem without the rows that should not be picked."""
+        ...
+
+
+def _group_labels(y: Any, n: int, unlabeled: Unlabeled, per_class: PerClass) -> Groups | None:
+    if y is None:
+        return None
+    try:
+        return Groups.of(y, n, unlabeled=unlabeled, warn=per_class is not None)
+    except MeasurementsError:
+        if per_class is None:  # then they are ignored, and may be anything
+            return None
+        raise
+
+
+def draw_seed(random_state: RandomState) -> int:
+    """Return a seed: the given one, or one that is drawn and recorded, so that every selection can be run again."""
+    if (
+        isinstance(random_state, (int, np.integer))
+        and not isinstance(random_state, bool)
+        and random_state >= 0
+    ):
+        return int(random_state)
+    return int(as_generator(random_state).integers(0, 2**31 - 1))
+
+
+def check_scores(scores: Any, n: int) -> Vector:
+    """Return one number per row, which may be infinite."""
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"scores must be one number per row: {error}.") from None
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"scores must be one number per row: expected shape ({n},), got {values.shape}."
+        )
+    if np.isnan(values).any():
+        row = int(np.argmax(np.isnan(values)))
+        raise InvalidInputError(f"scores[{row}] is NaN: give every row a number, or leave the row out of X.")
+    return values
+
+
+def _check_probabilities(pred_probs: Any, n: int) -> Matrix:
+    values = np.asarray(pred_probs, dtype=np.float64)
+    if values.ndim != 2 or len(values) != n:
+        raise InvalidInputError(
+            f"pred_probs has shape {values.shape}: give one row of probabilities for each of {n} rows."
+        )
+    if not np.isfinite(values).all() or (values < 0.0).any() or (values.sum(axis=1) <= 0.0).any():
+        raise InvalidInputError(
+            "pred_probs must hold finite numbers of at least 0, and a positive one in each row."
+        )
+    return values
+
+
+def check_per_class(per_class: Any, y: Any) -> PerClass:
+    """Return ``per_class``; pairs of class and budget, as a record holds them, become the mapping they stand for.
+
+    Examples
+    --------
+    >>> check_per_class([[0, 5], [1, "10%"]], y=[0, 1, 1])
+    {0: 5, 1: '10%'}
+    """
+    if isinstance(per_class, (list, tuple)):
+        try:
+            per_class = dict(per_class)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"per_class={per_class!r}: give a mapping of class to count, or such pairs."
+            ) from None
+    if isinstance(per_class, Mapping) and y is None:
+        raise InvalidInputError(
+            "per_class names classes, but y was not given: pass the labels, or k instead of per_class."
+        )
+    if not isinstance(per_class, (str, Mapping, type(None))):
+        raise InvalidTypeError(
+            f"per_class={per_class!r}: give 'proportional', 'balanced', a mapping, or None."
+        )
+    checked: PerClass = per_class  # type: ignore[assignment]
+    return checked
+
+
+def _check_masks(include: Any, exclude: Any, groups: Groups) -> tuple[Mask, Mask]:
+    """Return which rows are picked beforehand, and which must not be."""
+    n = len(groups.codes)
+    included, excluded = np.zeros((2, n), dtype=bool)
+    for mask, rows, name in ((included, include, "include"), (excluded, exclude, "exclude")):
+        if rows is not None:
+            mask[check_positions(rows, n, name)] = True
+    if (both := included & excluded).any():
+        raise InvalidInputError(f"Row {np.argmax(both)} is in include and in exclude; it can be in one only.")
+    if (lost := included & (groups.codes < 0)).any():
+        raise InvalidInputError(
+            f"include names row {np.argmax(lost)}, which has no label and so no class to be picked for: "
+            'label it, or pass unlabeled="group".'
+        )
+    return included, excluded

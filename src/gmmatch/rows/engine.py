@@ -1,0 +1,174 @@
+"""How to run on a Ray cluster, and joining one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from gmmatch._checks import check_number, check_whole_number
+from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, imported
+
+# How long an address may take to answer at all, and as a Ray cluster.
+_ANSWER_SECONDS, _JOIN_SECONDS = 10.0, 60.0
+# The addresses that this process has joined; a second engine may name the last of them again.
+_joined: list[str | None] = []
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Run on a Ray cluster, as ``engine=RayEngine(8)``; ``engine="ray"`` is short for ``engine=RayEngine()``.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        Processes, each with a shard of the rows; one per core (or per GPU, with ``num_gpus``) by default. The picks
+        do not depend on it.
+    address : str, optional
+        Of a running cluster: "auto", "host:6379" or "ray://host:10001". By default the cluster that this process is
+        connected to or that ``RAY_ADDRESS`` names; without one, Ray is started on this machine until the process
+        ends.
+    num_cpus, num_gpus : float
+        What Ray reserves for each worker. With ``num_gpus`` its rows are kept on the GPU.
+    max_restarts : int
+        How often Ray restarts a worker that died, and repeats its call.
+    timeout : float
+        Seconds to wait for a worker to start, at the beginning and after each restart.
+
+    Examples
+    --------
+    >>> RayEngine(8).n_workers
+    8
+    """
+
+    n_workers: int | None = None
+    address: str | None = None
+    num_cpus: float = 1.0
+    num_gpus: float = 0.0
+    max_restarts: int = 4
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.n_workers is not None:
+            check_whole_number(self.n_workers, "n_workers", what="whole number of workers")
+        check_whole_number(self.max_restarts, "max_restarts", 0)
+        check_number(self.num_cpus, "num_cpus")
+        check_number(self.num_gpus, "num_gpus")
+        check_number(self.timeout, "timeout", above_zero=True)
+
+    def connect(self) -> int:
+        """Connect to the cluster unless that was done already; return the number of workers."""
+        ray = imported("ray", "RayEngine needs Ray", "ray")
+        if not ray.is_initialized():
+            _connect(ray, self.address or os.environ.get("RAY_ADDRESS"))
+            _joined.append(self.address)
+        elif self.address not in (None, "auto", *_joined[-1:]) and not _is_joined(ray, self.address):
+            raise InvalidInputError(
+                f"address={self.address!r}: this process is connected to a Ray cluster already; leave the address "
+                "out to use that one, or call ray.shutdown() first."
+            )
+        resources = ray.cluster_resources()
+        room = [
+            int(resources.get(name, 0) / amount)
+            for name, amount in (("CPU", self.num_cpus), ("GPU", self.num_gpus))
+            if amount > 0
+        ]
+        n_workers = self.n_workers or max(1, min(room, default=1))
+        if min(room, default=n_workers) < n_workers:
+            raise InvalidInputError(
+                f"n_workers={n_workers}: the cluster has {resources.get('CPU', 0):g} CPUs and "
+                f"{resources.get('GPU', 0):g} GPUs, which is room for {min(room)} workers: ask for fewer, or add "
+                "machines by `ray start --address=...`."
+            )
+        return n_workers
+
+
+def parse_engine(engine: str | RayEngine) -> RayEngine:
+    """Return the engine that a text names.
+
+    Parameters
+    ----------
+    engine : str or RayEngine
+        "ray", "ray:8" for eight workers, or the address of a cluster: "ray://host:10001".
+
+    Examples
+    --------
+    >>> parse_engine("ray:8")
+    RayEngine(n_workers=8, address=None, num_cpus=1.0, num_gpus=0.0, max_restarts=4, timeout=60.0)
+    """
+    if isinstance(engine, RayEngine):
+        return engine
+    expected = 'expected "ray", "ray:8" (workers), "ray://host:10001" (a cluster) or a RayEngine'
+    if not isinstance(engine, str):
+        raise InvalidTypeError(f"engine has type {type(engine).__name__}: {expected}.")
+    if engine.startswith("ray://"):
+        return RayEngine(address=engine)
+    match = re.fullmatch(r"ray(?::([1-9][0-9]*))?", engine)
+    if match is None:
+        raise InvalidInputError(f"engine={engine!r}: {expected}.")
+    return RayEngine(int(match[1]) if match[1] else None)
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    # Reports to Ray's makers are for whoever runs the cluster to decide.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address is None:
+            # "local" and not None, which would look for a running cluster first.
+            ray.init(address="local", include_dashboard=False, **options)
+        else:
+            _check_reachable(address)
+            _within(_JOIN_SECONDS, partial(ray.init, address=address, **options))
+    except Exception as error:  # Ray raises many kinds, and plain exceptions as well
+        if address is None:
+            raise GMMatchError(f"Ray could not be started on this machine: {reason_of(error)}.") from error
+        raise InvalidInputError(
+            f"address={address!r}: no Ray cluster can be joined there ({reason_of(error)}). Start one by `ray start "
+            "--head`, or leave the address out to run on this machine."
+        ) from None
+
+
+def _is_joined(ray: Any, address: str | None) -> bool:
+    return bool(ray.get_runtime_context().gcs_address == address)
+
+
+def _within(seconds: float, function: Callable[[], Any]) -> None:
+    """Call a function, and raise if it takes longer: where something else than Ray listens, Ray tries for minutes."""
+    failures: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failures:
+        raise failures[0]
+    if thread.is_alive():
+        raise OSError(f"what listens there gave no answer of Ray within {seconds:g} seconds")
+
+
+def _check_reachable(address: str) -> None:
+    """Raise at once if nobody listens at host:port; Ray would go on trying for minutes."""
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    if parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), timeout=_ANSWER_SECONDS).close()
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what went wrong in one line; of an error with a traceback, its last line."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return (lines[-1] if "Traceback" in str(error) else lines[0]).strip().rstrip(".")

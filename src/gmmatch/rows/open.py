@@ -1,0 +1,175 @@
+"""Choose a backend by what was passed; no other module does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from gmmatch._array import Indices, array_namespace, is_torch_array, to_numpy
+from gmmatch._checks import LARGEST, not_finite
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.rows.array import ArrayRows
+from gmmatch.rows.base import Rows
+from gmmatch.rows.files import FileRows
+
+
+@runtime_checkable
+class RowSource(Protocol):
+    """What opens its own rows, such as a store."""
+
+    def open_rows(self, **options: Any) -> Rows:
+        """Return the rows; options are those of :func:`open_rows` that were given."""
+        ...
+
+
+@contextmanager
+def open_rows(
+    X: Any,
+    *,
+    engine: Any = None,
+    memory_limit: int | None = None,
+    n_jobs: int | None = None,
+    name: str = "X",
+    check: bool = True,
+) -> Iterator[Rows]:
+    """Open rows for reading; what was opened here is closed in the end.
+
+    Parameters
+    ----------
+    X : array of shape (n, s), torch tensor, path or list of paths of .npy files, store, or Rows
+        A tensor stays on its device, files are read block by block.
+    engine : RayEngine, optional
+        Where the work runs: in this process without one.
+    memory_limit : int, optional
+        For rows in files: bytes of rows that may be held at a time; 1 GiB by default.
+    n_jobs : int, optional
+        For rows in memory or in files: threads; every core by default.
+    name : str
+        What messages call ``X``.
+    check : bool
+        Whether to raise for NaN and infinity at once, which reads all rows.
+
+    Examples
+    --------
+    >>> with open_rows([[1, 2], [3, 4]]) as rows:
+    ...     rows.take(np.array([1]))
+    array([[3., 4.]])
+    """
+    if isinstance(X, Rows):
+        yield X
+        return
+    options: dict[str, Any] = {}
+    for option, value in (("engine", engine), ("memory_limit", memory_limit), ("n_jobs", n_jobs)):
+        if value is not None:
+            options[option] = value
+    if isinstance(X, RowSource):
+        rows = X.open_rows(**options)
+    else:
+        backend, source = _choose(X, engine, name)
+        unused = options.keys() - signature(backend).parameters.keys()
+        if unused:
+            raise InvalidInputError(
+                f"{', '.join(sorted(unused))} has no meaning for {backend.__name__}: leave it out."
+            )
+        rows = backend(source, **options)
+    try:
+        if check:
+            check_finite(rows, name)
+        yield rows
+    finally:
+        rows.close()
+
+
+def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
+    """Return the backend for ``X``, and what it reads."""
+    paths = [X] if isinstance(X, (str, Path)) else X
+    in_files = isinstance(paths, (list, tuple)) and bool(paths)
+    in_files = in_files and all(isinstance(path, (str, Path)) for path in paths)
+    # A tensor in main memory is an array: compiled loops read it where it is.
+    on_device = engine is None and is_torch_array(X) and X.is_cuda
+    source: Any = paths if in_files else X if on_device else _as_array(X, name)
+    if not in_files and source.ndim != 2:
+        hint = " Reshape your data: X.reshape(-1, 1) for a single feature." if source.ndim == 1 else ""
+        raise InvalidInputError(
+            f"{name} has shape {tuple(source.shape)}: expected rows by features, a 2d array.{hint}"
+        )
+    if not in_files and 0 in source.shape:
+        raise InvalidInputError(
+            f"{name} has shape {tuple(source.shape)}: found array with 0 sample(s) or 0 feature(s) while a minimum "
+            "of 1 is required."
+        )
+    # torch and Ray are optional, and slow to import.
+    if engine is not None:
+        from gmmatch.rows.ray import RayRows
+
+        return RayRows, source
+    if on_device:
+        from gmmatch.rows.tensor import TensorRows
+
+        return TensorRows, source
+    return (FileRows if in_files else ArrayRows), source
+
+
+def _as_array(X: Any, name: str) -> Any:
+    """Return numbers as an array; sparse matrices, text and complex numbers are refused."""
+    if hasattr(X, "toarray"):
+        raise InvalidTypeError(
+            f"{name} is a sparse matrix: pass {name}.toarray(), or reduce its columns first."
+        )
+    if type(X).__name__ == "LazyFrame":
+        raise InvalidTypeError(f"{name} is a LazyFrame, which holds no rows yet: pass {name}.collect().")
+    try:
+        if is_torch_array(X):
+            # NumPy has no bfloat16.
+            X = to_numpy(X.float() if str(X.dtype) == "torch.bfloat16" else X)
+        array = np.asarray(X)
+        if array.dtype == object and array.size and np.ndim(array.flat[0]):
+            array = _stack_vectors(array.ravel(), name)
+        if array.dtype.kind in "OSU":
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be a 2d array of numbers: {error}.") from None
+    if array.dtype.kind == "c":
+        raise InvalidInputError(f"{name}: Complex data not supported; pass real numbers.")
+    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+        raise InvalidTypeError(f"{name} has dtype {array.dtype}: expected numbers.")
+    return array
+
+
+def _stack_vectors(column: Any, name: str) -> Any:
+    """Return a column of vectors, as a table holds them, as a matrix."""
+    vectors = [np.asarray(vector) for vector in column]
+    odd = next((i for i, vector in enumerate(vectors) if vector.shape != vectors[0].shape), None)
+    if odd is not None:
+        shapes = f"shape {vectors[odd].shape} in row {odd}, {vectors[0].shape} in row 0"
+        raise InvalidInputError(f"{name} is a column of vectors of different lengths: {shapes}.")
+    return np.stack(vectors)
+
+
+def check_finite(rows: Rows, name: str = "X") -> None:
+    """Raise for NaN, infinity or numbers that are too large to square, and name the first rows that hold them."""
+    if rows.reduce_blocks(_is_suspect, combine=np.logical_or):
+        bad: Indices = np.flatnonzero(~rows.map_blocks(_usable_rows))
+        if len(bad):
+            raise not_finite(name, len(bad), bad, len(rows))
+
+
+def _is_suspect(block: Any) -> bool:
+    xp = array_namespace(block)
+    if xp.finfo(block.dtype).bits == 64:
+        return not bool((xp.max(block) <= LARGEST) & (xp.min(block) >= -LARGEST))
+    # All finite numbers of 32 bits can be squared. A sum shows NaN and infinity several times faster than a test of
+    # every number; a sum of finite numbers can overflow, hence only suspect.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not bool(xp.isfinite(xp.sum(block)))
+
+
+def _usable_rows(block: Any) -> Any:
+    xp = array_namespace(block)
+    rows = xp.astype(block, xp.float64)
+    return xp.all(xp.isfinite(rows) & (xp.abs(rows) <= LARGEST), axis=1)

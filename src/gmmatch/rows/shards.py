@@ -1,0 +1,167 @@
+"""Files of rows as one array: ``.npy`` shards, mapped into memory when their rows are needed.
+
+What every other room needs of files is here, without compiled code, which takes long to import.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices, start_indices
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
+from gmmatch.files import as_path, fetched, sha256_of
+from gmmatch.rows.npy import mapped, read_header
+
+# A mapped file is an open file, of which a process may have 1,024 by default.
+_OPEN_FILES = 128
+
+
+@dataclass(frozen=True)
+class NpyFile:
+    """A ``.npy`` file of rows and what it holds, so that it is opened only when its rows are needed.
+
+    Attributes
+    ----------
+    path : path, or an address such as ``s3://bucket/x.npy``
+        A file at an address is copied to the machine that reads it.
+    shape : pair of ints
+    dtype : str
+    sha256 : str, optional
+        Compared with the file when it is first opened.
+    """
+
+    path: Path
+    shape: tuple[int, int]
+    dtype: str
+    sha256: str | None = None
+
+    @classmethod
+    def of(cls, path: str | PathLike[str]) -> NpyFile:
+        """Read what a file holds from its header."""
+        location = as_path(path)
+        if not location.is_file():
+            raise DataFileNotFoundError(f"X: there is no file {location}.")
+        try:
+            with location.open("rb") as file:
+                shape, _, dtype = read_header(file)
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"X: {location} is no .npy file of numbers: {first_line(error)}."
+            ) from None
+        if len(shape) != 2 or dtype.kind not in "fiub":
+            raise InvalidInputError(
+                f"X: {location} has shape {shape} and dtype {dtype}: expected numbers, rows by features."
+            )
+        return cls(location, (shape[0], shape[1]), dtype.str)
+
+    def load(self) -> NDArray[Any]:
+        """Return the rows, memory-mapped; raise if the file is not what it should be."""
+        try:
+            local = fetched(self.path)
+            if self.sha256 is not None:
+                _verify(local, self)
+            rows = mapped(local)
+        except (OSError, ValueError, EOFError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"{self.path} cannot be read: {first_line(error)}.") from None
+        if rows.shape != self.shape or rows.dtype != np.dtype(self.dtype):
+            raise InvalidInputError(
+                f"{self.path} has shape {rows.shape} and dtype {rows.dtype}: expected {self.shape} and {self.dtype}."
+            )
+        # Slices of the class memmap are slow.
+        return np.asarray(rows)
+
+
+_verified: set[tuple[str, int, int, str]] = set()
+
+
+def _verify(local: Path, file: NpyFile) -> None:
+    """Raise unless a file has its checksum; once in a process, as long as the file is not written again."""
+    status = local.stat()
+    state = (str(local), status.st_size, status.st_mtime_ns, str(file.sha256))
+    if state not in _verified:
+        if sha256_of(local) != file.sha256:
+            raise InvalidInputError(
+                f"{file.path} is damaged (its checksum is wrong): delete the store and make it again."
+            )
+        _verified.add(state)
+
+
+class ShardReader:
+    """Read rows of several files as if they were one array; for any number of threads.
+
+    Parameters
+    ----------
+    files : sequence of NpyFile
+        All with the same number of features.
+
+    Attributes
+    ----------
+    shape : pair of ints
+    dtype : numpy dtype
+        What rows are read as: float32 where it holds all values, else float64.
+    """
+
+    def __init__(self, files: Sequence[NpyFile]) -> None:
+        if not files:
+            raise InvalidInputError("X is an empty list: give at least one file.")
+        self.files = tuple(files)
+        odd = next((file for file in files if file.shape[1] != files[0].shape[1]), None)
+        if odd is not None:
+            raise InvalidInputError(
+                f"X: {odd.path} has {odd.shape[1]} features, but {files[0].path} has {files[0].shape[1]}."
+            )
+        self._starts = start_indices([file.shape[0] for file in files])
+        self.shape = int(self._starts[-1]), files[0].shape[1]
+        self.dtype = np.result_type(np.float32, *(np.dtype(file.dtype) for file in files))
+        self._open: OrderedDict[int, NDArray[Any]] = OrderedDict()
+        self._guard = threading.Lock()
+        # A file is checked by one thread, while others may open other files.
+        self._loading = [threading.Lock() for _ in files]
+
+    def shard(self, number: int) -> NDArray[Any]:
+        """Return the rows of one file, memory-mapped."""
+        with self._loading[number]:
+            with self._guard:
+                if number in self._open:
+                    self._open.move_to_end(number)
+                    return self._open[number]
+            rows = self.files[number].load()
+            with self._guard:
+                self._open[number] = rows
+                if len(self._open) > _OPEN_FILES:
+                    self._open.popitem(last=False)  # closed once no view of it is left
+            return rows
+
+    def slice(self, first: int, stop: int) -> NDArray[Any]:
+        """Return a run of rows; without a copy where they lie in one file and have the working type."""
+        low = int(np.searchsorted(self._starts, first, side="right")) - 1
+        high = int(np.searchsorted(self._starts, stop, side="left"))
+        pieces = []
+        for number in range(low, max(high, low + 1)):
+            start = int(self._starts[number])
+            pieces.append(self.shard(number)[max(0, first - start) : stop - start])
+        if len(pieces) == 1:
+            return pieces[0].astype(self.dtype, order="C", copy=False)
+        return np.concatenate(pieces, dtype=self.dtype)
+
+    def take(self, index: Indices) -> NDArray[Any]:
+        """Return rows by number; each file is read from its beginning to its end."""
+        order = np.argsort(index, kind="stable")
+        ascending = index[order]
+        rows = np.empty((len(index), self.shape[1]), dtype=self.dtype)
+        bounds = np.searchsorted(ascending, self._starts)
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            chosen = slice(bounds[number], bounds[number + 1])
+            rows[order[chosen]] = self.shard(number)[ascending[chosen] - self._starts[number]]
+        return rows

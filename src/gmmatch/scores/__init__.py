@@ -1,1 +1,0 @@
-"""Scores that rank rows one by one, one file each."""

@@ -1,0 +1,285 @@
+"""Evidence: what plain learners say about each row's class, without having seen the row.
+
+Every learner is fitted without two of five folds, for each pair of folds. So there are predictions for a row by
+models that have seen neither the row nor any one other fold, and labels can be drawn from these for a second fit
+without a leak from the row's own label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices, Mask, Matrix, array_namespace, asarray_like, sample_indices
+from gmmatch.rows.base import Rows
+from gmmatch.screening.learners import Values, make_learners
+
+Scores = NDArray[np.float32]
+"""Log-probabilities of shape (learners, candidate classes, rows)."""
+
+# Learners gain little from more rows, and their cost grows.
+SAMPLE_ROWS = 20_000
+# Rows that quantiles and principal components are computed from.
+_STATISTICS_ROWS = 4_000
+# Embeddings have their signal in fewer directions; a covariance of more columns needs more rows than there are.
+_MAX_COLUMNS = 256
+# Standardized values beyond this are as wild as this.
+_LARGEST_VALUE = 6.0
+# Ten pairs of folds: the fewest folds with which the models see more than half of the rows.
+FOLDS = 5
+# No model is surer than 99%: one wild log-probability must not decide alone.
+FLOOR = 0.01
+# Classes that a row is compared with: its own label and the likeliest others.
+_N_CANDIDATES = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Standardize:
+    """The map x ↦ P clip((x − median) / scale) of rows; P projects on principal components.
+
+    Attributes
+    ----------
+    center, scale : arrays of shape (s,)
+    projection : array of shape (s, d), optional
+    """
+
+    center: Matrix
+    scale: Matrix
+    projection: Matrix | None
+
+    @classmethod
+    def fit(cls, rows: Rows) -> Standardize:
+        """Measure the columns on evenly spaced rows."""
+        values = rows.take(sample_indices(len(rows), _STATISTICS_ROWS))
+        center, deviation = np.median(values, axis=0), values.std(axis=0)
+        low, high = np.percentile(values, [5, 95], axis=0)
+        # With heavy tails the central 90% set the scale; for a normal law they are 3.3 deviations wide.
+        central = (high - low) / 3.3
+        scale = np.where(central > 1e-9 * deviation, np.minimum(deviation, 2.0 * central), deviation)
+        scale = np.where(scale > 0.0, scale, np.inf)
+        fitted = cls(center, scale, None)
+        if values.shape[1] <= _MAX_COLUMNS:
+            return fitted
+        return cls(center, scale, _principal_components(fitted(values), _MAX_COLUMNS))
+
+    def __call__(self, block: Any) -> Any:
+        """Return standardized rows in float32, in the namespace of the block."""
+        xp = array_namespace(block)
+        center, scale = asarray_like(self.center, block), asarray_like(self.scale, block)
+        values = xp.clip((block - center) / scale, -_LARGEST_VALUE, _LARGEST_VALUE)
+        if self.projection is not None:
+            values = xp.astype(values, xp.float32) @ asarray_like(self.projection, block)
+        return xp.astype(values, xp.float32)
+
+
+def _principal_components(values: Matrix, count: int) -> Matrix:
+    """Return directions of the largest variance, shape (s, count), from the smaller of the two products."""
+    from scipy.linalg import eigh
+
+    centered = np.asarray(values - values.mean(axis=0), dtype=np.float32)
+    n, s = centered.shape
+    size = min(n, s, count)
+    gram = centered @ centered.T if n < s else centered.T @ centered
+    values_, vectors = eigh(gram, subset_by_index=[min(n, s) - size, min(n, s) - 1])
+    if n < s:
+        vectors = centered.T @ vectors / np.sqrt(values_.clip(1e-6 * max(float(values_[-1]), 1e-30)))
+    return np.asarray(vectors, dtype=np.float32)
+
+
+def draw_sample(codes: Indices, n_classes: int, random: np.random.Generator) -> Indices:
+    """Return up to SAMPLE_ROWS labeled rows: a random share of every class, more of small classes."""
+    labeled = np.flatnonzero(codes >= 0)
+    if len(labeled) <= SAMPLE_ROWS:
+        return labeled
+    counts = np.bincount(codes[labeled], minlength=n_classes)
+    least = np.minimum(counts, SAMPLE_ROWS // (2 * n_classes))
+    share = (SAMPLE_ROWS - least.sum()) / max(1, len(labeled) - least.sum())
+    wanted = least + ((counts - least) * share).astype(np.int64)
+    shuffled = random.permutation(labeled)
+    shuffled = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    rank = np.arange(len(shuffled)) - np.searchsorted(codes[shuffled], codes[shuffled])
+    return np.sort(shuffled[rank < wanted[codes[shuffled]]])
+
+
+def assign_folds(codes: Indices, random: np.random.Generator) -> Indices:
+    """Return the fold of each row; every class is spread evenly over the folds."""
+    order = random.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(len(codes), dtype=np.int64)
+    folds[order] = np.arange(len(codes)) % FOLDS
+    return folds
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Given labels, and the classes that each row is compared with.
+
+    Attributes
+    ----------
+    given : int64 array of shape (n,)
+    n_classes : int
+    candidates : int32 array of shape (C, n), optional
+        The given label first, then the likeliest others, then ``n_classes`` for all the rest together. None for all
+        classes, in order.
+    unlikely : boolean array of shape (n,), optional
+        Where the given label would be among the rest if it were not given.
+    """
+
+    given: Indices
+    n_classes: int
+    candidates: NDArray[np.int32] | None = None
+    unlikely: Mask | None = None
+
+    @classmethod
+    def of(cls, given: Indices, scores: NDArray[Any]) -> Labels:
+        """Choose the likeliest classes by scores of shape (K, n)."""
+        n_classes, n = scores.shape
+        if n_classes <= _N_CANDIDATES + 1:
+            return cls(given, n_classes)
+        top = np.argpartition(-scores.T, _N_CANDIDATES - 1, axis=1)[:, :_N_CANDIDATES].T.astype(np.int32)
+        is_given = top == given
+        unlikely = ~is_given.any(axis=0)
+        # The given label takes the first position, in exchange or in place of the class that is there.
+        top[np.argmax(is_given, axis=0), np.arange(n)] = top[0]
+        top[0] = given
+        return cls(
+            given, n_classes, np.concatenate([top, np.full((1, n), n_classes, dtype=np.int32)]), unlikely
+        )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def n_candidates(self) -> int:
+        """How many classes a row is compared with."""
+        return self.n_classes if self.candidates is None else len(self.candidates)
+
+    def take(self, rows: Any) -> Labels:
+        """Return the labels of some rows."""
+        if self.candidates is None or self.unlikely is None:
+            return Labels(self.given[rows], self.n_classes)
+        candidates = np.ascontiguousarray(self.candidates[:, rows])
+        return Labels(self.given[rows], self.n_classes, candidates, self.unlikely[rows])
+
+    @property
+    def own(self) -> tuple[Any, Indices]:
+        """The index of the given label in arrays of shape (C, n)."""
+        return (self.given if self.candidates is None else 0), np.arange(len(self))
+
+    def gather(self, values: NDArray[Any], rest: float = 0.0) -> NDArray[Any]:
+        """Return values of the classes, shape (K,), for the candidates: shape (C, n) or (K, 1)."""
+        if self.candidates is None:
+            return values[:, None]
+        return np.append(values, values.dtype.type(rest))[self.candidates]
+
+    def select(self, log_p: NDArray[Any]) -> NDArray[Any]:
+        """Return log-probabilities of shape (K, n) for the candidates; for the rest, that of one class of them."""
+        if self.candidates is None:
+            return log_p
+        likely = np.take_along_axis(log_p, self.candidates[:-1], axis=0)
+        rest = (1.0 - np.exp(likely).sum(axis=0)) / (self.n_classes - len(likely))
+        return np.concatenate([likely, np.log(rest.clip(FLOOR / self.n_classes))[None]])
+
+    def sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of values of shape (C, n) for each class, shape (K,)."""
+        if self.candidates is None:
+            return np.asarray(values.sum(axis=1, dtype=np.float64))
+        return np.bincount(self.candidates.ravel(), values.ravel(), self.n_classes + 1)[:-1]
+
+    def classes_at(self, position: Indices) -> Indices:
+        """Return the class of a candidate of each row; the given one for the rest."""
+        if self.candidates is None:
+            return position
+        classes = self.candidates[position, np.arange(len(self))]
+        return np.where(classes < self.n_classes, classes, self.given)
+
+
+class Evidence:
+    """Log-probabilities of the candidate classes of sampled rows, by models that have not seen them.
+
+    Parameters
+    ----------
+    values : float32 array of shape (m, d)
+        Standardized rows.
+    given : int64 array of shape (m,)
+        Their labels.
+    n_classes : int
+    random : Generator
+
+    Attributes
+    ----------
+    labels : Labels
+    without_fold : float32 array of shape (FOLDS, M, C, m)
+        By models that have seen neither this fold nor the row's own; 0 for the rows of the fold.
+    """
+
+    def __init__(self, values: Values, given: Indices, n_classes: int, random: np.random.Generator) -> None:
+        self.folds = assign_folds(given, random)
+        self.learners = make_learners(values, self.folds, n_classes, random)
+        coarse, learner = np.zeros((n_classes, len(given)), dtype=np.float32), self.learners[0]
+        for fold in range(FOLDS):
+            rows = np.flatnonzero(self.folds == fold)
+            coarse[:, rows] = learner.predict(given, (fold,), rows)
+        self.labels = Labels.of(given, coarse)
+        shape = (FOLDS, len(self.learners), self.labels.n_candidates, len(given))
+        self.without_fold = np.zeros(shape, dtype=np.float32)
+        for pair in combinations(range(FOLDS), 2):
+            rows = np.flatnonzero(np.isin(self.folds, pair))
+            predicted, own = self._predict(given, pair, rows), self.folds[rows]
+            for unseen, other in (pair, pair[::-1]):
+                self.without_fold[unseen][..., rows[own == other]] = predicted[..., own == other]
+
+    @property
+    def scores(self) -> Scores:
+        """The mean over the models that have not seen a row, shape (M, C, m)."""
+        return np.asarray(self.without_fold.sum(axis=0) / np.float32(FOLDS - 1))
+
+    def refit(self, labels_of_fold: Sequence[Indices]) -> Scores:
+        """Return log-probabilities by models fitted to other labels: for each fold, labels that it had no part in."""
+        scores = np.zeros(self.without_fold.shape[1:], dtype=np.float32)
+        for fold, labels in enumerate(labels_of_fold):
+            rows = np.flatnonzero(self.folds == fold)
+            scores[..., rows] = self._predict(labels, (fold,), rows)
+        return scores
+
+    def _predict(self, labels: Indices, excluded: tuple[int, ...], rows: Indices) -> Scores:
+        """Fit every learner without some folds; return log-probabilities of the candidates of some rows."""
+        candidates = self.labels.take(rows)
+        predictions = (learner.predict(labels, excluded, rows) for learner in self.learners)
+        return np.stack([candidates.select(soften(log_p)) for log_p in predictions])
+
+
+class GivenEvidence:
+    """Probabilities of a model of the user's, out of fold, in place of learners.
+
+    Attributes
+    ----------
+    labels, scores
+        As in :class:`Evidence`.
+    """
+
+    def __init__(self, pred_probs: Matrix, given: Indices) -> None:
+        totals = pred_probs.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            log_p = soften(np.log(pred_probs / totals).T)
+        self.labels = Labels.of(given, log_p)
+        self.scores = self.labels.select(log_p)[None]
+
+    @property
+    def without_fold(self) -> Scores:
+        """The same scores for every fold: the model is said to have seen no row."""
+        return np.broadcast_to(self.scores, (FOLDS, *self.scores.shape))
+
+    def refit(self, labels_of_fold: Sequence[Indices]) -> Scores:
+        """Return no evidence: the model cannot be fitted again."""
+        return self.scores[:0]
+
+
+def soften(log_p: NDArray[Any]) -> NDArray[np.float32]:
+    """Return log-probabilities, shape (K, n), that are bounded from below."""
+    return np.asarray(np.log((1.0 - FLOOR) * np.exp(log_p) + FLOOR / len(log_p)), dtype=np.float32)

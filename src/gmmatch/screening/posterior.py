@@ -1,0 +1,195 @@
+"""Posterior: the probability of each class given the row and its label, from the channel that predicts labels best.
+
+Two explanations compete. In the first, learners fitted to the given labels are right up to a background of noise. In
+the second, classes are clusters of the scores, noise may prefer pairs of classes, and learners are fitted again to
+labels drawn from that. The second is taken where it predicts held-out labels better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices, Vector
+from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channel, raise_background
+from gmmatch.screening.evidence import Evidence, GivenEvidence, Labels, Scores, soften
+from gmmatch.screening.learners import log_softmax
+
+# Units of log-likelihood by which noise must beat no noise: chance does so once in 400 clean data sets.
+_SURE_GAIN = 4.0
+# Standard errors by which the second explanation must predict held-out labels better than the first.
+_SURE_ERRORS = 2.5
+# Clusters with less noise than this are what the first explanation finds as well.
+_LEAST_NOISE = 0.01
+# Pairs of more classes have too few rows each to stand out.
+_MAX_CLASSES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is known of each row's class.
+
+    Attributes
+    ----------
+    labels : Labels
+    classes : float32 array of shape (C, n)
+        p(z | x), without the label.
+    posterior : float32 array of shape (C, n)
+        p(z | x, y).
+    noise : Noise
+    sure : bool
+        Whether the data reject that there is no noise.
+    """
+
+    labels: Labels
+    classes: NDArray[np.float32]
+    posterior: NDArray[np.float32]
+    noise: Noise
+    sure: bool
+
+    @property
+    def wrong(self) -> NDArray[np.float32]:
+        """The probability that the given label is wrong."""
+        return np.asarray(1.0 - self.posterior[self.labels.own])
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """How labels came about: what turns evidence into a posterior.
+
+    Attributes
+    ----------
+    channel : Channel
+    sure : bool
+        Whether the data reject that there is no noise.
+    informed : bool
+        Whether the rows predict the labels better than their shares do.
+    plain : Channel, optional
+        For the second explanation: pools the evidence of the given labels, as one learner among those fitted again.
+    drawn : int64 array of shape (m,), optional
+        The labels that learners were fitted to again.
+    """
+
+    channel: Channel
+    sure: bool
+    informed: bool
+    plain: Channel | None = None
+    drawn: Indices | None = None
+
+    def apply(self, scores: Scores, refitted: Scores | None, labels: Labels) -> Posterior:
+        """Return the posterior from the evidence of the given labels, and of the drawn ones."""
+        if self.plain is not None:
+            assert refitted is not None
+            scores = np.concatenate([self.plain.pool(scores, labels)[None], refitted])
+        classes, posterior = self.channel.classify(scores, labels), self.channel.posterior(scores, labels)
+        return Posterior(labels, classes, posterior, self.channel.noise, self.sure)
+
+
+def explain(evidence: Evidence | GivenEvidence, seed: int) -> tuple[Explanation, Posterior]:
+    """Fit both explanations; return the better one, and the posterior of the sample."""
+    scores, labels = evidence.scores, evidence.labels
+    plain = fit_channel(scores, labels, noisy=False)
+    channel = raise_background(fit_channel(scores, labels), scores, labels)
+    clean, noisy = (option.log_likelihood(scores, labels).sum() for option in (plain, channel))
+    counts = np.bincount(labels.given, minlength=labels.n_classes)
+    informed = bool(clean - np.log(counts[labels.given] / len(labels)).sum() > _SURE_GAIN)
+    first = Explanation(channel, bool(noisy - clean > _SURE_GAIN), informed)
+    clusters = None if labels.n_classes > _MAX_CLASSES else Clusters(plain.pool(scores, labels), labels)
+    if clusters is None:
+        return first, first.apply(scores, None, labels)
+    clustered = clusters(plain.pool(scores, labels))
+    guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
+    if 1.0 - guess.posterior(clustered, labels)[labels.own].mean() <= _LEAST_NOISE:
+        return first, first.apply(scores, None, labels)
+    drawn = []
+    for fold, unseen in enumerate(evidence.without_fold):
+        posterior = guess.posterior(clusters(plain.pool(unseen, labels)), labels)
+        drawn.append(_draw(posterior, labels, [seed, fold]))
+    refitted = evidence.refit(drawn)
+    both = np.concatenate([plain.pool(scores, labels)[None], refitted])
+    channel = raise_background(fit_channel(both, labels, guess.noise), both, labels)
+    errors = _compare(scores, both, labels, guess.noise, np.random.default_rng([seed, 1]))
+    if errors > _SURE_ERRORS or (not first.sure and errors > -_SURE_ERRORS):
+        second = Explanation(channel, errors > _SURE_ERRORS, informed, plain, drawn[0])
+        return second, second.apply(scores, refitted, labels)
+    return first, first.apply(scores, None, labels)
+
+
+class Clusters:
+    """Normal clusters of pooled scores: p(u, y) = Σ_z π_z N(u; μ_z, Σ) T[z, y], by expectation-maximization."""
+
+    def __init__(self, pooled: NDArray[np.float32], labels: Labels) -> None:
+        self.labels, n_classes = labels, labels.n_classes
+        scores = self._by_class(pooled)
+        self.mean = scores.mean(axis=1, keepdims=True)
+        centered = self._center(scores)
+        self.basis = np.linalg.eigh(centered @ centered.T)[1][:, 1 - n_classes :].T
+        points = self.basis @ centered
+        products, n = points @ points.T, points.shape[1]
+        weights = 0.7 * np.eye(n_classes)[:, scores.argmax(axis=0)] + 0.3 / n_classes
+        for _ in range(30):
+            counts = weights.sum(axis=1).clip(1e-6)
+            means = weights @ points.T / counts[:, None]
+            scatter = (products - (means.T * counts) @ means) / n
+            scatter += (1e-3 * np.trace(scatter) / len(scatter) + 1e-9) * np.eye(len(scatter))
+            self.slopes = np.linalg.solve(scatter, means.T).T
+            self.intercept = np.log(counts / n) - 0.5 * (means * self.slopes).sum(axis=1)
+            self.noise = estimate_noise(weights, all_classes := Labels(labels.given, n_classes))
+            weights = np.exp(log_softmax(self.slopes @ points + self.intercept[:, None]))
+            weights = weights * self.noise.transitions(all_classes) + 1e-12
+            weights /= weights.sum(axis=0)
+
+    def _by_class(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self.labels.candidates is None:
+            return pooled
+        n_rest = self.labels.n_classes - self.labels.n_candidates + 1
+        scores = np.repeat(pooled[-1:] - np.float32(np.log(n_rest)), self.labels.n_classes, axis=0)
+        rest = scores[0].copy()
+        np.put_along_axis(scores, self.labels.candidates[:-1], pooled[:-1], axis=0)
+        # Clusters must not learn which label is given.
+        assert self.labels.unlikely is not None
+        unlikely = np.flatnonzero(self.labels.unlikely)
+        scores[self.labels.given[unlikely], unlikely] = rest[unlikely]
+        return scores
+
+    def _center(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        centered = scores - self.mean
+        return np.asarray(centered - centered.mean(axis=0))
+
+    def __call__(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return log p(z | u) of the candidates as the evidence of one learner, shape (1, C, n)."""
+        points = self.basis @ self._center(self._by_class(pooled))
+        return self.labels.select(soften(log_softmax(self.slopes @ points + self.intercept[:, None])))[None]
+
+
+def _draw(posterior: NDArray[Any], labels: Labels, seed: list[int]) -> Indices:
+    """Draw a class for each row."""
+    cumulative = posterior.cumsum(axis=0)
+    at = np.random.default_rng(seed).random(posterior.shape[1]) * cumulative[-1]
+    return labels.classes_at(np.minimum((cumulative < at).sum(axis=0), len(posterior) - 1)).astype(np.int64)
+
+
+def _compare(
+    scores: Scores, both: Scores, labels: Labels, start: Noise, random: np.random.Generator
+) -> float:
+    """Return by how many standard errors the second explanation predicts held-out labels better than others do."""
+    half = random.permutation(len(labels)) % 2 == 0
+    second, first, clean = np.empty((3, len(labels)))
+    for test in (half, ~half):
+        fitted, held_out = labels.take(~test), labels.take(test)
+        for values, evidence, noise, noisy in (
+            (second, both, start, True),
+            (first, scores, None, True),
+            (clean, both, None, False),
+        ):
+            channel = fit_channel(evidence[..., ~test], fitted, noise, noisy=noisy)
+            values[test] = channel.log_likelihood(evidence[..., test], held_out)
+    return min(_standard_errors(second - first), _standard_errors(second - clean))
+
+
+def _standard_errors(differences: Vector) -> float:
+    """Return how many standard errors a mean is above 0."""
+    return float(differences.mean() / (differences.std() + 1e-12) * len(differences) ** 0.5)

@@ -1,0 +1,256 @@
+"""Screening: judge rows and labels, and decide which rows may be picked; an object that any method takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Mask, Matrix, RandomState, Vector
+from gmmatch._checks import check_fraction, warn_caller
+from gmmatch._threads import one_blas_thread
+from gmmatch.duplicates.search import find_duplicates
+from gmmatch.errors import GMMatchWarning, InvalidInputError
+from gmmatch.groups import Groups
+from gmmatch.problem import Problem
+from gmmatch.rows import open_rows
+from gmmatch.rows.base import Rows
+from gmmatch.screening.labels import judge_labels
+from gmmatch.screening.outliers import find_outliers
+from gmmatch.screening.result import (
+    DOUBTFUL,
+    DUPLICATE,
+    GROUP,
+    MISLABELED,
+    NO_REASON,
+    OUT_OF_DISTRIBUTION,
+    OUTLIER,
+    TRUSTED,
+    WRONG,
+    ScreeningResult,
+    relabeled_rows,
+)  # fmt: skip
+
+# Expected share of wrong labels among the rows to pick from, where the budget allows it.
+_TOLERANCE = 0.01
+# Rows to pick from for each pick, so that the picks can follow the distribution, up to half of the class.
+_CHOICE = 3
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Pick among rows that can be trusted; an option of every method, as in ``Herding(screening=Screening())``.
+
+    The budget decides how strict it is: the less of a class is picked, the less suspicious are the rows that are
+    picked from. Doubtful rows come in only where too few others are left, wrong ones last.
+
+    Parameters
+    ----------
+    tolerance : float, optional
+        The expected share of wrong labels among the rows to pick from, 0.01 by default. More are let in only where
+        the budget needs them.
+    doubtful : "auto", "keep" or "drop"
+        Whether doubtful rows may be picked: only where the budget needs them, like any other, or never.
+    groups : "auto", "keep" or "drop"
+        What becomes of a group of rows that lies apart from the others: dropped if it is corrupted for certain, or
+        always kept, or always dropped.
+    duplicates : "drop" or "keep"
+        Whether of several copies only one may be picked.
+    relabel : float, optional
+        Rows whose suggested label has at least this probability count as rows of that class.
+
+    Examples
+    --------
+    >>> from gmmatch import Herding
+    >>> X = np.repeat(np.eye(3), 50, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((150, 3))
+    >>> y = np.repeat([0, 1, 2], 50)
+    >>> y[:10] = 2
+    >>> int(Herding(k=15, screening=Screening(), random_state=0).select(X, y).mask[:10].sum())
+    0
+    """
+
+    tolerance: float | None = None
+    doubtful: Literal["auto", "keep", "drop"] = "auto"
+    groups: Literal["auto", "keep", "drop"] = "auto"
+    duplicates: Literal["drop", "keep"] = "drop"
+    relabel: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise InvalidInputError(
+                    f"{name}={getattr(self, name)!r}: give {' or '.join(map(repr, known))}."
+                )
+        for name in ("tolerance", "relabel"):
+            if getattr(self, name) is not None:
+                check_fraction(getattr(self, name), name)
+
+    def judge(
+        self, rows: Rows, classes: Groups | None = None, *, pred_probs: Matrix | None = None, seed: int = 0,
+        n_jobs: int | None = None,
+    ) -> ScreeningResult:  # fmt: skip
+        """Return the verdicts on the rows, and on their labels if there are any."""
+        n, labels = (
+            len(rows),
+            [] if classes is None else [label for label in classes.labels if label is not None],
+        )
+        codes = (
+            np.full(n, -1) if classes is None else np.where(classes.codes < len(labels), classes.codes, -1)
+        )
+        # Blocks of rows are spread over threads already; threads of BLAS would compete with them for the same cores.
+        with one_blas_thread():
+            outliers = find_outliers(rows, codes, len(labels), seed)
+            # Bad rows take no part in the evidence, and no class is suggested for them.
+            bad = np.isin(outliers.reason, (1, 2))
+            judged = judge_labels(rows, np.where(bad, -1, codes), labels, pred_probs, seed)
+        verdict = judged.verdict.copy() if labels else np.full(n, TRUSTED, dtype=np.int8)
+        reason = np.where(np.isin(verdict, (WRONG, DOUBTFUL)), MISLABELED, NO_REASON)
+        in_group = (outliers.reason == 3) & (verdict != WRONG)
+        verdict[in_group], reason[in_group] = DOUBTFUL, GROUP
+        verdict[bad], reason[bad] = WRONG, np.where(outliers.reason == 1, OUTLIER, OUT_OF_DISTRIBUTION)[bad]
+        suspicion = judged.suspicion.copy()
+        # Whatever their labels, bad rows are more suspicious than any other.
+        suspicion[bad] = (
+            max(float(suspicion.max(initial=0.0)), 0.0) + 1.0 + outliers.score[bad].clip(0.0, 1e6)
+        )
+        duplicate_of = np.full(n, -1)
+        if self.duplicates == "drop":
+            duplicate_of = find_duplicates(rows, mask=~bad, n_jobs=n_jobs)
+            reason[(reason == NO_REASON) & (duplicate_of >= 0)] = DUPLICATE
+        return ScreeningResult(
+            verdict, reason, judged.probability, suspicion, codes, judged.suggested, judged.confidence,
+            duplicate_of, list(labels), judged.rate, judged.interval, [*judged.notes, *outliers.notes],
+        )  # fmt: skip
+
+    def apply(self, problem: Problem) -> Problem:
+        """Return the problem with the rows to pick from, weighted by trust."""
+        result = self.judge(problem.rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed)
+        problem = replace(problem, screening=result)
+        if self.relabel is not None:
+            problem = self._correct_labels(problem, result)
+        kept, trust = self._choose_rows(problem, result)
+        problem = replace(problem, weights=problem.weights * np.where(problem.included, 1.0, trust))
+        counts = np.bincount(result.verdict_codes[kept & problem.available], minlength=4)
+        record = {"summary": result.summary, "doubtful": int(counts[DOUBTFUL]), "wrong": int(counts[WRONG])}
+        return problem.restrict(kept | problem.included, screening=record)
+
+    def _correct_labels(self, problem: Problem, result: ScreeningResult) -> Problem:
+        if problem.classes is None:
+            return problem
+        assert self.relabel is not None
+        changed = np.flatnonzero(relabeled_rows(result, self.relabel))
+        codes = problem.classes.codes.copy()
+        codes[changed] = result.suggested_codes[changed]
+        record = {
+            "rows": changed.tolist(),
+            "given": [result.labels[code] for code in result.given[changed]],
+            "confidence": result.confidence[changed].astype(float).round(4).tolist(),
+        }
+        return problem.relabel(codes).add_record(relabeled=record)
+
+    def _choose_rows(self, problem: Problem, result: ScreeningResult) -> tuple[Mask, Vector]:
+        """Return the rows to pick from, and how much each is trusted."""
+        tiers, suspicion = self._tiers(problem, result), result.suspicion.astype(np.float64)
+        trust = 1.0 / (1.0 + np.exp(np.clip(suspicion, -30.0, 30.0)))
+        changed = problem.classes is not None and problem.classes.codes != result.given
+        tiers[changed & (tiers > 0)], trust[changed] = 0, result.confidence[changed]
+        kept = np.zeros(len(tiers), dtype=bool)
+        pools = (
+            problem.groups if problem.classes is None or problem.per_class is not None else problem.classes
+        )
+        total = max(1, int(pools.count(problem.available).sum()))
+        short = 0
+        for group, own in enumerate(pools.split(problem.available)):
+            if problem.per_class is not None or problem.classes is None:
+                quota = int(problem.quotas[group])
+            else:
+                quota = -(-int(problem.quotas.sum()) * len(own) // total)
+            own = own[np.lexsort((suspicion[own], tiers[own]))]
+            least = min(len(own), max(quota, min(_CHOICE * quota, len(own) // 2)))
+            good = int((tiers[own] == 0).sum())
+            expected = np.cumsum(1.0 - trust[own][:good]) / np.arange(1, good + 1)
+            tolerated = int(np.searchsorted(expected, self.tolerance or _TOLERANCE, side="right"))
+            allowed = int((tiers[own] < 9).sum())
+            size = min(allowed, max(min(good, max(least, tolerated)), quota))
+            kept[own[:size]] = True
+            short += max(0, min(quota, size) - int((tiers[own] <= 1).sum()))
+        if short:
+            warn_caller(
+                GMMatchWarning(
+                    f"{short:,} more rows are asked for than can be trusted: doubtful or wrong rows are picked from "
+                    "as well, the least suspicious first. Lower k, or let other classes have more picks."
+                )
+            )
+        return kept, trust
+
+    def _tiers(self, problem: Problem, result: ScreeningResult) -> NDArray[np.int8]:
+        """Return in which order rows come in: 0 at once, 1 copies, 2 doubtful, 3 wrong, 9 never."""
+        tiers = np.zeros(len(result), dtype=np.int8)
+        doubtful, group = result.verdict_codes == DOUBTFUL, result.reason_codes == GROUP
+        tiers[(result.duplicate_of >= 0) & (self.duplicates == "drop")] = 1
+        tiers[doubtful & ~group] = np.maximum(tiers, {"keep": 0, "auto": 2, "drop": 9}[self.doubtful])[
+            doubtful & ~group
+        ]
+        tiers[group & (self.groups == "drop")] = 9
+        tiers[result.verdict_codes == WRONG] = 3 if self.doubtful != "drop" else 9
+        return tiers
+
+
+_CHOICES = {
+    "doubtful": ("auto", "keep", "drop"),
+    "groups": ("auto", "keep", "drop"),
+    "duplicates": ("drop", "keep"),
+}
+
+
+def screen(
+    X: Any,
+    y: Any = None,
+    *,
+    pred_probs: Any = None,
+    groups: Literal["auto", "keep", "drop"] = "auto",
+    duplicates: Literal["drop", "keep"] = "drop",
+    random_state: RandomState = None,
+    engine: Any = None,
+    memory_limit: int | None = None,
+    n_jobs: int | None = None,
+) -> ScreeningResult:
+    """Find wrong labels, outliers, corrupted groups and copies.
+
+    Parameters
+    ----------
+    X : array of shape (n, s), tensor, paths of .npy files, store or Rows
+    y : array of shape (n,), optional
+        Labels; without them only the rows are judged.
+    pred_probs : array of shape (n, K), optional
+        Out-of-fold probabilities of your own model, as evidence in place of that of plain learners; columns in the
+        order of the sorted labels.
+    groups, duplicates
+        As in :class:`Screening`.
+    random_state : int, Generator or None
+    engine, memory_limit, n_jobs
+        How it runs; see :func:`~gmmatch.open_rows`.
+
+    Returns
+    -------
+    ScreeningResult
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((300, 4))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> X[:, 0] += 2 * np.sign(X[:, 0])
+    >>> y[:30] = 1 - y[:30]
+    >>> result = screen(X, y, random_state=0)
+    >>> int(result.trusted[:30].sum()), int(result.trusted[30:].sum())
+    (0, 270)
+    """
+    y = getattr(X, "labels", None) if y is None else y
+    with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
+        problem = Problem.of(rows, y, k=1, per_class=None, pred_probs=pred_probs, random_state=random_state)
+        screening = Screening(groups=groups, duplicates=duplicates)
+        return screening.judge(
+            rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed, n_jobs=n_jobs
+        )

@@ -1,0 +1,74 @@
+"""Verdict: trusted, doubtful or wrong, from one posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices
+from gmmatch.screening.posterior import Posterior
+from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
+
+# Rows are called wrong only if this share of them is expected to be.
+_SURE_PRECISION = 0.8
+# Where noise is certain, labels that are wrong with this probability are doubtful.
+_DOUBT = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What is said of the labels of some rows; arrays of shape (n,)."""
+
+    verdict: NDArray[np.int8]
+    probability: NDArray[Any]
+    suspicion: NDArray[Any]
+    suggested: Indices
+    confidence: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What verdicts depend on besides the row.
+
+    Attributes
+    ----------
+    sure : bool
+        Whether any row may be called wrong.
+    most_noise : float
+        The share of wrong labels that are feared: suspicion counts all doubtful rows as noise.
+    """
+
+    sure: bool
+    most_noise: float
+
+    @classmethod
+    def of(cls, posterior: Posterior) -> Rule:
+        """Decide by the posterior of a sample."""
+        likely = posterior.wrong > 0.5
+        sure = (
+            posterior.sure and bool(likely.any()) and float(posterior.wrong[likely].mean()) > _SURE_PRECISION
+        )
+        doubtful = cls(sure, 0.0).judge(posterior).verdict == DOUBTFUL
+        return cls(sure, float(doubtful.mean()) + 0.01)
+
+    def judge(self, posterior: Posterior) -> Verdicts:
+        """Return the verdicts: wrong where noise is certain and likely, doubtful where evidence objects."""
+        labels, probability = posterior.labels, posterior.wrong
+        likely, own = probability > 0.5, posterior.classes[labels.own]
+        doubtful = likely | (probability > _DOUBT if self.sure else posterior.classes.max(axis=0) > own)
+        verdict = np.where(likely & self.sure, WRONG, np.where(doubtful, DOUBTFUL, TRUSTED))
+        joint = posterior.classes * posterior.noise.raise_to(self.most_noise).transitions(labels)
+        own = joint[labels.own].copy()
+        joint[labels.own] = 0.0
+        suspicion = np.log(joint.sum(axis=0) + 1e-12) - np.log(own + 1e-12)
+        if labels.candidates is not None:
+            # The rest of the classes together are no suggestion.
+            joint[-1] = -1.0
+        position = np.where(verdict == TRUSTED, labels.own[0], joint.argmax(axis=0))
+        confidence = posterior.posterior[position, np.arange(len(labels))]
+        return Verdicts(
+            verdict.astype(np.int8), probability, suspicion, labels.classes_at(position), confidence
+        )

@@ -1,1 +1,0 @@
-"""The methods a user names, one short file each, and their registry."""

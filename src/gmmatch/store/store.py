@@ -1,0 +1,262 @@
+"""Reading a store."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import Indices
+from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path, is_leftover, is_remote
+from gmmatch.rows.shards import NpyFile, ShardReader
+from gmmatch.store.beginning import writer_lock
+from gmmatch.store.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    ShardEntry,
+    check_files,
+    check_sha256,
+    is_shard_file,
+    load_manifest,
+)
+from gmmatch.store.row_tables import RowTable, as_array, ids_of, labels_of, read_table
+
+if TYPE_CHECKING:
+    from gmmatch.rows.base import Rows
+
+
+class Store:
+    """Embeddings on disk, with their ids and labels; made by :func:`open_store`.
+
+    Attributes
+    ----------
+    path
+        The folder.
+    manifest
+        What it says about itself.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmmatch.store import StoreWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoreWriter(f"{folder}/x.emb", encoder="mine", encoder_fingerprint="1") as writer:
+    ...         writer.append(np.eye(3), ids=["a", "b", "c"])
+    ...         writer.finish()
+    ...     len(open_store(f"{folder}/x.emb"))
+    3
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    def __len__(self) -> int:
+        return self.manifest.n_rows
+
+    def __bool__(self) -> bool:
+        return True  # an open store is one even if it has no rows
+
+    @property
+    def n_features(self) -> int:
+        """Numbers per row; 0 if that is not known because there are no rows."""
+        return self.manifest.n_features or 0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers: float16 or float32."""
+        return np.dtype(self.manifest.dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self), self.n_features
+
+    @property
+    def complete(self) -> bool:
+        """Whether all rows of the source are in."""
+        return self.manifest.complete
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder that made the rows."""
+        return self.manifest.encoder
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What was encoded, as the source described itself."""
+        return self.manifest.source
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", incomplete"
+        return f"<Store {str(self.path)!r}: {len(self):,} rows of {self.n_features} by {self.encoder}{state}>"
+
+    def table(self, shard: ShardEntry) -> RowTable:
+        """Read the ids, labels and source rows of one shard."""
+        return read_table(self.path, shard)
+
+    @cached_property
+    def ids(self) -> NDArray[Any]:
+        """The names of the rows, shape (n,): int64, or an array of Python objects."""
+        return as_array([name for shard in self.manifest.shards for name in self.table(shard).ids])
+
+    def ids_of(self, rows: Indices) -> NDArray[Any]:
+        """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
+        return ids_of(self.manifest.shards, self.table, rows)
+
+    @cached_property
+    def labels(self) -> NDArray[Any] | None:
+        """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
+        return labels_of(self.manifest.shards, self.table) if self.manifest.has_labels else None
+
+    @cached_property
+    def source_rows(self) -> Indices:
+        """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
+        tables = (self.table(shard) for shard in self.manifest.shards)
+        return np.array([row for table in tables for row in table.source_rows], dtype=np.int64)
+
+    @cached_property
+    def _files(self) -> list[NpyFile]:
+        return [
+            NpyFile(
+                self.path / shard.array_file,
+                (shard.n_rows, self.n_features),
+                self.dtype.str,
+                shard.array_sha256,
+            )
+            for shard in self.manifest.shards
+        ]
+
+    def open_rows(
+        self, *, memory_limit: int | None = None, n_jobs: int | None = None, engine: Any = None
+    ) -> Rows:
+        """Return the rows for the functions of gmmatch, which call this for a store that they are given.
+
+        Nothing is read yet. Each file is compared with its checksum when it is first opened.
+
+        Parameters
+        ----------
+        memory_limit, n_jobs, engine
+            As in :func:`~gmmatch.open_rows`.
+        """
+        from gmmatch.rows.files import open_files  # compiled code, which takes long to import
+
+        if not self._files:
+            raise InvalidInputError(f"{self.path} has no rows: embed some first.")
+        return open_files(self._files, memory_limit=memory_limit, n_jobs=n_jobs, engine=engine)
+
+    def to_numpy(self, index: Any = None) -> NDArray[Any]:
+        """Return the rows with these numbers, or all, as an array in memory of shape (m, s).
+
+        Parameters
+        ----------
+        index : int64 array of shape (m,), optional
+        """
+        numbers = np.arange(len(self)) if index is None else np.asarray(index, dtype=np.int64)
+        if not self._files:
+            return np.empty(self.shape, dtype=self.dtype)
+        return ShardReader(self._files).take(numbers).astype(self.dtype)
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum; raise an error that names the first wrong one."""
+        for shard in self.manifest.shards:
+            for name, expected in (
+                (shard.array_file, shard.array_sha256),
+                (shard.table_file, shard.table_sha256),
+            ):
+                check_sha256(self.path / name, expected)
+
+
+def open_store(
+    path: str | os.PathLike[str], *, verify: bool = False, allow_incomplete: bool = False
+) -> Store:
+    """Open a store for reading.
+
+    The manifest is checked, and that all files are there with their right sizes; a file is compared with its
+    checksum when it is first read, or at once on request, which reads everything.
+
+    Parameters
+    ----------
+    path
+        The folder, or its address. Files at an address are copied to this machine when they are first read.
+    verify
+        Whether to compare all checksums now.
+    allow_incomplete
+        Whether to accept a store that is still being written, or whose writing was interrupted.
+
+    Returns
+    -------
+    Store
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmmatch.store import StoreWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoreWriter(f"{folder}/x.emb", encoder="my-encoder", encoder_fingerprint="1") as writer:
+    ...         writer.append(np.eye(3), ids=["a", "b", "c"], labels=[0, 1, 0])
+    ...         writer.finish()
+    ...     store = open_store(f"{folder}/x.emb", verify=True)
+    ...     store.to_numpy([1]), store.ids, store.labels
+    (array([[0., 1., 0.]], dtype=float16), array(['a', 'b', 'c'], dtype=object), array([0, 1, 0]))
+    """
+    folder = as_path(path)
+    manifest = load_manifest(folder)
+    if not manifest.complete and not allow_incomplete:
+        raise InvalidInputError(
+            f"{folder} is not complete ({manifest.n_rows:,} rows so far): run the command that makes it again to "
+            "finish it, or pass allow_incomplete=True to use what is there."
+        )
+    check_files(folder, manifest)
+    store = Store(folder, manifest)
+    if verify:
+        store.verify()
+    return store
+
+
+def sibling_path(path: Path, name: str) -> Path:
+    """Return where a store lies that rows are added by, such as ``photos.emb.adding``."""
+    return path.with_name(f"{path.name}.{name}")
+
+
+def delete_store(path: str | os.PathLike[str]) -> None:
+    """Delete a store, but no other files in its folder.
+
+    Parameters
+    ----------
+    path
+        The folder. It must be a store, and nobody may be writing to it.
+
+    Examples
+    --------
+    >>> delete_store("nowhere.emb")
+    Traceback (most recent call last):
+    gmmatch.errors.DataFileNotFoundError: nowhere.emb: there is no such folder.
+    """
+    folder = as_path(path)
+    load_manifest(folder)
+    clear_store(folder)
+
+
+def clear_store(folder: Path) -> None:
+    """Delete what is left of a store, also after a deletion that was interrupted; harmless where there is nothing."""
+    if not folder.is_dir():
+        return
+    lock = writer_lock(folder)
+    try:
+        for name in () if is_remote(folder) else ("adding", "joined"):
+            clear_store(sibling_path(folder, name))
+        # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
+        (folder / MANIFEST_NAME).unlink(missing_ok=True)
+        for file in list(folder.iterdir()):
+            if is_shard_file(file.name) or is_leftover(file.name):
+                file.unlink(missing_ok=True)
+    finally:
+        lock.release()
+    if not is_remote(folder) and not any(folder.iterdir()):
+        folder.rmdir()

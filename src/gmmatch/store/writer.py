@@ -1,0 +1,397 @@
+"""Writing a store: it can be killed at any moment, and the next writer resumes."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch._array import to_numpy
+from gmmatch._checks import check_whole_number
+from gmmatch.data.columns import plain_ids, plain_labels, plain_values
+from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.files import as_path, fetched, write_file
+from gmmatch.store.beginning import StoreWriteError, begin, explained, prepare_folder, writer_lock
+from gmmatch.store.manifest import DTYPES, Manifest, ShardEntry, check_sha256, shard_name
+from gmmatch.store.row_tables import RowTable, encode_table, read_table
+
+_SHARD_BYTES = 1 << 26
+_SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
+_PIECE = 1 << 22
+
+
+class StoreWriter:
+    """Appends rows to a store, new or interrupted.
+
+    Rows are gathered in memory and written a shard at a time; every ``checkpoint_seconds`` the shard
+    that is not full yet is written too. Each file is written under a temporary name and renamed, and
+    the manifest is replaced last, so that the store is valid at every moment. If a writer is
+    interrupted, the next one continues after the last row that is safe, and the finished store is the same,
+    byte for byte, as without an interruption.
+
+    Parameters
+    ----------
+    path
+        The folder; made if it is missing. Also an address, such as ``s3://bucket/x.emb``: there nothing keeps two
+        writers apart.
+    encoder, encoder_fingerprint
+        The encoder's name, and a text that changes when its output would. A store that was begun with
+        others is refused.
+    encoder_details
+        Facts about the encoder for people; anything that JSON can hold.
+    source, source_fingerprint
+        What a :class:`~gmmatch.data.Source` says of itself. A store that was begun on a source with
+        another fingerprint is refused; None skips that check.
+    n_features
+        Numbers per row; by default those of the first rows.
+    dtype
+        ``"float16"`` or ``"float32"``.
+    rows_per_shard
+        By default the power of two that makes shards of up to 64 MiB and 262,144 rows.
+    checkpoint_seconds
+        How much work may be lost, in seconds. The finished store does not depend on it.
+
+    Attributes
+    ----------
+    path
+        The folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with StoreWriter(f"{folder}/x.emb", encoder="my-encoder", encoder_fingerprint="1") as writer:
+    ...         writer.append(np.eye(3), ids=["a", "b", "c"])  # interrupted before finish()
+    ...     with StoreWriter(f"{folder}/x.emb", encoder="my-encoder", encoder_fingerprint="1") as writer:
+    ...         writer.n_done, writer.complete
+    (3, False)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        encoder: str,
+        encoder_fingerprint: str,
+        encoder_details: Mapping[str, Any] | None = None,
+        source: Mapping[str, Any] | None = None,
+        source_fingerprint: str | None = None,
+        n_features: int | None = None,
+        dtype: Any = "float16",
+        rows_per_shard: int | None = None,
+        checkpoint_seconds: float = 60.0,
+    ) -> None:
+        self.path = as_path(path)
+        for name, count in (("n_features", n_features), ("rows_per_shard", rows_per_shard)):
+            if count is not None:
+                check_whole_number(count, name)
+        requested = Manifest(
+            encoder=encoder,
+            encoder_fingerprint=encoder_fingerprint,
+            encoder_details=dict(encoder_details or {}),
+            dtype=_checked_dtype(dtype),
+            source=dict(source or {}),
+            source_fingerprint=source_fingerprint,
+            n_features=None if n_features is None else int(n_features),
+            rows_per_shard=None if rows_per_shard is None else int(rows_per_shard),
+        )
+        self._checkpoint_seconds = checkpoint_seconds
+        self._last_write = time.monotonic()
+        self._failed = False
+        self._table = RowTable()
+        self._buffer: NDArray[Any] | None = None
+        self._fill = 0
+        prepare_folder(self.path)
+        with explained(self.path, 0):
+            self._lock = writer_lock(self.path)
+        try:
+            with explained(self.path, 0):
+                self._begin(requested)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # ------------------------------------------------------------------------------------- where it stands
+
+    @property
+    def n_done(self) -> int:
+        """How many rows are safe on disk."""
+        return self._manifest.n_rows
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are, with those that wait in memory."""
+        return self._n_whole + self._fill
+
+    @property
+    def next_row(self) -> int:
+        """The row of the source that comes next; before anything is appended, where to go on."""
+        if self._fill:
+            return self._table.source_rows[self._fill - 1] + 1
+        return self._next_row
+
+    @property
+    def complete(self) -> bool:
+        """Whether the store was finished."""
+        return self._manifest.complete
+
+    def resume_at(self, batch_size: int) -> int:
+        """Return the row of the source at which batches of this size should go on.
+
+        It is the last multiple of ``batch_size`` that is not after :attr:`next_row`, so that batches
+        are made of the same rows as if there had been no interruption: an encoder's last bits can depend
+        on what else is in a batch. Rows that come twice are dropped by :meth:`append`.
+        """
+        return self.next_row - self.next_row % batch_size
+
+    # ----------------------------------------------------------------------------------------- writing
+
+    def append(self, rows: Any, ids: Any, labels: Any = None, *, source_rows: Any = None) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        rows : array of shape (b, s)
+            The embeddings: finite, and within the range of the store's type.
+        ids
+            One per row, integers or strings.
+        labels
+            One per row, None where there is none; either always or never given.
+        source_rows
+            The number of each row in the source, ascending; by default the rows follow the last one.
+            Rows that the store has already are dropped. Numbers may be left out (a broken image).
+        """
+        self._check_usable()
+        block = _as_matrix(rows)
+        positions = _checked_positions(source_rows, len(block), self.next_row)
+        names = plain_ids(plain_values(ids), "ids", "row {}".format)
+        tags = None if labels is None else plain_labels(plain_values(labels), "labels", "row {}".format)
+        for what, values in (("ids", names), ("labels", tags)):
+            if values is not None and len(values) != len(block):
+                raise InvalidInputError(f"{what} has {len(values):,} entries for {len(block):,} rows.")
+        new = int(np.searchsorted(positions, self.next_row))
+        block, positions, names = block[new:], positions[new:], names[new:]
+        tags = None if tags is None else tags[new:]
+        if not len(block):
+            return
+        self._check_matches(block, tags is not None)
+        numbers = _converted(block, self._manifest.dtype, names)
+        self._settle(block.shape[1], tags is not None)
+        self._add(numbers, positions.tolist(), names, tags)
+        if time.monotonic() - self._last_write > self._checkpoint_seconds:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Make all rows so far safe on disk."""
+        self._check_usable()
+        if self.n_rows > self.n_done:
+            self._write_shard(complete=False)
+
+    def finish(self) -> None:
+        """Write what is left, mark the store as complete, and close it."""
+        self._check_usable()
+        if self.n_rows > self.n_done:
+            self._write_shard(complete=True)
+        elif not self.complete:
+            self._save(replace(self._manifest, complete=True))
+        self._lock.release()
+
+    def close(self) -> None:
+        """Make all rows so far safe and end the writing, without marking the store as complete."""
+        if not self._lock.is_held:
+            return
+        try:
+            if not self._failed:
+                self.checkpoint()
+        finally:
+            self._lock.release()
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ----------------------------------------------------------------------------------------- details
+
+    def _begin(self, requested: Manifest) -> None:
+        self._manifest = begin(self.path, requested)
+        shards = self._manifest.shards
+        last = shards[-1] if shards else None
+        partial = last is not None and last.n_rows < (self._manifest.rows_per_shard or 0)
+        self._whole = shards[:-1] if partial else shards
+        self._next_row = 0
+        if last is not None:
+            table = read_table(self.path, last)
+            self._next_row = table.source_rows[-1] + 1
+        if last is not None and partial:  # its rows go back into memory, to fill it up
+            array = self.path / last.array_file
+            check_sha256(array, last.array_sha256)
+            self._buffer = self._new_buffer()
+            self._buffer[: last.n_rows] = np.load(fetched(array), allow_pickle=False)
+            self._table, self._fill = table, last.n_rows
+
+    @property
+    def _n_whole(self) -> int:
+        return self._whole[-1].stop if self._whole else 0
+
+    def _check_usable(self) -> None:
+        if self._failed:
+            raise GMMatchError(f"{self.path}: writing failed before; open the store again to go on.")
+        if not self._lock.is_held:
+            raise GMMatchError(f"{self.path}: this writer is closed.")
+
+    def _check_matches(self, block: NDArray[Any], labeled: bool) -> None:
+        """Raise unless these rows are like those that the store has."""
+        n_features, has_labels = self._manifest.n_features, self._manifest.has_labels
+        if n_features is not None and block.shape[1] != n_features:
+            raise InvalidInputError(
+                f"rows has {block.shape[1]} features, but {self.path} holds rows of {n_features}."
+            )
+        if has_labels is not None and has_labels != labeled:
+            state = "has labels: give them" if has_labels else "has no labels: leave them out"
+            raise InvalidInputError(f"{self.path} {state} for these rows, too.")
+
+    def _settle(self, n_features: int, labeled: bool) -> None:
+        """Fix what the first rows decide."""
+        if self._buffer is not None:
+            return
+        most = max(1, _SHARD_BYTES // (n_features * np.dtype(self._manifest.dtype).itemsize))
+        power_of_two = 1 << (min(_SHARD_ROWS, most).bit_length() - 1)
+        per_shard = self._manifest.rows_per_shard or power_of_two
+        self._manifest = replace(
+            self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
+        )
+        self._buffer = self._new_buffer()
+        self._table.labels = [] if labeled else None
+
+    def _new_buffer(self) -> NDArray[Any]:
+        shape = (self._manifest.rows_per_shard or 0, self._manifest.n_features or 0)
+        return np.empty(shape, dtype=self._manifest.dtype)
+
+    def _add(
+        self, values: NDArray[Any], positions: list[int], names: list[Any], tags: list[Any] | None
+    ) -> None:
+        assert self._buffer is not None
+        self._table.cut(self._fill)  # what an interrupted call may have left
+        done = 0
+        while done < len(values):
+            count = min(len(values) - done, len(self._buffer) - self._fill)
+            chunk = slice(done, done + count)
+            self._buffer[self._fill : self._fill + count] = values[chunk]
+            self._table.source_rows.extend(positions[chunk])
+            self._table.ids.extend(names[chunk])
+            if self._table.labels is not None and tags is not None:
+                self._table.labels.extend(tags[chunk])
+            self._fill += count  # last: only rows that count are ever written
+            done += count
+            if self._fill == len(self._buffer):
+                self._write_shard(complete=False)
+
+    def _write_shard(self, *, complete: bool) -> None:
+        """Write the rows in memory as the last shard, then the manifest, then forget what it replaces."""
+        assert self._buffer is not None
+        self._table.cut(self._fill)
+        start, stop = self._n_whole, self.n_rows
+        name = shard_name(start, stop)
+        with self._writing():
+            array = write_file(self.path / f"{name}.npy", _npy_pieces(self._buffer[: self._fill]))
+            table = write_file(self.path / f"{name}.parquet", [encode_table(self._table)])
+            entry = ShardEntry(start, stop, *array, *table)
+            replaced = self._manifest.shards[len(self._whole) :]
+            self._save(replace(self._manifest, complete=complete, shards=(*self._whole, entry)))
+            for old in replaced:
+                if old.stop != stop:
+                    (self.path / old.array_file).unlink(missing_ok=True)
+                    (self.path / old.table_file).unlink(missing_ok=True)
+        if self._fill == len(self._buffer):
+            self._next_row = self._table.source_rows[-1] + 1
+            self._whole, self._fill = (*self._whole, entry), 0
+            self._table.cut(0)
+        self._last_write = time.monotonic()
+
+    def _save(self, manifest: Manifest) -> None:
+        with self._writing():
+            manifest.save(self.path)
+        self._manifest = manifest
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            with explained(self.path, self.n_done):
+                yield
+        except StoreWriteError:
+            self._failed = True  # the rows in memory and those on disk may have come apart
+            raise
+
+
+def _as_matrix(rows: Any) -> NDArray[Any]:
+    block = to_numpy(rows)
+    if block.ndim != 2 or block.shape[1] == 0 or block.dtype.kind not in "fiub":
+        raise InvalidInputError(
+            f"rows has shape {block.shape} and dtype {block.dtype}: give a matrix of numbers, rows by features."
+        )
+    return block
+
+
+def _converted(block: NDArray[Any], dtype: str, names: list[Any]) -> NDArray[Any]:
+    """Return rows in the type of the store, all of them finite, or say which is not."""
+    with np.errstate(over="ignore"):
+        values: NDArray[Any] = block.astype(dtype, copy=False)
+    good = np.isfinite(values).all(axis=1)
+    if good.all():
+        return values
+    whole = np.isfinite(block).all(axis=1)
+    if not whole.all():
+        raise InvalidInputError(
+            f"rows contains NaN or infinity in {int((~whole).sum())} of {len(block)} rows (the first has id "
+            f"{names[int(np.argmin(whole))]!r}): the encoder gave no usable embedding; leave these rows out."
+        )
+    bad = int(np.argmin(good))
+    raise InvalidInputError(
+        f"rows holds {np.abs(block[bad]).max():.6g} (id {names[bad]!r}), which {dtype} cannot: "
+        "use dtype='float32', or scale the embeddings."
+    )
+
+
+def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.int64]:
+    """Return the source's row numbers of ``count`` rows, which follow ``first`` by default."""
+    if source_rows is None:
+        return np.arange(first, first + count)
+    positions = np.asarray(source_rows)
+    numbers = positions.dtype.kind in "iu" or positions.size == 0
+    if positions.shape != (count,) or not numbers or np.any(positions < 0) or np.any(np.diff(positions) <= 0):
+        raise InvalidInputError(
+            f"source_rows must be {count} ascending row numbers, one for each row of rows."
+        )
+    return positions.astype(np.int64)
+
+
+def _checked_dtype(dtype: Any) -> str:
+    try:
+        name = str(np.dtype(dtype).name)
+    except TypeError:
+        name = str(dtype)
+    if name not in DTYPES:
+        raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
+    return name
+
+
+def _npy_pieces(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
+    """Yield the bytes of an array as a ``.npy`` file, without copying them."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    yield header.getvalue()
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    for start in range(0, len(flat), _PIECE):
+        yield flat[start : start + _PIECE]

@@ -1,1 +1,0 @@
-"""New rows for an existing selection, without reading the old rows again."""

@@ -1,0 +1,71 @@
+"""screen and duplicates: what is printed, and the tables that are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gmmatch as gm
+
+
+@pytest.fixture
+def mislabeled(tmp_path):
+    """150 rows of three classes with ids, of which five are mislabeled and one is there twice."""
+    X = np.repeat(np.eye(3), 50, axis=0) + 0.1 * np.random.default_rng(0).standard_normal((150, 3))
+    X[149] = X[148]
+    y = np.repeat(["ant", "bee", "cat"], 50)
+    y[:5] = "bee"
+    np.savez(tmp_path / "x.npz", x=X, label=y, id=[f"r{i}" for i in range(150)])
+    return tmp_path / "x.npz"
+
+
+def test_suspects_are_listed_with_the_most_suspicious_first(mislabeled, tmp_path, succeeds, gmmatch):
+    data = np.load(mislabeled)
+    expected = gm.screen(data["x"], data["label"], random_state=0)
+    found = succeeds("screen", mislabeled, "-o", tmp_path / "s.csv", "--json")
+    assert found["n_rows"] == 150 and found["reasons"] == expected.counts
+    assert found["noise_rate"] == pytest.approx(expected.noise_rate)
+    with (tmp_path / "s.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["row"]) for line in lines] == found["indices"]
+    assert {f"r{row}" for row in range(5)} <= {line["id"] for line in lines[:6]}
+    assert all(line["suggested"] == "ant" for line in lines if line["id"] in ("r0", "r1", "r2"))
+    said = gmmatch("screen", mislabeled)
+    assert expected.summary in said.stdout and "The most suspicious" in said.stdout
+    assert "add -o suspects.csv" in said.stderr
+
+
+def test_the_table_can_be_printed_and_have_every_row(mislabeled, gmmatch, succeeds, tmp_path):
+    result = gmmatch("screen", mislabeled, "-o", "-", "--duplicates", "keep")
+    lines = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert lines and set(lines[0]) == {"row", "id", "label", "suggested", "verdict", "probability", "reason"}
+    assert "rows are not trusted" in result.stderr
+    succeeds("screen", mislabeled, "-o", tmp_path / "all.parquet", "--all")
+    assert pq.read_table(tmp_path / "all.parquet").num_rows == 150
+
+
+def test_groups_of_duplicates(vectors, tmp_path, succeeds):
+    X = np.load(vectors)
+    X[30:33] = X[:3]
+    np.save(vectors, X)
+    found = succeeds("duplicates", vectors, "-o", tmp_path / "groups.parquet", "--json")
+    assert (found["duplicates"], found["groups"], found["largest"]) == (3, 3, [2, 2, 2])
+    table = pq.read_table(tmp_path / "groups.parquet").to_pydict()
+    assert table["row"] == [0, 30, 1, 31, 2, 32] and table["kept"] == [True, False] * 3
+    assert "3 of 40 rows are near-duplicates" in succeeds("duplicates", vectors)
+
+
+def test_rows_of_a_test_set(store, vectors, tmp_path, succeeds, refused):
+    X = np.load(vectors)
+    np.save(tmp_path / "test.npy", X[10:15])
+    asked = ("duplicates", vectors, "--against", tmp_path / "test.npy")
+    found = succeeds(*asked, "-o", tmp_path / "leaks.csv", "--json")
+    assert found["duplicates"] == 5 and "groups" not in found
+    lines = (tmp_path / "leaks.csv").read_text().splitlines()
+    assert lines[0] == "row,other_row,similarity" and lines[1].startswith("10,0,")
+    assert "5 of 40 rows have a near-duplicate" in succeeds(*asked)
+    assert "--threshold 2" in refused("duplicates", vectors, "--threshold", 2)

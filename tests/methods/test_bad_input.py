@@ -1,0 +1,221 @@
+"""Bad input: every message names the argument and says what would be right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from method_kinds import ROW_BASED
+
+import gmmatch as gm
+from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, UnknownMethodError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+Y = np.repeat(["cat", "dog"], [18, 2])
+
+every_method = pytest.mark.parametrize("method", ROW_BASED)
+
+
+def with_value(value, *places):
+    changed = X.copy()
+    for place in places:
+        changed[place] = value
+    return changed
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("X", "arguments", "builtin", "message"),
+    [
+        # DESIGN's list
+        (
+            with_value(np.nan, (3, 1), (7, 0)),
+            {},
+            ValueError,
+            r"X contains NaN.* 2 of 20 rows \(first: 3, 7\)",
+        ),
+        (with_value(-np.inf, (5, 2)), {}, ValueError, r"infinity.* 1 of 20 rows \(first: 5\).*Drop"),
+        (X, {"k": 21}, ValueError, r"k=21 exceeds the number of rows \(20\): give a count from 1 to 20"),
+        (
+            X,
+            {"k": 10, "y": Y, "per_class": "balanced"},
+            ValueError,
+            "class 'dog' has 2 rows .* quota is 5: lower k",
+        ),
+        (X[:, 0], {}, ValueError, r"X has shape \(20,\): expected rows by features.*X.reshape\(-1, 1\)"),
+        (X, {"y": Y[:-1]}, ValueError, "y has 19 labels but X has 20 rows: give one label per row"),
+        # k
+        (X, {"k": 0}, ValueError, "k=0: give a count of at least 1"),
+        (X, {"k": -3}, ValueError, "k=-3: give a count of at least 1"),
+        (X, {"k": 2.5}, ValueError, r"k=2.5: write k=2 for a count or a fraction between 0 and 1"),
+        (X, {"k": "many"}, ValueError, "k='many' is not an amount: write a count such as '500'"),
+        (X, {"k": True}, TypeError, "k=True has type bool"),
+        (X, {"k": [5]}, TypeError, "k=.* has type list: give a count"),
+        (X, {"k": 15, "exclude": range(10)}, ValueError, r"k=15 .* rows that may be picked \(10\)"),
+        (X, {"k": 1, "exclude": range(20)}, ValueError, "X has no rows that may be picked"),
+        # labels and classes
+        (X, {"per_class": "equal", "y": Y}, ValueError, "per_class='equal': give 'proportional', 'balanced'"),
+        (
+            X,
+            {"per_class": {"bird": 2}, "y": Y},
+            ValueError,
+            "per_class names 'bird'.*classes are 'cat', 'dog'",
+        ),
+        (X, {"per_class": {"dog": 3}, "y": Y}, ValueError, "class 'dog' has 2 rows .* quota is 3"),
+        (X, {"per_class": {"dog": 1}}, ValueError, "per_class names classes, but y was not given"),
+        (X, {"per_class": ["dog"], "y": Y}, ValueError, "per_class=.*give a mapping of class to count"),
+        (
+            X,
+            {"per_class": {"dog": 1}, "k": 5, "y": Y},
+            ValueError,
+            "k=5 disagrees with per_class, .* sums to 1",
+        ),
+        (X, {"y": [None] * 20}, ValueError, "y has no label for any row.*y=None or unlabeled='group'"),
+        (X, {"y": Y, "unlabeled": "keep"}, ValueError, "unlabeled='keep': give 'drop' or 'group'"),
+        (X, {"y": "cat"}, TypeError, "y has type str"),
+        # rows in and out
+        (X, {"include": [20]}, ValueError, "include names row 20; X has rows 0 to 19"),
+        (X, {"exclude": [-1]}, ValueError, "exclude names row -1; X has rows 0 to 19"),
+        (X, {"include": [1, 2], "exclude": [2, 3]}, ValueError, "Row 2 is in include and in exclude"),
+        (X, {"include": [True, False]}, ValueError, r"include is a mask of shape \(2,\); expected \(20,\)"),
+        (X, {"exclude": 3}, ValueError, r"exclude must be a list of row numbers.*shape \(\)"),
+        (X, {"exclude": [0.5]}, ValueError, "exclude must be a list of row numbers .*float64"),
+        (X, {"include": ["a"]}, ValueError, "include must be a list of row numbers"),
+        (
+            X,
+            {"k": 2, "include": [1, 2, 3]},
+            ValueError,
+            "include names 3 rows of the data, more than its 2 picks",
+        ),
+        (
+            X,
+            {"k": 10, "y": Y, "include": [18, 19]},
+            ValueError,
+            "include names 2 rows of class 'dog', .* 1 picks",
+        ),
+        (
+            X,
+            {"y": [None, *["a"] * 19], "include": [0], "unlabeled": "drop"},
+            ValueError,
+            "include names row 0, which has no label",
+        ),
+        # weights and ids
+        (X, {"sample_weight": -np.ones(20)}, ValueError, r"sample_weight\[0\] is -1.0; .* at least 0"),
+        (
+            X,
+            {"sample_weight": np.ones(19)},
+            ValueError,
+            r"sample_weight .*expected shape \(20,\), got \(19,\)",
+        ),
+        (X, {"sample_weight": np.zeros(20)}, ValueError, "sample_weight is zero for every row"),
+        (X, {"k": 10, "y": Y, "sample_weight": Y == "cat"}, ValueError, "sample_weight is 0 .* class 'dog'"),
+        (X, {"ids": range(19)}, ValueError, "ids has 19 entries for 20 rows of X: give one each"),
+        (X, {"ids": np.arange(20) / 2}, TypeError, "ids hold values of type .*: give integers or strings"),
+        (X, {"ids": [1, "b"] * 10}, TypeError, "ids hold values of type .*: give integers or strings"),
+        # what every method takes
+        (X, {"preprocess": ["whiten"]}, ValueError, "preprocess=.*'whiten' is not a step"),
+        (X, {"random_state": -1}, ValueError, "random_state=-1: a seed must be at least 0"),
+        (X, {"random_state": "x"}, TypeError, "random_state='x': expected an integer"),
+        (X, {"n_jobs": 0}, ValueError, "n_jobs=0: give a number of threads, or -1"),
+        (X, {"kk": 3}, ValueError, "kk= is not a parameter of method '.*'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::gmmatch.errors.UnlabeledRowsWarning")
+def test_messages(method, X, arguments, builtin, message):
+    with pytest.raises(GMMatchError, match=message) as caught:
+        gm.select(X, method=method, **arguments)
+    assert isinstance(caught.value, builtin)
+
+
+@pytest.mark.parametrize("method", ["herding", "gm-matching", "kernel-herding", "matching"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": "mean"}, "start='mean': give 'target' .*, 'zero' or an array"),
+        ({"start": [1.0, 2.0], "kernel": None}, r"start has shape \(2,\): expected a vector of 3 numbers"),
+        ({"batches": 0, "kernel": None}, "batches=0: expected a whole number of at least 1"),
+        ({"replacement": 2}, "replacement=2: expected True or False"),
+    ],
+)
+def test_options_of_the_matchings(method, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        gm.select(X, k=3, method=method, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: gm.GeometricMedian(fraction=0), "fraction=0: expected a number above 0 and at most 1"),
+        (lambda: gm.GeometricMedian(eps=-1), "eps=-1: expected a finite number of at least 0"),
+        (lambda: gm.GeometricMedian(max_iter=0), "max_iter=0: expected a whole number of at least 1"),
+        (lambda: gm.GeometricMedian(delta=-1.0), "delta=-1.0: expected a finite number of at least 0"),
+        (lambda: gm.Independent(0), "n_batches=0: expected a whole number"),
+        (lambda: gm.RBF("mean"), "bandwidth='mean': expected a number, or 'median'"),
+        (lambda: gm.RBF(0.0), "bandwidth=0.0: expected a finite number above 0"),
+        (lambda: gm.RandomFeatures(gm.RBF(), 7), "n_components=7: .* give an even number"),
+        (lambda: gm.RandomFeatures(gm.Polynomial()), "use Nystroem for others"),
+        (lambda: gm.Polynomial(degree=0), "degree=0: expected a whole number of at least 1"),
+    ],
+)
+def test_options_check_themselves(make, message):
+    with pytest.raises(GMMatchError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("method", ["easy", "hard", "moderate"])
+def test_options_of_the_rankings(method):
+    with pytest.raises(InvalidTypeError, match="center='median': give an object with compute"):
+        gm.select(X, k=3, method=method, center="median")
+    with pytest.raises(InvalidInputError, match="replacement= is not a parameter of method"):
+        gm.select(X, k=3, method=method, replacement=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("gm-match", "'gm-matching'"),
+        ("gmmatching", "'gm-matching'"),
+        ("kernelherding", "'kernel-herding'"),
+        ("moderat", "'moderate'"),
+        ("eazy", "'easy'"),
+    ],
+)
+def test_an_unknown_method_names_the_nearest(name, nearest):
+    with pytest.raises(UnknownMethodError, match=f"method='{name}': .*Did you mean {nearest}"):
+        gm.select(X, method=name)
+    with pytest.raises(ValueError, match="there are 'robust', 'gm-matching', 'random'"):
+        gm.method_class(name)
+
+
+def test_names_may_be_written_with_underscores_and_capitals():
+    assert gm.method_class("GM_Matching") is gm.GMMatching
+    assert gm.method_class("Kernel-Herding") is gm.KernelHerding
+
+
+def test_a_method_that_is_nothing_like_any():
+    with pytest.raises(UnknownMethodError, match="method='xyz': there is no such method; there are"):
+        gm.select(X, method="xyz")
+
+
+def test_a_misspelt_option_names_the_nearest():
+    with pytest.raises(InvalidInputError, match=r"kernal= is not a parameter .* Did you mean 'kernel'\?"):
+        gm.select(X, kernal="rbf", method="gm-matching")
+    with pytest.raises(InvalidInputError, match=r"sample_weights= .* Did you mean 'sample_weight'"):
+        gm.select(X, sample_weights=np.ones(20), method="gm-matching")
+    # What others have is not misspelt, and 'engine' not meant.
+    with pytest.raises(InvalidInputError, match=r"batches= .* 'easy'\. It is one of 'robust', 'gm-matching'"):
+        gm.select(X, batches=2, method="easy")
+
+
+def test_random_draws_only_rows_with_a_weight():
+    weights = np.r_[1.0, 1.0, np.zeros(18)]
+    with pytest.raises(
+        InvalidInputError, match=r"k asks for 3 picks of the data, but only 2 .* positive sample_weight"
+    ):
+        gm.Random(k=3).select(X, sample_weight=weights)
+    assert gm.Random(k=2).select(X, sample_weight=weights).indices.tolist() == [0, 1]
+    assert set(gm.Random(k=9, replacement=True).select(X, sample_weight=weights).order) <= {0, 1}
+
+
+def test_the_types_of_errors():
+    for error in (InvalidInputError, InvalidTypeError, UnknownMethodError):
+        assert issubclass(error, GMMatchError)

@@ -1,0 +1,152 @@
+"""How many rows every method picks, of which class, and what happens to rows without a label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from method_kinds import ROW_BASED
+
+import gmmatch as gm
+from gmmatch.errors import UnlabeledRowsWarning
+
+X = np.random.default_rng(0).normal(size=(100, 3))
+Y = np.repeat(["a", "b", "c", "d"], [50, 30, 19, 1])  # d is a class of one row
+
+every_method = pytest.mark.parametrize("method", ROW_BASED)
+
+
+def select(method, X=X, y=None, **options):
+    return gm.select(X, y=y, method=method, random_state=0, **options)
+
+
+def assert_valid(selection, k, n=100):
+    assert selection.k == k
+    assert selection.n_rows == n
+    assert len(set(selection.order.tolist())) == k
+    assert selection.indices.tolist() == sorted(selection.order.tolist())
+    assert np.array_equal(np.flatnonzero(selection.mask), selection.indices)
+
+
+@every_method
+@pytest.mark.parametrize("y", [None, Y], ids=["no labels", "labels"])
+@pytest.mark.parametrize(
+    ("k", "count"), [(10, 10), (0.1, 10), ("10%", 10), (1, 1), ("100%", 100), (100, 100), (None, 10)]
+)
+def test_every_way_to_write_k(method, y, k, count):
+    selection = select(method, y=y, k=k)
+    assert_valid(selection, count)
+    assert sum(selection.counts.values()) == count
+
+
+@every_method
+def test_ways_to_write_k_that_mean_the_same_pick_the_same(method):
+    first = select(method, y=Y, k=20).order
+    assert np.array_equal(first, select(method, y=Y, k=0.2).order)
+    assert np.array_equal(first, select(method, y=Y, k="20%").order)
+    assert np.array_equal(first, select(method, y=Y, k=np.int64(20)).order)
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("options", "counts"),
+    [
+        ({"k": 20, "per_class": "proportional"}, {"a": 10, "b": 6, "c": 4, "d": 0}),
+        ({"k": 100, "per_class": "proportional"}, {"a": 50, "b": 30, "c": 19, "d": 1}),
+        ({"k": 4, "per_class": "balanced"}, {"a": 1, "b": 1, "c": 1, "d": 1}),
+        ({"per_class": {"a": 3, "c": "100%", "d": 1}}, {"a": 3, "b": 0, "c": 19, "d": 1}),
+        ({"k": 4, "per_class": {"a": 3, "d": 1}}, {"a": 3, "b": 0, "c": 0, "d": 1}),
+        ({"k": 20, "per_class": None}, {None: 20}),
+    ],
+)
+def test_quotas(method, options, counts):
+    selection = select(method, y=Y, **options)
+    assert selection.counts == counts
+    assert_valid(selection, sum(counts.values()))
+    assert selection.order.tolist() == [row for row in selection.order if None in counts or counts[Y[row]]]
+    for label, size in zip(selection.classes, selection.group_sizes, strict=True):
+        assert size == (100 if label is None else (label == Y).sum())
+
+
+@pytest.mark.parametrize("method", [method for method in ROW_BASED if method != "random"])
+def test_a_class_is_picked_as_if_it_were_alone(method):
+    selection = select(method, y=Y, k=20)
+    for label in "abc":
+        own = selection.order[Y[selection.order] == label]
+        alone = select(method, X[label == Y], k=len(own))
+        assert np.array_equal(np.flatnonzero(label == Y)[alone.order], own)
+
+
+@every_method
+def test_ignoring_the_labels_is_having_none(method):
+    assert np.array_equal(select(method, y=Y, k=15, per_class=None).order, select(method, y=None, k=15).order)
+
+
+@every_method
+def test_one_row(method):
+    for k in (1, 0.1, "100%", None):
+        selection = select(method, X[:1], k=k)
+        assert selection.order.tolist() == [0]
+    labelled = select(method, X[:1], y=["a"], k=1)
+    assert labelled.counts == {"a": 1}
+    assert labelled.residual["a"] == pytest.approx(0.0, abs=1e-7)
+
+
+@every_method
+def test_all_rows_equal(method):
+    selection = select(method, np.full((9, 2), 3.3), k=4)
+    assert_valid(selection, 4, n=9)
+    if method != "random":
+        assert selection.order.tolist() == [0, 1, 2, 3]
+
+
+@every_method
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_quotas_sum_to_k_whatever_the_classes(method, data):
+    y = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=40))
+    k = data.draw(st.integers(1, len(y)))
+    selection = select(method, X[: len(y)], y=y, k=k)
+    assert_valid(selection, k, n=len(y))
+    for label, count in selection.counts.items():
+        share = k * y.count(label) / len(y)
+        assert share - 1 < count < share + 1
+
+
+# --------------------------------------------------------------------------- rows without a label
+
+
+@every_method
+@pytest.mark.parametrize("missing", [None, float("nan"), -1])
+def test_rows_without_a_label_are_left_out(method, missing):
+    y = [missing] * 20 + [1] * 50 + [2] * 30
+    with pytest.warns(UnlabeledRowsWarning, match="20 of 100 rows have no label"):
+        selection = select(method, y=y, k="10%")
+    assert selection.counts == {1: 5, 2: 3}  # a tenth of the rows that have a label
+    assert selection.indices.min() >= 20
+    assert_valid(selection, 8)
+
+
+@every_method
+def test_or_kept_as_a_group_of_their_own(method):
+    y = [None] * 20 + ["a"] * 50 + ["b"] * 30
+    selection = select(method, y=y, k="10%", unlabeled="group")
+    assert selection.counts == {"a": 5, "b": 3, None: 2}
+    assert set(selection.order[selection.group_of_pick == 2]) < set(range(20))
+
+
+def test_the_two_classes_of_the_binary_convention():
+    y = np.where(np.arange(100) < 60, -1, 1)
+    assert gm.Easy(k=10).select(X, y).counts == {-1: 6, 1: 4}
+
+
+@every_method
+def test_ids_come_along(method):
+    ids = [f"row-{number}" for number in range(100)]
+    selection = select(method, y=Y, k=10, ids=ids)
+    assert selection.ids.tolist() == [f"row-{row}" for row in selection.indices]
+    assert selection.order_ids.tolist() == [f"row-{row}" for row in selection.order]
+    numbers = select(method, y=Y, k=10, ids=np.arange(100) + 2**62)
+    assert numbers.ids.tolist() == [int(row) + 2**62 for row in numbers.indices]
+    assert select(method, y=Y, k=10).ids is None

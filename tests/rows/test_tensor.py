@@ -1,0 +1,131 @@
+"""Rows of torch tensors on the CPU, by the functions of blocks that every backend has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gmmatch.errors import InvalidInputError, InvalidTypeError  # noqa: E402
+from gmmatch.median.search import MedianSearch  # noqa: E402
+from gmmatch.median.terms import weighted_sums, weiszfeld_terms  # noqa: E402
+from gmmatch.rows import GreedyTask, open_rows  # noqa: E402
+from gmmatch.rows.array import ArrayRows  # noqa: E402
+from gmmatch.rows.tensor import TensorRows, _full_precision  # noqa: E402
+from gmmatch.rows.tensor_groups import TensorGroups  # noqa: E402
+from tests.rows.kernel_checks import DTYPES, check_layouts, make_rows  # noqa: E402
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("replacement", [False, True])
+def test_medians_and_picks_are_those_of_arrays(dtype, replacement):
+    rows, plain, codes = make_rows((1, 60, 25, 9), 6, dtype)
+    weights = np.random.default_rng(1).integers(0, 3, len(codes)) + (codes == 0.0)
+    options = {"eps": 1e-8, "max_iter": 100, "delta": 0.0}
+    computed, expected = (each.group_medians(codes, weights, 4, **options) for each in (rows, plain))
+    np.testing.assert_allclose(computed.points, expected.points, atol=1e-6)
+    assert computed.converged.all()
+    points = expected.points
+    task = GreedyTask(
+        codes, np.array([1, 20, 25, 4]), points, 0.0 * points, np.ones(len(codes), bool), replacement
+    )
+    (order, thetas), (plain_order, plain_thetas) = rows.greedy_picks(task), plain.greedy_picks(task)
+    assert order.tolist() == plain_order.tolist()
+    np.testing.assert_array_equal(thetas, plain_thetas)
+
+
+def test_layouts():
+    check_layouts("cpu")
+
+
+def test_integers_are_computed_in_a_type_that_holds_them():
+    large = torch.tensor([[2**24 + 1], [3]])
+    assert TensorRows(large).take(np.array([0]))[0, 0] == 2**24 + 1
+    assert TensorRows(large.to(torch.uint8)).block(0, 2).dtype == torch.float32
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.zeros(2, 2, dtype=torch.complex64)])
+def test_sparse_and_complex_tensors_are_refused(tensor):
+    with pytest.raises(InvalidTypeError, match="real numbers"):
+        TensorRows(tensor)
+
+
+def test_rows_are_never_modified_and_per_row_values_are_not_copied():
+    codes = np.arange(5)
+    rows = TensorRows(torch.zeros(5, 2))
+    assert rows.scatter(codes).data_ptr() == codes.ctypes.data
+    codes.flags.writeable = False
+    assert rows.scatter(codes).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_groups_are_sorted_and_cut_into_tiles():
+    codes = torch.tensor([2, 0, 2, -1, 0, 2])
+    groups = TensorGroups.of(torch.zeros(6, 3), codes, torch.tensor([True] * 5 + [False]), 4)
+    assert groups.rows.tolist() == [1, 4, 0, 2]
+    assert groups.starts.tolist() == [0, 2, 2, 4, 4]
+    tiles = groups.cut(1, members=np.array([1, 2, 3]))
+    assert tiles.table.tolist() == [[2, 2, 3], [2, 3, 4]]
+    assert tiles.firsts.tolist() == [0, 0, 0, 2, 2]
+
+
+def test_products_are_not_rounded_by_what_the_program_allows():
+    torch.set_float32_matmul_precision("high")
+    try:
+        with _full_precision():
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("depth", [None, 1])
+@pytest.mark.parametrize("kind", ["normal", "copies", "line", "far"])
+def test_the_search_is_the_same_on_tensors(kind, depth):
+    """The state is torch's, the numbers are NumPy's."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 4))
+    if kind == "copies":
+        X = X[random.integers(0, 9, 60)]
+    elif kind == "line":
+        X = np.outer(X[:, 0], np.ones(4))
+    elif kind == "far":
+        X[::7] *= 1e6
+    codes, weights, numbers = random.integers(0, 3, 60), random.random(60), np.arange(60)
+    sums = weighted_sums(X, codes, weights, 3)
+    results = []
+    for convert in (np.asarray, torch.tensor):
+        search = MedianSearch(
+            convert(sums[:, :-1] / sums[:, -1:]), eps=1e-8, max_iter=300, delta=0.0, depth=depth
+        )
+        while len(search.active):
+            points, slots = np.asarray(search.ask()), np.full(3, -1)
+            slots[np.asarray(search.active)] = np.arange(len(points))
+            search.tell(convert(weiszfeld_terms(X, numbers, codes, weights, points, slots, 0.0)))
+        results.append(search.result())
+    assert results[0].converged.all()
+    np.testing.assert_allclose(results[1].points, results[0].points, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(results[1].objectives, results[0].objectives, rtol=2e-8)
+
+
+def test_a_long_history_is_cut_to_one_step(monkeypatch):
+    monkeypatch.setattr("gmmatch.median.search._HISTORY_BYTES", 1000)
+    options = {"eps": 1e-8, "max_iter": 100, "delta": 0.0}
+    assert MedianSearch(np.zeros((2, 5)), **options).depth == 5
+    assert MedianSearch(np.zeros((2, 6)), **options).depth == 1
+    X = np.random.default_rng(0).standard_normal((200, 40))
+    medians = ArrayRows(X, 1).group_medians(np.zeros(200, int), np.ones(200), 1, **options)
+    assert medians.converged.all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tensor_in_main_memory_is_opened_as_an_array(dtype):
+    tensor = torch.arange(12.0).reshape(3, 4).to(DTYPES[dtype]).requires_grad_()
+    with open_rows(tensor.T) as rows:
+        assert isinstance(rows, ArrayRows)
+        assert rows.take(np.array([1])).tolist() == [[1.0, 5.0, 9.0]]
+
+
+def test_a_sparse_tensor_is_no_array():
+    with pytest.raises(InvalidInputError, match="2d array of numbers"), open_rows(torch.eye(2).to_sparse()):
+        pass
