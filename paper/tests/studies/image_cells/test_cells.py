@@ -104,6 +104,7 @@ def test_an_in_domain_proxy_is_trained_once_for_all_methods(
     assert trained == ["tiny", "tiny"]
 
 
+@pytest.mark.slow
 def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> None:
     from gmmatch_paper.studies.image_cells.attacks import attacked_images
 
