@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sklearn.datasets import load_digits
 
 import gmmatch as gm
@@ -27,24 +29,15 @@ def try_library(folder: Path) -> None:
     selection = gm.select(rows, labels, k=100, method="robust", random_state=0)
     assert len(set(selection.indices.tolist())) == 100 and selection.screening is not None
     np.save(folder / "rows.npy", rows)
-    np.save(folder / "labels.npy", labels)
-    files = (str(folder / "rows.npy"), "--labels", str(folder / "labels.npy"))
-    gmmatch(
-        "select",
-        *files,
-        "-k",
-        "100",
-        "--method",
-        "robust",
-        "-o",
-        str(folder / "picks.parquet"),
-        "--seed",
-        "0",
-    )
+    table = pa.table({"id": np.arange(len(labels)), "label": labels})
+    pq.write_table(table, folder / "labels.parquet")
+    files = (str(folder / "rows.npy"), "--labels", str(folder / "labels.parquet"))
+    picks = ("-o", str(folder / "picks.parquet"))
+    gmmatch("select", *files, "-k", "100", "--method", "robust", "--seed", "0", *picks)
     assert gm.Selection.load(folder / "picks.parquet").order.tolist() == selection.order.tolist()
     assert f"gmmatch {gm.__version__}" in gmmatch("--version")
     # What is not installed is named, with how to get it.
-    page = ("-o", str(folder / "again.json"), "--report", str(folder / "again.html"))
+    page = ("-o", str(folder / "again.parquet"), "--report", str(folder / "again.html"))
     report = gmmatch("select", *files, "-k", "9", *page, fails=True)
     assert "[report]" in report, report
 
