@@ -2,9 +2,8 @@
 Text with garbage in it
 =======================
 
-An encoder turns texts into vectors. A sentence encoder of the Hugging Face hub is the usual choice (``gmmatch embed
-texts.jsonl --encoder sentence-transformers/all-MiniLM-L6-v2``); any function from a list of texts to an array will
-do. Here it is TF-IDF, reduced to eight dimensions.
+An encoder turns texts into vectors. A sentence encoder is the usual choice (``gmmatch embed texts.jsonl --encoder
+minilm``); any function from a list of texts to an array will do. Here it is TF-IDF, reduced to eight dimensions.
 """
 
 import random

@@ -23,10 +23,6 @@ from .blocks import ROOT, Block
 
 # Programs that do no more than look, copy and make folders.
 HARMLESS = {"cat", "cp", "echo", "head", "ls", "mkdir", "tail", "wc"}
-DEFAULT_ENCODERS = {
-    "images": "openai/clip-vit-base-patch32",
-    "text": "sentence-transformers/all-MiniLM-L6-v2",
-}
 PROGRAMS = {"gmmatch", "python", "make", "pip", "export", "ray", "cd", *HARMLESS}
 
 
@@ -99,9 +95,6 @@ class Shell:
             check_arguments(words)
             return ""
         arguments = [self.models.get(word, word) for word in words]
-        if words[0] == "embed" and "--encoder" not in words:
-            usual = DEFAULT_ENCODERS["text" if "--text-column" in words else "images"]
-            arguments += ["--encoder", self.models.get(usual, "pixels:4x4")]
         result = CliRunner().invoke(build_app(), arguments)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

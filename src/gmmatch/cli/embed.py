@@ -56,8 +56,10 @@ def embed(
     encoder: Annotated[
         str | None,
         encodes_by(
-            "A model folder or the name of a model on the Hugging Face hub; 'pixels' or 'pixels:HxW'; "
-            "'identity' for vectors; 'file.py:function'. By default CLIP for images, MiniLM for text.",
+            "By default efficientnet-lite2 for images and minilm for text, which need no network. Better ones, from "
+            "the Hugging Face hub or a folder: openai/clip-vit-base-patch32, facebook/dinov2-base, "
+            "sentence-transformers/all-mpnet-base-v2. Without a model: 'pixels', 'pixels:HxW', 'words'; 'identity' "
+            "for vectors; 'file.py:function'.",
             "--encoder",
             "-e",
         ),
@@ -86,6 +88,7 @@ def embed(
 
     \b
     Examples:
+      gmmatch embed photos/ -o photos.emb
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
       gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
     """

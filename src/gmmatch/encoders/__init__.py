@@ -5,9 +5,11 @@
 """
 
 from gmmatch.encoders._callable import CallableEncoder
+from gmmatch.encoders._efficientnet import EfficientNetEncoder
 from gmmatch.encoders._sentence_transformers import SentenceEncoder
 from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder
 from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders._words import WordsEncoder
 from gmmatch.encoders.base import Encoder, SmallerBatchWarning
 from gmmatch.encoders.models import UnknownEncoderError
 from gmmatch.encoders.pipeline import EncodedBatch, SkippedRow, encode_batches
@@ -15,6 +17,7 @@ from gmmatch.encoders.registry import load_encoder
 
 __all__ = [
     "CallableEncoder",
+    "EfficientNetEncoder",
     "EncodedBatch",
     "Encoder",
     "IdentityEncoder",
@@ -24,6 +27,7 @@ __all__ = [
     "SmallerBatchWarning",
     "TransformersEncoder",
     "UnknownEncoderError",
+    "WordsEncoder",
     "encode_batches",
     "load_encoder",
 ]

@@ -7,22 +7,20 @@ from importlib import import_module
 from typing import Any
 
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Items, Vectors, sha256_of
-from gmmatch.encoders.models import Model, ModelEncoder, named_weights
-from gmmatch.errors import InvalidTypeError
+from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
+from gmmatch.encoders.models import MINILM, FoundModelEncoder, Model, named_weights
 
-DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
 
-class SentenceEncoder(ModelEncoder):
+class SentenceEncoder(FoundModelEncoder):
     """A text model of ``sentence-transformers``, called as that package calls it.
 
     Parameters
     ----------
     model
-        A folder, a name on the hub, or the short name of one of the package's own models
-        (``all-MiniLM-L6-v2``).
+        ``"minilm"``, which needs no hub: all-MiniLM-L6-v2, whose weights are a package. Or a folder, a name on the
+        hub, or the short name of one of the package's own models (``all-mpnet-base-v2``).
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
     dtype
@@ -39,17 +37,17 @@ class SentenceEncoder(ModelEncoder):
 
     Examples
     --------
-    >>> encoder = SentenceEncoder("all-MiniLM-L6-v2")  # doctest: +SKIP
+    >>> encoder = SentenceEncoder("minilm")  # doctest: +SKIP
     >>> encoder.encode(encoder.prepare(["a cat", "a dog"])).shape  # doctest: +SKIP
     (2, 384)
     """
 
     kind: Kind = "text"
-    settings = (*ModelEncoder.settings, "prompt")
+    settings = (*FoundModelEncoder.settings, "prompt")
 
     def __init__(
         self,
-        model: str = DEFAULT_MODEL,
+        model: str = MINILM,
         *,
         device: str = "auto",
         dtype: str = "auto",
@@ -61,6 +59,7 @@ class SentenceEncoder(ModelEncoder):
         super().__init__(spec, _WHAT, device, dtype, trust_pickle, also_try)
         self.prompt = prompt
         self.batch_size = 64 if self.device == "cpu" else 256
+        self._place_model()
         self.fingerprint = sha256_of(
             {
                 "encoder": "sentence-transformers",
@@ -73,7 +72,6 @@ class SentenceEncoder(ModelEncoder):
             },
             named_weights(self.model),
         )
-        self.model = self.model.to(self.device)
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
     def _load(self, location: Model) -> None:
@@ -84,12 +82,7 @@ class SentenceEncoder(ModelEncoder):
 
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""
-        for item in items:
-            if not isinstance(item, str):
-                raise InvalidTypeError(
-                    f"encoder={self.name!r} takes texts, and one item is a {type(item).__name__}."
-                )
-        return list(items)
+        return check_texts(items, self.name)
 
     def encode(self, batch: Sequence[str]) -> Vectors:
         """Run the model; float16 numbers if it computes in float16, else float32."""

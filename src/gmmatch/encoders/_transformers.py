@@ -14,18 +14,17 @@ from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
 from gmmatch.encoders.image_processor import ImageProcessor
-from gmmatch.encoders.models import Model, ModelEncoder, named_weights
+from gmmatch.encoders.models import FoundModelEncoder, Model, named_weights
 from gmmatch.encoders.replay import Replayed
 from gmmatch.encoders.resizing import Decoding, Resizer
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
-DEFAULT_MODEL = "openai/clip-vit-base-patch32"
 Pooling: TypeAlias = Literal["auto", "cls", "mean"]
 _WHAT = ("a vision model of transformers", "transformers", "vision")
 _CLS_TOKENS = ("cls_token", "class_embedding")
 
 
-class TransformersEncoder(ModelEncoder):
+class TransformersEncoder(FoundModelEncoder):
     """A vision model of ``transformers``.
 
     CLIP and similar models give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
@@ -63,11 +62,11 @@ class TransformersEncoder(ModelEncoder):
     """
 
     kind: Kind = "image"
-    settings = ("pooling", *ModelEncoder.settings)
+    settings = ("pooling", *FoundModelEncoder.settings)
 
     def __init__(
         self,
-        model: str = DEFAULT_MODEL,
+        model: str,
         *,
         device: str = "auto",
         dtype: str = "auto",
@@ -85,9 +84,10 @@ class TransformersEncoder(ModelEncoder):
                 f"encoder={spec!r}: its checkpoint has no weights for {gaps[0]} ({len(gaps)} missing): it is not a "
                 f"whole {type(self.model).__name__}."
             )
+        self._place_model()
         weights = sha256_of("weights", named_weights(self.model, without="pooler" if missing else None))
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
-        self.model = self.model.to(self.device, memory_format=torch.channels_last)
+        self.model = self.model.to(memory_format=torch.channels_last)
         # A GPU has time for the preprocessing, a CPU would only take it from the model.
         self.looks_up = self.processor.table is not None and self.device != "cpu"
         self._pixel_of = None if self.processor.table is None else self._lookup(self.processor.table)

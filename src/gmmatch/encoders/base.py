@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.source import Kind
-from gmmatch.errors import GMMatchWarning
+from gmmatch.errors import GMMatchWarning, InvalidTypeError
 
 Vectors: TypeAlias = NDArray[np.floating[Any]]
 """One row of float16 or float32 numbers per item."""
@@ -35,7 +35,8 @@ class Encoder(Protocol):
     it runs in several threads at once while the model is busy. :meth:`encode` is the model: it runs in
     one thread, and may be called with a part of what ``prepare`` returned when memory runs out.
 
-    An encoder may have four members more. ``preparation``: a function that does the same as ``prepare``
+    An encoder may have some members more. ``fit``: takes an iterator over the rows of a source, once, before any is
+    encoded. ``preparation``: a function that does the same as ``prepare``
     and can be pickled, to be run in other processes (None: in threads). ``fetch``: takes a flat array that such a
     process has prepared, in memory that is used again, and returns a copy, on a device for instance. ``collate``:
     joins what was prepared for a batch, a list of its parts, to what ``encode`` takes. ``start``: begins what
@@ -87,6 +88,16 @@ def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ())
         digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def check_texts(items: Items, encoder: str) -> list[str]:
+    """Return the items, which must be texts."""
+    for item in items:
+        if not isinstance(item, str):
+            raise InvalidTypeError(
+                f"encoder={encoder!r} takes texts, and one item is a {type(item).__name__}."
+            )
+    return list(items)
 
 
 class Described:

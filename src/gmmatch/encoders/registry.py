@@ -9,12 +9,14 @@ from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders._callable import CallableEncoder, import_callable
-from gmmatch.encoders._sentence_transformers import DEFAULT_MODEL as DEFAULT_TEXT_MODEL
+from gmmatch.encoders._efficientnet import NAME as EFFICIENTNET
+from gmmatch.encoders._efficientnet import EfficientNetEncoder
 from gmmatch.encoders._sentence_transformers import SentenceEncoder
 from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder
-from gmmatch.encoders._transformers import DEFAULT_MODEL as DEFAULT_IMAGE_MODEL
 from gmmatch.encoders._transformers import TransformersEncoder
+from gmmatch.encoders._words import WordsEncoder
 from gmmatch.encoders.base import Encoder
+from gmmatch.encoders.models import MINILM
 from gmmatch.errors import InvalidInputError
 
 _FUNCTION = re.compile(r"[\w./\\~ -]+:[A-Za-z_][\w.]*")
@@ -35,9 +37,13 @@ def load_encoder(
     spec
         One of
 
-        - None: a good choice for the kind: CLIP for images, MiniLM for text, nothing to do for vectors;
-        - a folder with a model, or the name of a model on the Hugging Face hub;
+        - None: ``"efficientnet-lite2"`` for images, ``"minilm"`` for text, ``"identity"`` for vectors. The weights of
+          these two come with the extras ``vision`` and ``text``, so they need no network;
+        - a folder with a model, or the name of a model on the Hugging Face hub. These are larger and usually better:
+          ``"openai/clip-vit-base-patch32"`` and ``"facebook/dinov2-base"`` for images,
+          ``"sentence-transformers/all-mpnet-base-v2"`` for text;
         - ``"pixels"``, ``"pixels:HxW"``, ``"pixels:HxW:gray"``: the picture itself;
+        - ``"words"``: which words and pairs of words a text has (TF-IDF), without a model;
         - ``"identity"``: rows that are vectors already;
         - ``"module:function"``, ``"file.py:function"`` or a function: see
           :class:`~gmmatch.encoders.CallableEncoder`;
@@ -66,7 +72,7 @@ def load_encoder(
     'statistics:mean'
     """
     if spec is None:
-        spec = {"embedding": "identity", "text": DEFAULT_TEXT_MODEL}.get(str(kind), DEFAULT_IMAGE_MODEL)
+        spec = {"embedding": "identity", "text": MINILM}.get(str(kind), EFFICIENTNET)
     encoder = _without_model(spec, kind)
     if encoder is None:
         return _model(str(spec), kind or _guess_kind(str(spec)), device, dtype, options)
@@ -83,6 +89,8 @@ def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:
     name = str(spec)
     if name == "identity":
         return IdentityEncoder()
+    if name == "words":
+        return WordsEncoder()
     if re.match(r"pixels(:|$)", name):
         return PixelEncoder.from_spec(name)
     if _FUNCTION.fullmatch(name) and not Path(name).is_dir():
@@ -101,6 +109,11 @@ def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, An
             f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
         )
     known = {"text": {"prompt"}, "image": {"pooling", "image_size"}}[kind] | {"trust_pickle"}
+    if name == EFFICIENTNET:
+        known = {"image_size"}
+        options.pop(
+            "trust_pickle", None
+        )  # there is nothing to trust: its weights are no pickle that runs code
     for option in options:
         if option not in known:
             raise InvalidInputError(
@@ -108,13 +121,15 @@ def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, An
             )
     if kind == "text":
         return SentenceEncoder(name, device=device, dtype=dtype, **options)
+    if name == EFFICIENTNET:
+        return EfficientNetEncoder(device=device, dtype=dtype, **options)
     return TransformersEncoder(name, device=device, dtype=dtype, **options)
 
 
 def _guess_kind(name: str) -> Kind:
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        return "text" if name.startswith("sentence-transformers/") else "image"
+        return "text" if name == MINILM or name.startswith("sentence-transformers/") else "image"
     if (folder / "modules.json").exists():
         return "text"
     if (folder / "preprocessor_config.json").exists():

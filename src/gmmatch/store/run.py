@@ -143,6 +143,8 @@ def embed(
     began = time.perf_counter()
     path = as_path(store_path)
     _check_kinds(source, encoder)
+    if hasattr(encoder, "fit"):
+        encoder.fit(row for batch in source.batches(encoder.batch_size) for row in batch.rows)
     check_options(workers, on_error)
     finish_replacing(path)
     existing = load_manifest(path) if (path / MANIFEST_NAME).exists() else None

@@ -1,0 +1,154 @@
+"""Are the default encoders good and fast enough for a machine without a network?
+
+``python -m benchmarks.default_encoders CIFAR10.npz`` (arrays ``x_train``, ``y_train``, ``x_test`` and ``y_test``)
+trains a linear probe on what EfficientNet-Lite2 makes of 10,000 images, enlarged to 160 pixels, which shows that the
+network and its weights fit. Then it times ``gmmatch embed`` on 500 photographs and 2,000 texts, start included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import machine
+from gmmatch.data import Batch
+from gmmatch.encoders import EfficientNetEncoder, encode_batches
+
+COMMAND = "python -m benchmarks.default_encoders CIFAR10.npz --json benchmarks/results/default-encoders.json"
+LEAST_ACCURACY, MOST_SECONDS = 0.85, 60.0
+N_TRAIN, N_TEST, IMAGE_SIZE = 10_000, 2_000, 160
+N_PHOTOGRAPHS, N_TEXTS = 500, 2_000
+
+
+def probe(path: Path) -> dict[str, Any]:
+    """Return the accuracy of a linear probe."""
+    from PIL import Image
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    encoder = EfficientNetEncoder(image_size=IMAGE_SIZE, device="cpu")
+    vectors, labels = {}, {}
+    with np.load(path) as data:
+        for split, count in (("train", N_TRAIN), ("test", N_TEST)):
+            images = [Image.fromarray(image) for image in data[f"x_{split}"][:count]]
+            batches = (
+                Batch(rows, list(range(first, first + len(rows))), None, first)
+                for first in range(0, count, encoder.batch_size)
+                if (rows := images[first : first + encoder.batch_size])
+            )
+            vectors[split] = np.concatenate([done.vectors for done in encode_batches(batches, encoder)])
+            labels[split] = data[f"y_{split}"][:count]
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.001, max_iter=200))
+    model.fit(vectors["train"], labels["train"])
+    accuracy = float(model.score(vectors["test"], labels["test"]))
+    return {
+        "train": N_TRAIN,
+        "test": N_TEST,
+        "image_size": IMAGE_SIZE,
+        "accuracy": accuracy,
+        "bar": LEAST_ACCURACY,
+    }
+
+
+def write_photographs(folder: Path, count: int) -> None:
+    """Write JPEG files of 640 × 427 pixels: the two photographs of scikit-learn, turned and cut."""
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    random = np.random.default_rng(0)
+    photographs = [(name, Image.fromarray(load_sample_image(f"{name}.jpg"))) for name in ("china", "flower")]
+    for number in range(count):
+        name, photograph = photographs[number % 2]
+        left, top = random.integers(0, 200), random.integers(0, 120)
+        part = photograph.rotate(float(random.uniform(-10, 10))).crop((left, top, left + 400, top + 280))
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        part.resize((640, 448)).save(folder / name / f"{number:04d}.jpg", quality=90)
+
+
+def write_texts(path: Path, count: int) -> None:
+    """Write JSON lines: docstrings of NumPy, SciPy and scikit-learn, whose package is the label."""
+    texts = list(islice(docstrings(), count))
+    path.write_text("".join(json.dumps(record) + "\n" for record in texts), encoding="utf-8")
+    if len(texts) < count:
+        raise RuntimeError(f"there are only {len(texts)} docstrings")
+
+
+def docstrings() -> Iterator[dict[str, str]]:
+    """Yield texts and their packages, without copies."""
+    from importlib import import_module
+
+    modules = [
+        "numpy",
+        "numpy.linalg",
+        "numpy.ma",
+        "scipy.stats",
+        "scipy.special",
+        "scipy.linalg",
+        "scipy.signal",
+    ]
+    modules += [f"sklearn.{name}" for name in ("linear_model", "cluster", "ensemble", "metrics", "utils")]
+    known = set()
+    for name in modules:
+        for thing in vars(import_module(name)).values():
+            for member in (thing, *(vars(thing).values() if inspect.isclass(thing) else ())):
+                text = getattr(member, "__doc__", None)
+                if isinstance(text, str) and len(text) > 40 and text not in known:
+                    known.add(text)
+                    yield {"text": text, "label": name.partition(".")[0]}
+
+
+def time_embed(*arguments: str) -> dict[str, Any]:
+    """Return what ``gmmatch embed`` says, and how long it took from start to end."""
+    command = [sys.executable, "-m", "gmmatch", "embed", *arguments, "--json"]
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds = time.perf_counter() - began
+    report = json.loads(done.stdout)
+    return {
+        "rows": report["n_rows"],
+        "features": report["n_features"],
+        "seconds": seconds,
+        "bar": MOST_SECONDS,
+    }
+
+
+def measure(data: Path) -> dict[str, Any]:
+    """Return all numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        photographs, texts = Path(folder, "photographs"), Path(folder, "texts.jsonl")
+        write_photographs(photographs, N_PHOTOGRAPHS)
+        write_texts(texts, N_TEXTS)
+        embed = {
+            "efficientnet-lite2": time_embed(str(photographs), "-o", f"{folder}/photographs.emb"),
+            "minilm": time_embed(str(texts), "-o", f"{folder}/texts.emb"),
+            "words": time_embed(str(texts), "-o", f"{folder}/words.emb", "--encoder", "words"),
+        }
+    return {"command": COMMAND, "machine": machine.describe(), "embed": embed, "probe": probe(data)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write the file that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="CIFAR-10 as .npz")
+    parser.add_argument("--json", type=Path, help="file to write")
+    options = parser.parse_args(arguments)
+    text = json.dumps(measure(options.data), indent=1)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
