@@ -1,8 +1,6 @@
-"""Threads over chunks of rows.
+"""Threads of this package, and those of the libraries it calls.
 
-The compiled loops release the interpreter's lock, so plain threads are enough; and because chunk
-borders depend on the data's shape alone and partial results are combined in chunk order, a result is
-the same to the last bit whatever the number of threads.
+The compiled loops release the interpreter's lock, so plain threads are enough.
 """
 
 from __future__ import annotations
@@ -10,24 +8,51 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from gmmatch.errors import InvalidInputError
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_pools: dict[int, ThreadPoolExecutor] = {}
 _this_thread = threading.local()
 _libraries: dict[str, Any] = {}
 
 # Up to this many numbers, a second thread of BLAS costs more than it brings.
 _SMALL_PRODUCT = 1 << 20
 
-# A forked child inherits the pools but not their threads, and would wait for them forever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pools.clear)
+
+def run_parallel(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int) -> list[Result]:
+    """Return the results of a function for all items, in order; up to ``n_jobs`` threads run it.
+
+    Python raises KeyboardInterrupt in the main thread alone: the others end when they next :func:`check_interrupt`.
+
+    Examples
+    --------
+    >>> run_parallel(abs, [-1, 2, -3], n_jobs=2)
+    [1, 2, 3]
+    """
+    if n_jobs == 1 or len(items) < 2:
+        return [function(item) for item in items]
+    interrupted = threading.Event()
+    options: Any = {"initializer": setattr, "initargs": (_this_thread, "interrupted", interrupted)}
+    with ThreadPoolExecutor(min(n_jobs, len(items)), **options) as threads:
+        try:
+            return list(threads.map(function, items))
+        except BaseException:
+            interrupted.set()
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def check_interrupt() -> None:
+    """Raise KeyboardInterrupt in a thread of :func:`run_parallel` whose caller was interrupted."""
+    interrupted = getattr(_this_thread, "interrupted", None)
+    if interrupted is not None and interrupted.is_set():
+        raise KeyboardInterrupt
 
 
 def resolve_jobs(n_jobs: int | None) -> int:

@@ -124,6 +124,7 @@ def test_nothing_global_changes():
 
 INTERRUPTED = {
     "match": "gm.select(np.tile(X, (3, 1)), k=len(X), method='gm-matching')",
+    "two classes": "gm.select(np.tile(X, (3, 1)), y=np.arange(3 * len(X)) % 2, k=len(X), method='gm-matching')",
     "one thread": "gm.select(X[:30_000], k=len(X) // 4, method='herding', n_jobs=1)",
     "kernel": "gm.select(X, k=len(X) // 3, method='kernel-herding')",
     "robust": "gm.select(np.repeat(X, 8, axis=0), y=np.arange(8 * len(X)) % 50, k=0.5, method='robust')",
@@ -132,7 +133,6 @@ INTERRUPTED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", INTERRUPTED)
-@pytest.mark.xfail(reason="picks of one class run in a thread that Ctrl-C does not reach", strict=False)
 def test_ctrl_c_ends_a_long_call_within_a_second(call):
     """Two seconds into a call that takes far longer; it was made on few rows before, so that all is compiled.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gmmatch._array import Block, Indices, Vector
+from gmmatch._threads import check_interrupt
 from gmmatch.matching import compiled
 
 # Nanoseconds, measured by ``python -m benchmarks calibrate``; only their ratios count. A scan costs so much per
@@ -40,6 +41,7 @@ def pick_group(
 
         coded = encode_rows(block, index, target)
         while done < len(order):
+            check_interrupt()
             made, count = pick_by_codes(
                 block, index, target, theta, replacement, open_rows, coded, order[done : done + step]
             )
@@ -51,6 +53,7 @@ def pick_group(
         norms = np.empty(n)
         compiled.write_norms(block, index, norms)
         for first in range(done, len(order), step):
+            check_interrupt()
             run = order[first : first + step]
             compiled.pick_by_scan(block, index, target, theta, replacement, open_rows, norms, run)
 

@@ -43,61 +43,74 @@ def _make_buffers(s: int) -> tuple[Vector, Vector]:
     return room[first : first + s], room[first + distance : first + distance + s]
 
 
+@njit(nogil=True, cache=True)
+def sort_rows(codes: Indices, weights: Vector, slots: Indices, n_slots: int) -> tuple[Indices, Indices]:
+    """Return the rows that take part, slot after slot and ascending in each, and where each slot starts."""
+    starts = np.zeros(n_slots + 1, dtype=np.int64)
+    for i in range(codes.shape[0]):
+        if codes[i] >= 0 and slots[codes[i]] >= 0 and weights[i] > 0.0:
+            starts[slots[codes[i]] + 1] += 1
+    starts = np.cumsum(starts)
+    order, ends = np.empty(starts[-1], dtype=np.int64), starts.copy()
+    for i in range(codes.shape[0]):
+        if codes[i] >= 0 and slots[codes[i]] >= 0 and weights[i] > 0.0:
+            slot = slots[codes[i]]
+            order[ends[slot]] = i
+            ends[slot] += 1
+    return order, starts
+
+
 @njit(nogil=True, cache=True, fastmath=REORDER)
-def add_terms(
-    block: Block, numbers: Indices, codes: Indices, weights: Vector, points: Matrix, slots: Indices, delta: float,
-    out: Matrix,
+def write_terms(
+    block: Block, numbers: Indices, weights: Vector, order: Indices, starts: Indices, points: Matrix, slots: Indices,
+    delta: float, out: Matrix,
 ) -> None:  # fmt: skip
-    """Add the terms of a block to ``out``; see :func:`gmmatch.median.terms.weiszfeld_terms`."""
-    m, s, i = block.shape[0], points.shape[1], 0
+    """Write the terms of rows to ``out``; see :func:`gmmatch.median.terms.weiszfeld_terms`.
+
+    Slot g has the rows ``order[starts[g]:starts[g + 1]]``: one after another, so that its sums stay in registers and
+    in the cache. ``points`` and ``out`` are those of ``slots``.
+    """
+    s = points.shape[1]
     point, gradient = _make_buffers(s)
     pulls = np.empty(2)
-    while i < m:
-        # A run of rows of the same group: its sums stay in registers and in the cache.
-        code, stop = codes[i], i + 1
-        while stop < m and codes[stop] == code:
-            stop += 1
-        slot = slots[code] if code >= 0 else -1
-        if slot < 0:
-            i = stop
+    for slot in range(slots.shape[0]):
+        i, stop, terms = starts[slots[slot]], starts[slots[slot] + 1], out[slot]
+        terms[:], terms[DISTANCE], terms[NUMBER] = 0.0, np.inf, -1.0
+        if i == stop:
             continue
-        terms = out[slot]
-        point[:], gradient[:] = points[slot], terms[:s]
-        objective, inverse, coincident, weight, count = 0.0, 0.0, 0.0, 0.0, 0.0
-        distance, nearest, nearest_weight = terms[DISTANCE], -1, terms[NEAREST_WEIGHT]
+        point[:], gradient[:] = points[slot], 0.0
+        objective, inverse, coincident, weight = 0.0, 0.0, 0.0, 0.0
+        distance, nearest, nearest_weight = np.inf, -1, 0.0
+        terms[COUNT] = stop - i
         while i < stop:
             # Two rows share one trip through the gradient; past the end, a row stands in with a pull of 0.
             pulls[1] = 0.0
             for r in range(min(2, stop - i)):
-                w, pulls[r] = weights[i + r], 0.0
-                if w <= 0.0:
-                    continue
-                d = np.sqrt(squared_distance(block[i + r], point))
+                row = order[i + r]
+                w, d = weights[row], np.sqrt(squared_distance(block[row], point))
                 objective += w * d
                 weight += w
-                count += 1.0
+                pulls[r] = 0.0
                 if d <= TINY:
                     coincident += w
                     continue
                 pulls[r] = w / (d + delta)
                 inverse += pulls[r]
                 if d < distance:
-                    distance, nearest, nearest_weight = d, i + r, w
+                    distance, nearest, nearest_weight = d, row, w
                 elif d == distance:
                     nearest_weight += w
-            first, second, c0, c1 = block[i], block[min(i + 1, stop - 1)], pulls[0], pulls[1]
+            first, second, c0, c1 = block[order[i]], block[order[min(i + 1, stop - 1)]], pulls[0], pulls[1]
             for j in range(s):
                 gradient[j] += c0 * (np.float64(first[j]) - point[j]) + c1 * (
                     np.float64(second[j]) - point[j]
                 )
             i += 2
-        i = stop
         terms[:s] = gradient
-        terms[OBJECTIVE] += objective
-        terms[INVERSE] += inverse
-        terms[COINCIDENT] += coincident
-        terms[WEIGHT] += weight
-        terms[COUNT] += count
+        terms[OBJECTIVE] = objective
+        terms[INVERSE] = inverse
+        terms[COINCIDENT] = coincident
+        terms[WEIGHT] = weight
         terms[NEAREST_WEIGHT] = nearest_weight
         if nearest >= 0:
             terms[DISTANCE], terms[NUMBER] = distance, numbers[nearest]

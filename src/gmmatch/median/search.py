@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from gmmatch._array import Indices, Mask, Matrix, Vector, array_namespace, device, is_numpy_array, to_numpy
+from gmmatch._array import Indices, Mask, Matrix, Vector, array_namespace, device, to_numpy
 from gmmatch.median.compiled import (
     COINCIDENT,
     COUNT,
@@ -171,6 +169,53 @@ class Evaluations:
         return self.has_nearest() & (touching | (norm <= 3.0 * terms[:, NEAREST_WEIGHT]))
 
 
+@dataclass
+class _State:
+    """What the search knows of the groups that are not done, in arrays over these A groups.
+
+    Attributes
+    ----------
+    best : Evaluations
+    tests, falls_back : boolean arrays
+        Whether the point proposed is a row that may be the median, or Weiszfeld's own step.
+    tested_row : float64 array
+        A row is tested once as the median: Weiszfeld's iteration creeps towards such a row and never arrives.
+    trust : float64 array
+        The share of an accelerated step that is taken, lowered where it went too far.
+    n_past : int64 array
+        Points in the history; none after a proposal was refused.
+    point, step : arrays of shape (A, s)
+        The last point in the history, and the step from it.
+    point_changes, step_changes : arrays of shape (A, depth, s)
+        The last changes, in a ring.
+    gram : array of shape (A, depth, depth)
+        Products of the changes of steps.
+    """
+
+    best: Evaluations
+    tests: Any
+    falls_back: Any
+    tested_row: Any
+    trust: Any
+    n_past: Any
+    point: Any
+    step: Any
+    point_changes: Any
+    step_changes: Any
+    gram: Any
+
+    @classmethod
+    def of(cls, best: Evaluations, depth: int) -> _State:
+        """Begin with the first evaluations."""
+        xp, (n, s) = array_namespace(best.points), best.points.shape
+        make = partial(xp.zeros, device=device(best.points))
+        tests, falls_back = make(n, dtype=xp.bool), make(n, dtype=xp.bool)
+        shapes = (n, s), (n, s), (n, depth, s), (n, depth, s), (n, depth, depth)
+        history = (make(shape, dtype=xp.float64) for shape in shapes)
+        ones = make(n, dtype=xp.float64) + 1.0
+        return cls(best, tests, falls_back, -ones, ones, make(n, dtype=xp.int64), *history)
+
+
 class MedianSearch:
     """Propose points (``ask``) and take their terms (``tell``) until every group is done.
 
@@ -201,49 +246,40 @@ class MedianSearch:
         self.eps, self.max_iter, self.delta = eps, max_iter, delta
         self.depth = depth or (DEPTH if fits else 1)
         self._xp = xp = array_namespace(start)
-        make = partial(xp.zeros, device=device(start))
-        self._best: Evaluations | None = None
-        self._proposed = start
+        self._proposed, self._n_told = start, 0
         self.active = xp.arange(n_groups, device=device(start))
-        self._iterations = make(n_groups, dtype=xp.int64)
-        self._converged, self._tests, self._falls_back = (make(n_groups, dtype=xp.bool) for _ in range(3))
-        # A row is tested once as the median: Weiszfeld's iteration creeps towards such a row and never arrives.
-        self._tested_row = make(n_groups, dtype=xp.float64) - 1.0
-        # The share of an accelerated step that is taken, lowered where it went too far.
-        self._trust = make(n_groups, dtype=xp.float64) + 1.0
-        # The last points and steps of each group, the oldest first, and how many of them there are.
-        self._points, self._steps = (make((n_groups, self.depth + 1, s), dtype=xp.float64) for _ in range(2))
-        self._n_past = make(n_groups, dtype=xp.int64)
+        self._iterations = xp.zeros_like(self.active)
+        self._converged = xp.zeros_like(self.active, dtype=xp.bool)
 
     def ask(self) -> Any:
         """Return the point to evaluate for each active group, shape (A, s)."""
-        if self._best is None:
+        if not self._n_told:
             return self._proposed
-        xp, active, best = self._xp, self.active, self._best[self.active]
-        falls_back, number = self._falls_back[active], best.terms[:, NUMBER]
-        tests = best.nearest_may_be_median() & (number != self._tested_row[active]) & ~falls_back
-        self._tests[active] = tests
-        self._tested_row[active] = xp.where(tests, number, self._tested_row[active])
-        steps = xp.nonzero(~(tests | falls_back))[0]
-        if len(steps) == len(active):
-            self._proposed = self._accelerate(active, best)
-            return self._proposed
-        self._proposed = xp.where(tests[:, None], best.nearest, best.weiszfeld_points())
-        if len(steps):
-            self._proposed[steps] = self._accelerate(active[steps], best[steps])
+        xp, state, best = self._xp, self._state, self._state.best
+        number = best.terms[:, NUMBER]
+        state.tests = best.nearest_may_be_median() & (number != state.tested_row) & ~state.falls_back
+        state.tested_row = xp.where(state.tests, number, state.tested_row)
+        steps = ~(state.tests | state.falls_back)
+        if bool(xp.all(steps)):
+            self._proposed = self._accelerate(slice(None))
+        else:
+            self._proposed = xp.where(state.tests[:, None], best.nearest, best.weiszfeld_points())
+            if bool(xp.any(steps)):
+                groups = xp.nonzero(steps)[0]
+                self._proposed[groups] = self._accelerate(groups)
         return self._proposed
 
     def tell(self, terms: Any) -> None:
         """Take the terms of the points that were asked for, shape (A, 2 s + 8)."""
-        xp, active, new = self._xp, self.active, Evaluations.of(self._proposed, terms, self.delta)
-        self._iterations[active] += 1
-        stalled = xp.zeros_like(new.smoothing, dtype=xp.bool)
-        if self._best is None:
-            self._best = current = new
+        xp, new = self._xp, Evaluations.of(self._proposed, terms, self.delta)
+        self._n_told += 1
+        if self._n_told == 1:
+            self._final, self._state = new, _State.of(new, self.depth)
+            stalled = xp.zeros_like(self._converged)
         else:
-            best, tests, falls_back = self._best[active], self._tests[active], self._falls_back[active]
+            state, best = self._state, self._state.best
+            tests, falls_back, limit = state.tests, state.falls_back, best.terms[:, OBJECTIVE]
             # A proposal that overflowed has an objective of NaN or infinity, and is not better.
-            limit = best.terms[:, OBJECTIVE]
             better = new.terms[:, OBJECTIVE] <= xp.where(tests, limit, limit * (1.0 + 1e-14))
             better |= tests & (new.gaps() <= self.eps)
             # With δ, Weiszfeld's step descends a smoothed objective, not ρ.
@@ -252,51 +288,61 @@ class MedianSearch:
             # Where Weiszfeld's own step stands still or does not descend, rounding has stopped it.
             still = xp.all(new.points == best.points, axis=1)
             stalled = ~tests & xp.where(better, still, falls_back)
-            self._best[active] = current = new.where(better, best)
-            self._falls_back[active] = refused = ~tests & ~better
-            trust = self._trust[active]
-            raised = xp.where(trust < 0.5, 2.0 * trust, 1.0)
-            self._trust[active] = xp.where(refused, trust / 4.0, xp.where(tests, trust, raised))
-            self._n_past[active] = xp.where(refused | (tests & better), 0, self._n_past[active])
-        self._converged[active] = converged = current.gaps(with_delta=False) <= self.eps
-        self.active = active[~(converged | stalled | (self._iterations[active] >= self.max_iter))]
+            state.best = new if bool(xp.all(better)) else new.where(better, best)
+            state.falls_back = refused = ~tests & ~better
+            raised = xp.where(state.trust < 0.5, 2.0 * state.trust, 1.0)
+            state.trust = xp.where(refused, state.trust / 4.0, xp.where(tests, state.trust, raised))
+            state.n_past = xp.where(refused | (tests & better), 0, state.n_past)
+        best = self._state.best
+        converged = best.gaps(with_delta=False) <= self.eps
+        done = converged | stalled | (self._n_told >= self.max_iter)
+        self._iterations[self.active], self._converged[self.active] = self._n_told, converged
+        if bool(xp.any(done)):
+            self._final[self.active[done]] = best[done]
+            self.active = self.active[~done]
+            self._state = _State(*(values[~done] for values in vars(self._state).values()))
 
     def result(self) -> Medians:
         """Return the best point of every group, in main memory."""
-        assert self._best is not None
-        best = self._best
-        values = best.points, best.terms[:, OBJECTIVE], best.gaps(), self._iterations, self._converged
+        final = self._final
+        if self._state.best is not final:
+            final[self.active] = self._state.best
+        values = final.points, final.terms[:, OBJECTIVE], final.gaps(), self._iterations, self._converged
         return Medians(*map(to_numpy, values))
 
-    def _accelerate(self, groups: Any, best: Evaluations) -> Any:
+    def _accelerate(self, groups: Any) -> Any:
         """Return Anderson's extrapolation of the last steps from a point to its ``proximal_points``."""
-        xp = self._xp
+        xp, state, best = self._xp, self._state, self._state.best[groups]
         successors = best.proximal_points()
         steps = successors - best.points
-        changes = []
-        for past, newest in ((self._points, best.points), (self._steps, steps)):
-            past[groups] = history = xp.concat([past[groups, 1:], newest[:, None]], axis=1)
-            changes.append(history[:, 1:] - history[:, :-1])
-        self._n_past[groups] += 1
-        # Entries from before the start, or before the history was dropped, take no part.
-        ages = xp.arange(self.depth, 0, -1, device=device(steps))[:, None]
-        missing = ages >= self._n_past[groups][:, None, None]
-        step_changes = xp.where(missing, 0.0, changes[1])
-        # Changes differ by orders of magnitude as the iteration converges: scale before solving.
-        scale = xp.linalg.vector_norm(step_changes, axis=2, keepdims=True)
-        scale = xp.where(scale == 0.0, 1.0, scale)
-        step_changes = step_changes / scale
-        mixing = step_changes @ steps[:, :, None]
+        n_past = state.n_past[groups]
+        # The oldest change makes room for the newest one.
+        each = xp.arange(len(state.n_past), device=device(steps))[groups]
+        oldest = (n_past - 1) % self.depth
+        step_change = steps - state.step[groups]
+        state.point_changes[each, oldest] = best.points - state.point[groups]
+        state.step_changes[each, oldest] = step_change
+        state.point[groups], state.step[groups], state.n_past[groups] = best.points, steps, n_past + 1
+        step_changes = state.step_changes[groups]
+        products = step_changes @ xp.stack([step_change, steps], axis=2)
+        state.gram[each, oldest] = products[:, :, 0]
+        state.gram[each, :, oldest] = products[:, :, 0]
+        # Entries from before the start, or before the history was dropped, take no part. Changes differ by orders of
+        # magnitude as the iteration converges: they are scaled before solving.
+        gram = state.gram[groups]
+        present = xp.arange(self.depth, device=device(steps)) < n_past[:, None]
+        squares = xp.where(present, xp.linalg.diagonal(gram), 0.0)
+        inverse_scale = xp.where(squares > 0.0, 1.0 / xp.sqrt(xp.where(squares > 0.0, squares, 1.0)), 0.0)
+        mixing = products[:, :, 1] * inverse_scale
         if self.depth > 1:
-            gram = step_changes @ xp.matrix_transpose(step_changes)
-            mixing = _invert(gram) @ mixing
-        extrapolated = xp.where(missing, 0.0, changes[0] / scale + step_changes)
-        proposal = successors - self._trust[groups][:, None] * xp.sum(extrapolated * mixing, axis=1)
+            # The least solution of a system that may be singular.
+            scaled = gram * inverse_scale[:, :, None] * inverse_scale[:, None, :]
+            values, vectors = xp.linalg.eigh(scaled)
+            large = values > 1e-12 * values[:, -1:]
+            inverse = xp.where(large, 1.0 / xp.where(large, values, 1.0), 0.0)
+            along = inverse[:, :, None] * (xp.matrix_transpose(vectors) @ mixing[:, :, None])
+            mixing = (vectors @ along)[:, :, 0]
+        mixing = (state.trust[groups][:, None] * mixing * inverse_scale)[:, None, :]
+        change = mixing @ state.point_changes[groups] + mixing @ step_changes
+        proposal = successors - change[:, 0]
         return xp.where(xp.isfinite(proposal), proposal, successors)
-
-
-def _invert(gram: Any) -> Any:
-    """Return the pseudo-inverses of symmetric matrices, shape (A, d, d)."""
-    if is_numpy_array(gram):
-        return np.linalg.pinv(gram, rcond=1e-12, hermitian=True)
-    return array_namespace(gram).linalg.pinv(gram, rtol=1e-12, hermitian=True)

@@ -88,10 +88,11 @@ def weiszfeld_terms(
         ``coincident``: the weight of the rows at z. ``weight`` and ``count`` of all rows.
     """
     n_points, s = points.shape
-    out = np.zeros((n_points, 2 * s + len(SCALARS)))
-    out[:, DISTANCE], out[:, NUMBER] = np.inf, -1.0
+    out = np.empty((n_points, 2 * s + len(SCALARS)))
     if is_numpy_array(block):
-        compiled.add_terms(block, numbers, codes, weights, points, slots, delta, out)
+        order, starts = compiled.sort_rows(codes, weights, slots, n_points)
+        every = np.arange(n_points)
+        compiled.write_terms(block, numbers, weights, order, starts, points, every, delta, out)
         return out
     xp = array_namespace(block)
     active = xp.where((codes >= 0) & (weights > 0.0), slots[codes], -1)
@@ -107,6 +108,7 @@ def weiszfeld_terms(
     out[:, :s] = to_numpy(sum_groups(pull[:, None] * difference, active, n_points))
     out[:, 2 * s : DISTANCE] = to_numpy(sum_groups(sums, active, n_points))
     out[:, DISTANCE], out[:, NEAREST_WEIGHT] = to_numpy(least), to_numpy(sum_groups(copies, others, n_points))
+    out[:, NUMBER], out[:, s : 2 * s] = -1.0, 0.0
     owners = to_numpy(groups)
     out[owners, NUMBER], out[owners, s : 2 * s] = to_numpy(numbers[nearest]), to_numpy(block[nearest])
     return out
@@ -114,13 +116,15 @@ def weiszfeld_terms(
 
 def combine_terms(left: Matrix, right: Matrix) -> Matrix:
     """Return the terms of two sets of rows together: sums are added, the nearer of the nearest rows stays."""
-    total = left + right
+    # In place: terms of many groups are large, and nobody else has those of the left rows.
+    total = left if left.flags.writeable else left.copy()
     s = (left.shape[1] - len(SCALARS)) // 2
     nearer, tied = right[:, DISTANCE] < left[:, DISTANCE], right[:, DISTANCE] == left[:, DISTANCE]
-    weight = total[tied, NEAREST_WEIGHT]
+    total[:, :s] += right[:, :s]
+    total[:, 2 * s : DISTANCE] += right[:, 2 * s : DISTANCE]
+    total[tied, NEAREST_WEIGHT] += right[tied, NEAREST_WEIGHT]
     for columns in (slice(s, 2 * s), slice(DISTANCE, None)):
-        total[:, columns] = np.where(nearer[:, None], right[:, columns], left[:, columns])
-    total[tied, NEAREST_WEIGHT] = weight
+        total[nearer, columns] = right[nearer, columns]
     return total
 
 

@@ -162,15 +162,16 @@ class Rows(ABC):
         """
         per_row = tuple(map(self.scatter, (np.arange(len(self)), codes, weights)))
 
-        def evaluate(points: Matrix, slots: Indices) -> Matrix:
+        def evaluate(points: Matrix, active: Indices) -> Matrix:
+            slots = _slots(active, n_groups)
             return self.reduce_blocks(
                 weiszfeld_terms, points, slots, delta, per_row=per_row, combine=combine_terms
             )
 
-        start = self._start_medians(codes, weights, n_groups, eps=eps, max_iter=max_iter, delta=delta)
-        return _search_medians(start, evaluate, eps=eps, max_iter=max_iter, delta=delta)
+        start = self.start_medians(codes, weights, n_groups, eps=eps, max_iter=max_iter, delta=delta)
+        return search_medians(start, evaluate, eps=eps, max_iter=max_iter, delta=delta)
 
-    def _start_medians(
+    def start_medians(
         self, codes: Indices, weights: Vector, n_groups: int, *, eps: float, max_iter: int, delta: float
     ) -> Matrix:
         """Return where the search starts: at the medians of a sample where there are many rows, else at the means."""
@@ -179,15 +180,16 @@ class Rows(ABC):
         counts = np.bincount(sampled[(sampled >= 0) & (weights[positions] > 0.0)], minlength=n_groups)
         if len(self) < 8 * _START_ROWS or counts.min(initial=0) < _START_ROWS // 64:
             return self.group_means(codes, weights, n_groups)
-        block, drawn = read_only(self.take(positions)), weights[positions]
-        per_row = np.arange(len(positions)), sampled, drawn
+        values = self.take(positions), np.arange(len(positions)), sampled, weights[positions]
+        block, numbers, sampled, drawn = map(read_only, values)
         sums = weighted_sums(block, sampled, drawn, n_groups)
         means = sums[:, :-1] / sums[:, -1:]
 
-        def evaluate(points: Matrix, slots: Indices) -> Matrix:
-            return weiszfeld_terms(block, *per_row, points, slots, delta)
+        def evaluate(points: Matrix, active: Indices) -> Matrix:
+            slots = read_only(_slots(active, n_groups))
+            return weiszfeld_terms(block, numbers, sampled, drawn, read_only(points), slots, delta)
 
-        medians = _search_medians(means, evaluate, eps=max(eps, _START_GAP), max_iter=max_iter, delta=delta)
+        medians = search_medians(means, evaluate, eps=max(eps, _START_GAP), max_iter=max_iter, delta=delta)
         return medians.points
 
     def greedy_picks(self, task: GreedyTask) -> tuple[Indices, Matrix]:
@@ -248,16 +250,16 @@ class Rows(ABC):
         return residuals
 
 
-def _search_medians(
+def search_medians(
     start: Matrix, evaluate: Callable[[Matrix, Indices], Matrix], *, eps: float, max_iter: int, delta: float
 ) -> Medians:
-    """Search from ``start``; ``evaluate(points, slots)`` returns the terms of the points of the active groups."""
+    """Search from ``start``; ``evaluate(points, active)`` returns the terms of the points of the active groups."""
     search = MedianSearch(start, eps=eps, max_iter=max_iter, delta=delta)
-    terms = evaluate(search.ask(), _slots(search.active, len(start)))
+    terms = evaluate(search.ask(), search.active)
     search.tell(terms)
     # A row that holds NaN, infinity or a number too large to square: there is no median.
     while len(search.active) and np.isfinite(terms[:, OBJECTIVE]).all():
-        search.tell(evaluate(search.ask(), _slots(search.active, len(start))))
+        search.tell(evaluate(search.ask(), search.active))
     return search.result()
 
 
