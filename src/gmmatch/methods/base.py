@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from gmmatch import __version__
 from gmmatch._array import Indices, RandomState
@@ -28,8 +27,10 @@ from gmmatch.targets import Mean, Targets
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(BaseEstimator, ABC):
+class Method(ABC):
     """Base class of the methods. A method implements :meth:`pick`, and what else it needs.
+
+    It is an estimator of scikit-learn, whose base class it does without: importing it takes longer than most calls.
 
     Parameters
     ----------
@@ -201,6 +202,29 @@ class Method(BaseEstimator, ABC):
             given = Reference.of(rows, labels, problem, weight)
             record = {"weight": given.weight, **describe_input(rows, given.problem)}
             return replace(problem, reference=given).add_record(reference=record)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, as scikit-learn's ``clone`` asks for them; none is an estimator itself."""
+        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+
+    def set_params(self, **parameters: Any) -> Method:
+        """Set parameters, as scikit-learn's grid search does."""
+        for name, value in parameters.items():
+            if name not in (known := self.get_params()):
+                raise InvalidInputError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {list(known)!r}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """Show the parameters that are not the default."""
+        changed = (
+            f"{parameter.name}={value!r}"
+            for parameter in fields(self)
+            if repr(value := getattr(self, parameter.name)) != repr(parameter.default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> Method:
         """Select, and keep the result: ``selection_``, ``sample_indices_``, ``sampling_strategy_``."""
