@@ -167,13 +167,18 @@ class RBF(_DistanceKernel):
         center = typical_row(B)
         left, right = ((rows - center) / max(self.scale, 1e-300) for rows in (A, B))
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = xp.sum(left**2, axis=1)[:, None] + xp.sum(right**2, axis=1)
-            if is_numpy_array(A) and not squares.max(initial=0.0) <= _CANCELLING:
+            half_squares = [0.5 * xp.sum(rows**2, axis=1) for rows in (left, right)]
+            cancels = len(A) and len(B) and not 2.0 * sum(map(xp.max, half_squares)) <= _CANCELLING
+            if cancels and is_numpy_array(A):
                 # Squares that dwarf the distances cancel, or overflow: take the differences themselves.
                 from scipy.spatial.distance import cdist
 
                 return np.exp(-0.5 * cdist(left, right, "sqeuclidean"))
-            return xp.exp(xp.clip(left @ right.T - 0.5 * squares, -xp.inf, 0.0))
+            # In place: new memory of this size takes longer than the numbers in it.
+            exponents = left @ right.T
+            exponents -= half_squares[0][:, None] + half_squares[1]
+            exponents[exponents > 0.0] = 0.0
+            return np.exp(exponents, out=exponents) if is_numpy_array(A) else xp.exp(exponents)
 
 
 @dataclass(frozen=True)

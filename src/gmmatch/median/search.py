@@ -34,6 +34,8 @@ ROUNDOFF = 2.0**-53
 # How many past steps the acceleration uses; one where the history of all groups would need more bytes than this.
 DEPTH = 5
 _HISTORY_BYTES = 1 << 28
+# A row is tested as the median if the pull of the others, judged from nearby, is at most this many times its weight.
+_LARGEST_PULL = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,29 +146,38 @@ class Evaluations:
         moves. Here the nearest row keeps its cone: the next point minimizes w ‖z − x‖ + (a/2) ‖z − t‖² with t the
         Weiszfeld point of the other rows and a = Σ w/d over them.
         """
+        xp, weight, has_nearest = (
+            array_namespace(self.terms),
+            self.terms[:, NEAREST_WEIGHT],
+            self.has_nearest(),
+        )
+        from_row, pull = self._leave_nearest()
+        lands = pull <= weight
+        share = xp.where(lands, 0.0, 1.0 - weight / xp.where(lands, 1.0, pull))
+        return xp.where(
+            has_nearest[:, None], self.nearest + from_row * share[:, None], self.weiszfeld_points()
+        )
+
+    def _leave_nearest(self) -> tuple[Any, Any]:
+        """Return the way from the nearest row to the Weiszfeld point t of the others, and their pull a ‖t − x‖."""
         xp, terms, has_nearest = array_namespace(self.terms), self.terms, self.has_nearest()
-        weight, inverse = terms[:, NEAREST_WEIGHT], terms[:, INVERSE]
-        steep = weight / xp.where(has_nearest, terms[:, DISTANCE], 1.0)
+        inverse = terms[:, INVERSE]
+        steep = terms[:, NEAREST_WEIGHT] / xp.where(has_nearest, terms[:, DISTANCE], 1.0)
         curvature = inverse - steep
         flat = curvature <= 1e-12 * inverse
         curvature = xp.where(flat, 1.0, curvature)
         offset = self.nearest - self.points
         from_row = (self.gradient - offset * steep[:, None]) / curvature[:, None] - offset
-        length = xp.linalg.vector_norm(from_row, axis=1) * curvature
-        lands = flat | (length <= weight)
-        share = xp.where(lands, 0.0, 1.0 - weight / xp.where(lands, 1.0, length))
-        return xp.where(
-            has_nearest[:, None], self.nearest + from_row * share[:, None], self.weiszfeld_points()
-        )
+        return from_row, xp.where(flat, 0.0, xp.linalg.vector_norm(from_row, axis=1) * curvature)
 
     def nearest_may_be_median(self) -> Any:
         """Return whether the nearest row may be the median, judged without a pass.
 
-        The pull of the other rows changes little on the short way to it, and must not exceed its weight there.
+        The pull of the other rows must not exceed its weight there; from here the pull looks larger than it is.
         """
-        terms, norm = self.terms, array_namespace(self.terms).linalg.vector_norm(self.gradient, axis=1)
+        terms, pull = self.terms, self._leave_nearest()[1]
         touching = terms[:, DISTANCE] * terms[:, WEIGHT] < 1e-9 * terms[:, OBJECTIVE]
-        return self.has_nearest() & (touching | (norm <= 3.0 * terms[:, NEAREST_WEIGHT]))
+        return self.has_nearest() & (touching | (pull <= _LARGEST_PULL * terms[:, NEAREST_WEIGHT]))
 
 
 @dataclass

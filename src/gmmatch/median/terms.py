@@ -122,9 +122,11 @@ def combine_terms(left: Matrix, right: Matrix) -> Matrix:
     nearer, tied = right[:, DISTANCE] < left[:, DISTANCE], right[:, DISTANCE] == left[:, DISTANCE]
     total[:, :s] += right[:, :s]
     total[:, 2 * s : DISTANCE] += right[:, 2 * s : DISTANCE]
-    total[tied, NEAREST_WEIGHT] += right[tied, NEAREST_WEIGHT]
-    for columns in (slice(s, 2 * s), slice(DISTANCE, None)):
-        total[nearer, columns] = right[nearer, columns]
+    if tied.any():
+        total[tied, NEAREST_WEIGHT] += right[tied, NEAREST_WEIGHT]
+    if nearer.any():
+        for columns in (slice(s, 2 * s), slice(DISTANCE, None)):
+            total[nearer, columns] = right[nearer, columns]
     return total
 
 

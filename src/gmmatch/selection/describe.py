@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ def copy_json(value: Any, path: tuple[Any, ...] = ()) -> Any:
         if finite:  # thousands of classes have thousands of numbers
             return value
     if isinstance(value, Mapping):
-        return dict(zip(map(str, value), _copy_items(value.values(), value, path), strict=True))
+        return {str(key): copy_json(item, (*path, key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return _copy_items(value, range(len(value)), path)
+        return [copy_json(item, (*path, position)) for position, item in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -36,13 +36,6 @@ def copy_json(value: Any, path: tuple[Any, ...] = ()) -> Any:
     raise InvalidTypeError(
         f"provenance{name} has type {type(value).__name__}, which JSON cannot hold: use numbers, text and lists."
     )
-
-
-def _copy_items(values: Iterable[Any], keys: Iterable[Any], path: tuple[Any, ...]) -> list[Any]:
-    copies = []
-    for key, item in zip(keys, values, strict=True):
-        copies.append(copy_json(item, (*path, key)))
-    return copies
 
 
 def drop_record_of_others(provenance: Mapping[str, Any], picks: Indices) -> dict[str, Any]:
