@@ -122,8 +122,8 @@ class BudgetCurve:
             reached = next((p for p in self.of(method) if _accuracy(p) >= bar), None)
             if reached is not None:
                 verb, point = words, reached
-        figures = f"{point.accuracy:.1%} against {least:.1%}"
-        return f"{point.k:,} {method} picks {verb} {chance.k:,} random ones ({figures}); {rises}."
+        percentages = f"{point.accuracy:.1%} against {least:.1%}"
+        return f"{point.k:,} {method} picks {verb} {chance.k:,} random ones ({percentages}); {rises}."
 
     def __repr__(self) -> str:
         return f"BudgetCurve of {', '.join(self.methods)}: {self.sentence}"
@@ -162,14 +162,14 @@ class BudgetCurve:
         module = imported("matplotlib.figure", "A figure needs Matplotlib", "report")
         figure = module.Figure(figsize=(6.4, 4.0), layout="constrained")
         axes = figure.subplots()
-        judged = any(point.accuracy is not None for point in self.points)
+        has_accuracy = any(point.accuracy is not None for point in self.points)
         for method in self.methods:
             points = self.of(method)
             sizes = [point.k for point in points]
-            axes.plot(sizes, [p.accuracy if judged else p.mmd for p in points], "o-", label=method)
-            if judged and all(point.low is not None for point in points):
+            axes.plot(sizes, [p.accuracy if has_accuracy else p.mmd for p in points], "o-", label=method)
+            if has_accuracy and all(point.low is not None for point in points):
                 axes.fill_between(sizes, [p.low for p in points], [p.high for p in points], alpha=0.2)
-        axes.set(xlabel="picks", xscale="log", ylabel="accuracy of a linear probe" if judged else "MMD")
+        axes.set(xlabel="picks", xscale="log", ylabel="accuracy of a linear probe" if has_accuracy else "MMD")
         axes.legend()
         if path is not None:
             figure.savefig(path, dpi=150)
@@ -272,10 +272,10 @@ def _resolve_sizes(sizes: Any, selections: Mapping[str, Selection], n: int) -> I
     if sizes is None:
         smallest = max(1.0, _SMALLEST * most)
         return np.unique(np.geomspace(smallest, max(most, 1), _SIZES).round().astype(np.int64))
-    asked = [sizes] if isinstance(sizes, (str, int, float)) else list(sizes)
-    if not asked:
+    requested = [sizes] if isinstance(sizes, (str, int, float)) else list(sizes)
+    if not requested:
         raise InvalidInputError("sizes is empty: give at least one count or share of the rows.")
-    counts = np.unique([resolve_count(size, n, name="sizes") for size in asked]).astype(np.int64)
+    counts = np.unique([resolve_count(size, n, name="sizes") for size in requested]).astype(np.int64)
     if counts[-1] > most:
         raise InvalidInputError(
             f"sizes ask for {counts[-1]:,} picks, but a selection has {most:,}: select more rows."
@@ -303,13 +303,13 @@ class _Judge:
         self.rows, self.codes, self.repeats = rows, groups.codes, repeats
         self.screened = trusted is not None
         self.center, self.projection = _principal_components(rows)
-        judged = np.flatnonzero((groups.codes >= 0) & (True if trusted is None else trusted))
-        folds = np.array_split(np.random.default_rng(seed).permutation(judged), _FOLDS)
+        test_rows = np.flatnonzero((groups.codes >= 0) & (True if trusted is None else trusted))
+        folds = np.array_split(np.random.default_rng(seed).permutation(test_rows), _FOLDS)
         self.folds = [fold[:_JUDGED] for fold in folds[:repeats]]
         self.test = None if test is None else self._read_test(test, groups)
         if self.test is None and not all(len(fold) for fold in self.folds):
             raise InvalidInputError(
-                f"y: {len(judged):,} rows are too few to hold out a tenth of them; give test=."
+                f"y: {len(test_rows):,} rows are too few to hold out a tenth of them; give test=."
             )
 
     def describe(self) -> str:
@@ -326,18 +326,18 @@ class _Judge:
 
     def _measure_repeat(self, repeat: int, order: Indices, counts: Indices) -> list[float]:
         if self.test is not None:
-            judged, truth, held = *self.test, np.zeros(len(self.codes), dtype=bool)
+            test_rows, truth, is_test = *self.test, np.zeros(len(self.codes), dtype=bool)
         else:
             fold = self.folds[repeat]
-            judged, truth, held = (
+            test_rows, truth, is_test = (
                 self._read(fold),
                 self.codes[fold],
                 np.isin(np.arange(len(self.codes)), fold),
             )
-        usable = ~held[order] & (self.codes[order] >= 0)
+        usable = ~is_test[order] & (self.codes[order] >= 0)
         values = self._read(order)
         return [
-            _probe(values[:k][usable[:k]], self.codes[order[:k]][usable[:k]], judged, truth)
+            _probe(values[:k][usable[:k]], self.codes[order[:k]][usable[:k]], test_rows, truth)
             for k in counts.tolist()
         ]
 
@@ -357,17 +357,17 @@ class _Judge:
                 raise InvalidInputError(
                     f"test has {rows.n_features:,} columns and X has {self.rows.n_features:,}."
                 )
-            own = Groups.of(test[1], len(rows), warn=False)
+            test_groups = Groups.of(test[1], len(rows), warn=False)
             position = {(type(label), label): i for i, label in enumerate(groups.labels)}
             # A class that the data does not have is never predicted.
-            known = np.array([position.get((type(label), label), -1) for label in own.labels])
+            known = np.array([position.get((type(label), label), -1) for label in test_groups.labels])
             if not (known >= 0).any():
                 raise InvalidInputError(
-                    f"test has labels such as {own.labels[:1]}, and none of them is among those of y."
+                    f"test has labels such as {test_groups.labels[:1]}, and none of them is among those of y."
                 )
-            labeled = np.flatnonzero(own.codes >= 0)
+            labeled = np.flatnonzero(test_groups.codes >= 0)
             values = [self._project(rows.take(labeled[some])) for some in _pieces(len(labeled))]
-        return np.concatenate(values), known[own.codes[labeled]]
+        return np.concatenate(values), known[test_groups.codes[labeled]]
 
 
 def _pieces(n: int) -> Iterator[slice]:
@@ -389,7 +389,7 @@ def _principal_components(rows: Rows) -> tuple[Vector, Matrix]:
     return center, eigenvectors[:, -_COMPONENTS:] / scale
 
 
-def _probe(X: NDArray[Any], codes: Indices, judged: NDArray[Any], truth: Indices) -> float:
+def _probe(X: NDArray[Any], codes: Indices, test_rows: NDArray[Any], truth: Indices) -> float:
     """Return the share of rows that a logistic regression classifies right."""
     classes = np.unique(codes)
     if len(classes) < 2:
@@ -400,7 +400,7 @@ def _probe(X: NDArray[Any], codes: Indices, judged: NDArray[Any], truth: Indices
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(C=0.1, max_iter=200, tol=1e-3).fit(X, codes)
-    return float((model.predict(judged) == truth).mean())
+    return float((model.predict(test_rows) == truth).mean())
 
 
 def _measure_points(

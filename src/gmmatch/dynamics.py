@@ -311,14 +311,14 @@ def _batch_statistics(logits: Any, labels: Any, features: Any) -> Any:
     """Return for each row whether it is correct, EL2N, margin and GraNd, shape (m, 4); NaN where not known."""
     xp = array_namespace(logits)
     device = {} if not is_torch_array(logits) else {"device": logits.device}
-    own = labels[:, None] == xp.arange(logits.shape[1], **device)[None, :]
+    is_given = labels[:, None] == xp.arange(logits.shape[1], **device)[None, :]
     largest = xp.max(logits, axis=1, keepdims=True)
     weights = xp.exp(logits - largest)
     shares = weights / xp.sum(weights, axis=1, keepdims=True)
-    errors = xp.where(own, shares - 1.0, shares)
+    errors = xp.where(is_given, shares - 1.0, shares)
     el2n = xp.sqrt(xp.sum(errors * errors, axis=1))
-    own_logits = xp.sum(xp.where(own, logits, xp.zeros_like(logits)), axis=1)
-    others = xp.max(xp.where(own, xp.full_like(logits, -xp.inf), logits), axis=1)
+    own_logits = xp.sum(xp.where(is_given, logits, xp.zeros_like(logits)), axis=1)
+    others = xp.max(xp.where(is_given, xp.full_like(logits, -xp.inf), logits), axis=1)
     margin = own_logits - others if logits.shape[1] > 1 else xp.zeros_like(own_logits)
     unknown = xp.full_like(el2n, xp.nan)
     correct = xp.astype(xp.argmax(logits, axis=1) == labels, el2n.dtype)

@@ -96,17 +96,17 @@ class KernelTargets(Targets):
         """Return ‖target − mean so far‖ after each pick, in the space of the kernel."""
         residuals = np.empty(len(picks))
         for number, group in enumerate(self.groups):
-            own = owners == number
-            order = np.searchsorted(group.rows, picks[own])
-            residuals[own] = measure_residuals(group.gram, group.scores, group.norm, order)
+            members = owners == number
+            order = np.searchsorted(group.rows, picks[members])
+            residuals[members] = measure_residuals(group.gram, group.scores, group.norm, order)
         return residuals
 
     def locate(self, problem: Problem, group: int, rows: Indices) -> tuple[Matrix, Vector]:
         """Return coordinates of some rows of a group, and of its target: by a factor of the Gram matrix."""
-        own = self.groups[group]
-        factor = _factorize(own.gram)
-        point: Vector = np.linalg.lstsq(factor, own.scores, rcond=None)[0].astype(np.float64)
-        return factor[np.searchsorted(own.rows, rows)], point
+        members = self.groups[group]
+        factor = _factorize(members.gram)
+        point: Vector = np.linalg.lstsq(factor, members.scores, rcond=None)[0].astype(np.float64)
+        return factor[np.searchsorted(members.rows, rows)], point
 
 
 def _compute_target(

@@ -120,10 +120,10 @@ def mmd(A: Any, B: Any, *, weights: Any = None, kernel: Kernel | None = None, sq
         shares = check_sample_weight(weights, len(left), name="weights")
         shares, equal = shares / shares.sum(), np.full(len(right), 1.0 / len(right))
         fitted = (kernel or RBF()).fit([right.take(sample_indices(len(right), _BANDWIDTH_ROWS))])
-        own = _mean_kernel(fitted, left, shares, left, shares) + _mean_kernel(
+        self_similarity = _mean_kernel(fitted, left, shares, left, shares) + _mean_kernel(
             fitted, right, equal, right, equal
         )
-        value = max(0.0, own - 2.0 * _mean_kernel(fitted, left, shares, right, equal))
+        value = max(0.0, self_similarity - 2.0 * _mean_kernel(fitted, left, shares, right, equal))
     return value if squared else float(np.sqrt(value))
 
 
@@ -304,11 +304,13 @@ class SubsetMetrics:
             self._kernels = [self._fit_kernel(code) for code in range(self.n_classes)]
         drawn = _sample(picks, self.mmd_rows, np.random.default_rng([self.seed, 2]))
         values = []
-        for code, (kernel, reference, own) in enumerate(self._kernels):
+        for code, (kernel, reference, self_similarity) in enumerate(self._kernels):
             picked = drawn[self.codes[drawn] == code]
             if len(picked) and len(reference):
                 rows = self.rows.take(picked)
-                value = own + _average(kernel, rows, rows) - 2.0 * _average(kernel, rows, reference)
+                value = (
+                    self_similarity + _average(kernel, rows, rows) - 2.0 * _average(kernel, rows, reference)
+                )
                 values.append(np.sqrt(max(0.0, value)))
         return float(np.mean(values)) if values else float("nan")
 

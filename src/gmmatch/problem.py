@@ -201,22 +201,27 @@ class Reference:
                 "made by the same encoder."
             )
         try:
-            own = Groups.of(labels, len(rows), warn=False)
+            reference_groups = Groups.of(labels, len(rows), warn=False)
         except InvalidInputError as error:
             raise InvalidInputError(f"The labels of the reference: {error}") from None
-        positions = {(type(label), label): i for i, label in enumerate(own.labels)}
+        positions = {(type(label), label): i for i, label in enumerate(reference_groups.labels)}
         groups = np.zeros(len(problem.groups), dtype=np.int64)
         for number, label in enumerate(problem.groups.labels if labels is not None else ()):
             groups[number] = positions.get((type(label), label), -1)
             if groups[number] < 0 and problem.quotas[number]:
                 raise InvalidInputError(
-                    f"reference has no rows of class {label!r} (its classes: {listed(own.labels, 5)}): leave out its "
-                    "labels, and every class follows all of its rows; or pick no rows of it (per_class={...})."
+                    f"reference has no rows of class {label!r} (its classes: {listed(reference_groups.labels, 5)}): "
+                    "leave out its labels, and every class follows all of its rows; or pick no rows of the class "
+                    "(per_class={...})."
                 )
         n = len(rows)
         weights, nothing = np.ones(n), np.zeros(n, dtype=bool)
-        quotas = np.zeros(len(own), dtype=np.int64)
-        return cls(Problem(rows, own, quotas, weights, nothing, nothing, problem.seed), groups, float(weight))
+        quotas = np.zeros(len(reference_groups), dtype=np.int64)
+        return cls(
+            Problem(rows, reference_groups, quotas, weights, nothing, nothing, problem.seed),
+            groups,
+            float(weight),
+        )
 
 
 class Screen(Protocol):

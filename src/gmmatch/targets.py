@@ -162,8 +162,8 @@ class CoordinateMedian:
         width = max(1, _COLUMN_ELEMENTS // len(rows))
         for first in range(0, rows.n_features, width):
             columns = rows.map_blocks(_select_columns, first, first + width).astype(np.float64)
-            for group, own in enumerate(groups.split(problem.weights > 0.0)):
-                low, high = middle_values(columns[own], problem.weights[own])
+            for group, members in enumerate(groups.split(problem.weights > 0.0)):
+                low, high = middle_values(columns[members], problem.weights[members])
                 points[group, first : first + width] = 0.5 * (low + high)
         return Targets(points)
 

@@ -238,14 +238,14 @@ def _refine(order: Indices, problem: Problem, targets: Targets) -> Indices:
     """Return better picks, by swaps: picked one after another from few rows, they would match less well."""
     order, start = order.copy(), 0
     for group, quota in enumerate(problem.quotas.tolist()):
-        own, start = slice(start, start + quota), start + quota
+        positions, start = slice(start, start + quota), start + quota
         rows = np.flatnonzero((problem.groups.codes == group) & problem.available)
         if quota:
             values, point = targets.locate(problem, group, rows)
             fixed, free = np.zeros(quota, dtype=bool), np.ones(len(rows), dtype=bool)
-            picks = np.searchsorted(rows, order[own])
+            picks = np.searchsorted(rows, order[positions])
             picks, _ = swap_picks(values, point, picks, fixed, free, _SWEEPS, problem.replacement)
-            order[own] = rows[picks]
+            order[positions] = rows[picks]
     return order
 
 
@@ -256,11 +256,11 @@ def _weigh_picks(result: Selection, problem: Problem, targets: Targets) -> Vecto
     """
     weights, totals = np.zeros(result.k), _sum_weights(problem.groups, problem.weights)
     for group, total in enumerate(totals):
-        own = np.flatnonzero(result.group_of_pick == group)
-        if len(own):
-            rows, at = np.unique(result.order[own], return_inverse=True)
+        positions = np.flatnonzero(result.group_of_pick == group)
+        if len(positions):
+            rows, at = np.unique(result.order[positions], return_inverse=True)
             values, point = targets.locate(problem, group, rows)
-            weights[own] = total * matching_weights(values[at] - point)
+            weights[positions] = total * matching_weights(values[at] - point)
     return weights
 
 

@@ -56,13 +56,13 @@ def curve(
     from gmmatch.cli.io.inputs import check_encoders
 
     names, budgets = split_names(methods, "--methods"), split_names(sizes, "--sizes")
-    rows, judged = given.open(), None
+    rows, test_rows = given.open(), None
     if test is not None:
         other = given.open_other(test)
         check_encoders(rows.origin, other.origin, f"--test {test}")
         if other.y is None:
             raise InvalidInputError(f"--test {test} has no labels: make a store with some.")
-        judged = (other.X, other.y)
+        test_rows = (other.X, other.y)
     counts, options = [resolve_count(size, len(rows), name="--sizes") for size in budgets], running.options()
     shared = {"k": max(counts), "per_class": parse_per_class(per_class), "random_state": running.seed}
     selections = {name: gm.select(rows.X, rows.y, method=name, **shared, **options) for name in names}
@@ -71,7 +71,7 @@ def curve(
         rows.X,
         rows.y,
         sizes=counts,
-        test=judged,
+        test=test_rows,
         repeats=repeats,
         random_state=running.seed,
         **options,

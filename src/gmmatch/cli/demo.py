@@ -83,15 +83,15 @@ def compare(versions: Sequence[NoisyDigits]) -> dict[str, Any]:
         model = LogisticRegression(max_iter=2000).fit(X[picks], y[picks])
         return [digits.wrong[picks].mean(), *errors, model.score(*digits.test)]
 
-    figures: dict[str, list[list[float]]] = {name: [] for name in (*METHODS, ALL_ROWS, CLEAN_ROWS)}
+    measured: dict[str, list[list[float]]] = {name: [] for name in (*METHODS, ALL_ROWS, CLEAN_ROWS)}
     with progress("Selecting and training", len(versions)) as update:
         for number, digits in enumerate(versions):
-            for name, lines in figures.items():
+            for name, lines in measured.items():
                 digits.selections[name] = digits.select(name)
                 lines.append(measure(digits.selections[name].indices))
             update(number + 1, len(versions))
     rows = []
-    for name, lines in figures.items():
+    for name, lines in measured.items():
         deviations = np.std(lines, axis=0, ddof=1).round(6).tolist() if len(versions) > 1 else [None] * 4
         summary = zip(FIGURES, np.mean(lines, axis=0).round(6).tolist(), deviations, strict=True)
         cells = {key: {"mean": mean, "deviation": deviation} for key, mean, deviation in summary}
@@ -122,10 +122,10 @@ def draw(digits: NoisyDigits, selections: dict[str, Any]) -> str:
     shapes = ['<rect width="100%" height="100%" fill="white"/>']
     words = [(10, 26, f"Images labeled “{DIGIT}” that each method keeps; orange ones are mislabeled")]
     for line, (name, selection) in enumerate(selections.items()):
-        own = selection.order[digits.y[selection.order] == DIGIT]
-        own, top = own[np.argsort(digits.wrong[own], kind="stable")], 44 + 44 * line
-        words += [(10, top + 25, name), (790, top + 25, f"{digits.wrong[own].sum()} of {len(own)} wrong")]
-        for column, row in enumerate(own.tolist()):
+        shown = selection.order[digits.y[selection.order] == DIGIT]
+        shown, top = shown[np.argsort(digits.wrong[shown], kind="stable")], 44 + 44 * line
+        words += [(10, top + 25, name), (790, top + 25, f"{digits.wrong[shown].sum()} of {len(shown)} wrong")]
+        for column, row in enumerate(shown.tolist()):
             image, color = digits.X[row].reshape(8, 8), WRONG if digits.wrong[row] else RIGHT
             for y, x in np.argwhere(image > 0.0):
                 square = f"M{240 + 42 * column + 4 * x} {top + 4 * y}h4v4h-4z"

@@ -56,7 +56,7 @@ def duplicates(
         check_encoders(rows.origin, others.origin, f"--against {against}")
     copies = gm.duplicates(rows.X, threshold, against=None if others is None else others.X, **options)
     table = None if result.output is None else _table(copies, rows, others)
-    result.finish(table, _facts(copies), partial(_print, copies))
+    result.finish(table, _summarize(copies), partial(_print, copies))
 
 
 def _table(copies: Duplicates, rows: Embeddings, others: Embeddings | None) -> pa.Table:
@@ -85,8 +85,8 @@ def _by_level(copies: Duplicates) -> list[tuple[float, int]]:
     return [(level, int((copies.similarity >= level - 1e-7).sum())) for level in levels]
 
 
-def _facts(copies: Duplicates) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _summarize(copies: Duplicates) -> dict[str, Any]:
+    summary: dict[str, Any] = {
         "n_rows": len(copies),
         "duplicates": len(copies.rows),
         "threshold": copies.threshold,
@@ -94,8 +94,8 @@ def _facts(copies: Duplicates) -> dict[str, Any]:
         "by_similarity": [{"at_least": level, "rows": count} for level, count in _by_level(copies)],
     }
     if not copies.against:
-        facts |= {"groups": len(copies.groups), "largest": [len(group) for group in copies.groups[:10]]}
-    return facts
+        summary |= {"groups": len(copies.groups), "largest": [len(group) for group in copies.groups[:10]]}
+    return summary
 
 
 def _print(copies: Duplicates, to_stderr: bool) -> None:

@@ -37,11 +37,11 @@ def info(
       gmmatch info picks.parquet
       gmmatch info vectors.parquet --json
     """
-    facts = describe_path(path, verify=verify)
+    description = describe_path(path, verify=verify)
     if as_json:
-        print_json(facts)
+        print_json(description)
     else:
-        print_facts(_lines(facts))
+        print_facts(_lines(description))
 
 
 def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
@@ -117,9 +117,9 @@ def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
     return {use: names for use, names in columns.items() if names}
 
 
-def _lines(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _lines(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the facts as lines for people; nested ones get a name with a dot."""
-    for name, value in facts.items():
+    for name, value in description.items():
         label = f"{prefix}{name}".replace("_", " ").removeprefix("n ")
         if isinstance(value, Mapping):
             yield from _lines(value, f"{prefix}{name}.")

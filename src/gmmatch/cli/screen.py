@@ -66,7 +66,7 @@ def screen(
     page.write(screening, rows, contents)
     table = _table(screening, rows, all_rows)
     suspects = _suspects(screening)
-    facts = {
+    outcome = {
         "n_rows": len(screening),
         "trusted": int(screening.trusted.sum()),
         "reasons": screening.counts,
@@ -76,7 +76,7 @@ def screen(
         "classes": screening.per_class(),
         "indices": suspects.tolist(),
     }
-    result.finish(table, facts, partial(_print, screening, _table(screening, rows, False)))
+    result.finish(table, outcome, partial(_print, screening, _table(screening, rows, False)))
     if page.report is not None:
         note(f"Wrote {page.report}: open it in a browser.")
     if result.output is None and len(suspects) and not result.as_json:

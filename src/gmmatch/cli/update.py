@@ -53,7 +53,7 @@ def update(
     start = time.perf_counter()
     if output is None and is_updated_by(selection, rows.X, rows.y):
         # The same command may have been killed after its work was done.
-        updated, said = selection, f"{picks} has these rows already, and stays as it is."
+        updated, message = selection, f"{picks} has these rows already, and stays as it is."
     else:
         ids = None if selection.order_ids is None else rows.select_ids
         updated = gm.update(selection, _read_picked(selection), rows.X, rows.y, ids=ids)
@@ -61,12 +61,12 @@ def update(
         with explain_failure(target):
             updated.save(target)
         replaced = updated.provenance["updates"][-1]["picks_replaced"]
-        said = f"Wrote {target}: {replaced:,} picks are new rows."
+        message = f"Wrote {target}: {replaced:,} picks are new rows."
     if as_json:
         print_json({"output": str(target), **describe_selection(updated, time.perf_counter() - start)})
         return
     print_selection(updated)
-    note(said)
+    note(message)
 
 
 def _read_picked(selection: Selection) -> NDArray[Any]:

@@ -84,9 +84,9 @@ def choose_representatives(
             continue
         rows, start = points.take(np.concatenate(batch)), 0
         for members in batch:
-            own = rows[start : start + len(members)]
+            group = rows[start : start + len(members)]
             start += len(members)
-            cosines = np.minimum(own @ own.T, 1.0)
+            cosines = np.minimum(group @ group.T, 1.0)
             order = _by_typicality(cosines @ counts[members])
             _assign(members[order], cosines[np.ix_(order, order)], least, original, similarity)
     return original, similarity

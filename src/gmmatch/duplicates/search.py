@@ -88,7 +88,7 @@ def duplicates(
         least = threshold
         if least is None:
             bounds = {"least": _LEAST, "copies": _COPIES}
-            least, _ = natural_threshold(rows, numbers, unit_rows, asked=500, among=50_000, **bounds)
+            least, _ = natural_threshold(rows, numbers, unit_rows, n_queries=500, among=50_000, **bounds)
         if against is None:
             firsts = first_equal(rows, numbers)
             pairs = _search_within(rows, numbers, firsts, unit_rows, least - _TOLERANCE, n_jobs)
@@ -146,7 +146,7 @@ def find_duplicates(rows: Rows, *, mask: Mask | None = None, n_jobs: int | None 
         sample = rows.take(_draw(distinct, SAMPLE))
         normalize = StandardizedRows.fit(sample)
         least, distance = natural_threshold(
-            rows, distinct, normalize, asked=200, among=10_000, least=_LEAST_STANDARDIZED, copies=1.0
+            rows, distinct, normalize, n_queries=200, among=10_000, least=_LEAST_STANDARDIZED, copies=1.0
         )
         if not values_tell(sample[:_STEP_ROWS] / normalize.scale, distance):
             return np.full(len(rows), -1)

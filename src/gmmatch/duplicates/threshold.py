@@ -19,7 +19,14 @@ _FEW_VALUES = 16
 
 
 def natural_threshold(
-    rows: Rows, numbers: Indices, normalize: RowMap, *, asked: int, among: int, least: float, copies: float
+    rows: Rows,
+    numbers: Indices,
+    normalize: RowMap,
+    *,
+    n_queries: int,
+    among: int,
+    least: float,
+    copies: float,
 ) -> tuple[float, float]:
     """Return the cosine, and the distance, that rows would hardly reach by chance.
 
@@ -31,7 +38,7 @@ def natural_threshold(
     ----------
     rows, numbers, normalize
         The rows, which of them take part, and what makes rows of length 1.
-    asked, among : int
+    n_queries, among : int
         Rows whose neighbors are searched for, and rows among which they are.
     least, copies : float
         The lowest and the highest threshold; the latter also where there are too few rows to tell. The distance has
@@ -42,7 +49,7 @@ def natural_threshold(
         return copies, 0.0
     random = np.random.default_rng([*b"neighbours"])
     sample = np.sort(random.permutation(n)[:among])
-    chosen = np.sort(random.permutation(len(sample))[:asked])
+    chosen = np.sort(random.permutation(len(sample))[:n_queries])
     similar = _nearest_cosines(rows, numbers[sample], chosen, normalize, count)
     tenth, twentieth = (np.sqrt(np.maximum(2.0 - 2.0 * similar[:, k - 1], 0.0)) for k in (_NEIGHBORS, count))
     distinct = tenth > 1e-3  # else all ten are copies
@@ -64,8 +71,8 @@ def _nearest_cosines(rows: Rows, numbers: Indices, chosen: Indices, normalize: R
     for first in range(0, len(numbers), size):
         others = normalize(rows.take(numbers[first : first + size])).astype(np.float32)
         cosines = points @ others.T
-        own = np.flatnonzero((chosen >= first) & (chosen < first + size))
-        cosines[own, chosen[own] - first] = -2.0
+        in_block = np.flatnonzero((chosen >= first) & (chosen < first + size))
+        cosines[in_block, chosen[in_block] - first] = -2.0
         merged = np.concatenate([best, cosines], axis=1)
         best = np.partition(merged, merged.shape[1] - count, axis=1)[:, -count:]
     return -np.sort(-best.astype(np.float64), axis=1)

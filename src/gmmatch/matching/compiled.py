@@ -115,3 +115,17 @@ def pick_by_scan(
         row = block[index[best]]
         for j in range(s):
             theta[j] += target[j] - np.float64(row[j])
+
+
+@njit(nogil=True, cache=True)
+def write_residuals(
+    rows: Matrix, points: Matrix, groups: Indices, errors: Matrix, counts: Indices, out: Vector
+) -> None:
+    """Write ‖point − mean of the picks so far‖ after each pick; ``errors`` and ``counts`` go on."""
+    for i in range(len(rows)):
+        group, square = groups[i], 0.0
+        counts[group] += 1
+        for j in range(rows.shape[1]):
+            errors[group, j] += points[group, j] - rows[i, j]
+            square += errors[group, j] ** 2
+        out[i] = np.sqrt(square) / counts[group]

@@ -40,17 +40,17 @@ def pick_by_gram(
     array([2, 0])
     """
     order = np.empty(quota, dtype=np.int64)
-    roots = np.sqrt(np.abs(np.diagonal(gram)))
+    lengths = np.sqrt(np.abs(np.diagonal(gram)))
     picked_length = 0.0
     for t in range(quota):
         open_scores = np.where(available, scores, -np.inf)
         best = int(np.argmax(open_scores))
         # What rounding may have moved a score by, after Cauchy and Schwarz.
-        tie = 2.0 * _TIE * ((t + 1) * abs(target_scores[best]) + roots[best] * picked_length)
+        tie = 2.0 * _TIE * ((t + 1) * abs(target_scores[best]) + lengths[best] * picked_length)
         best = int(np.argmax(open_scores >= open_scores[best] - tie))
         order[t] = best
         available[best] = replacement
-        picked_length += float(roots[best])
+        picked_length += float(lengths[best])
         scores += target_scores - gram[best]
     return order
 

@@ -42,12 +42,12 @@ def pick_group(
         coded = encode_rows(block, index, target)
         while done < len(order):
             check_interrupt()
-            made, count = pick_by_codes(
+            n_new, count = pick_by_codes(
                 block, index, target, theta, replacement, open_rows, coded, order[done : done + step]
             )
-            done, scored = done + made, scored + count
+            done, scored = done + n_new, scored + count
             # Codes that leave many rows open cost more than they spare.
-            if made == 0 or (done > 8 and scored > done * (16 + n // 8)):
+            if n_new == 0 or (done > 8 and scored > done * (16 + n // 8)):
                 break
     if done < len(order):
         norms = np.empty(n)

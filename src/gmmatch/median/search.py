@@ -127,10 +127,6 @@ class Evaluations:
         gaps = xp.where(q < 1.0, 2.0 * q / xp.where(q < 1.0, 1.0 - q, 1.0), xp.inf)
         return xp.where(terms[:, OBJECTIVE] == 0.0, 0.0, gaps)
 
-    def has_nearest(self) -> Any:
-        """Return whether there is a nearest row to treat exactly, and z is not at another."""
-        return (self.terms[:, NUMBER] >= 0.0) & (self.terms[:, COINCIDENT] == 0.0)
-
     def weiszfeld_points(self) -> Any:
         """Return the next points by Vardi and Zhang's rule: a row at z holds it back by its weight."""
         xp, gradient, inverse = array_namespace(self.terms), self.gradient, self.terms[:, INVERSE]
@@ -146,21 +142,22 @@ class Evaluations:
         moves. Here the nearest row keeps its cone: the next point minimizes w ‖z − x‖ + (a/2) ‖z − t‖² with t the
         Weiszfeld point of the other rows and a = Σ w/d over them.
         """
-        xp, weight, has_nearest = (
-            array_namespace(self.terms),
-            self.terms[:, NEAREST_WEIGHT],
-            self.has_nearest(),
-        )
-        from_row, pull = self._leave_nearest()
+        xp, weight = array_namespace(self.terms), self.terms[:, NEAREST_WEIGHT]
+        has_nearest, from_row, pull = self._leave_nearest()
         lands = pull <= weight
         share = xp.where(lands, 0.0, 1.0 - weight / xp.where(lands, 1.0, pull))
         return xp.where(
             has_nearest[:, None], self.nearest + from_row * share[:, None], self.weiszfeld_points()
         )
 
-    def _leave_nearest(self) -> tuple[Any, Any]:
-        """Return the way from the nearest row to the Weiszfeld point t of the others, and their pull a ‖t − x‖."""
-        xp, terms, has_nearest = array_namespace(self.terms), self.terms, self.has_nearest()
+    def _leave_nearest(self) -> tuple[Any, Any, Any]:
+        """Return what pulls the median away from the nearest row x.
+
+        Whether there is one, and z is not at another; the way from it to the Weiszfeld point t of the others; and
+        their pull, a ‖t − x‖.
+        """
+        xp, terms = array_namespace(self.terms), self.terms
+        has_nearest = (terms[:, NUMBER] >= 0.0) & (terms[:, COINCIDENT] == 0.0)
         inverse = terms[:, INVERSE]
         steep = terms[:, NEAREST_WEIGHT] / xp.where(has_nearest, terms[:, DISTANCE], 1.0)
         curvature = inverse - steep
@@ -168,16 +165,17 @@ class Evaluations:
         curvature = xp.where(flat, 1.0, curvature)
         offset = self.nearest - self.points
         from_row = (self.gradient - offset * steep[:, None]) / curvature[:, None] - offset
-        return from_row, xp.where(flat, 0.0, xp.linalg.vector_norm(from_row, axis=1) * curvature)
+        pull = xp.where(flat, 0.0, xp.linalg.vector_norm(from_row, axis=1) * curvature)
+        return has_nearest, from_row, pull
 
     def nearest_may_be_median(self) -> Any:
         """Return whether the nearest row may be the median, judged without a pass.
 
         The pull of the other rows must not exceed its weight there; from here the pull looks larger than it is.
         """
-        terms, pull = self.terms, self._leave_nearest()[1]
+        terms, (has_nearest, _, pull) = self.terms, self._leave_nearest()
         touching = terms[:, DISTANCE] * terms[:, WEIGHT] < 1e-9 * terms[:, OBJECTIVE]
-        return self.has_nearest() & (touching | (pull <= _LARGEST_PULL * terms[:, NEAREST_WEIGHT]))
+        return has_nearest & (touching | (pull <= _LARGEST_PULL * terms[:, NEAREST_WEIGHT]))
 
 
 @dataclass

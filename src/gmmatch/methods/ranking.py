@@ -53,10 +53,10 @@ def _sort_stably(scores: Vector) -> Indices:
 def _distance_to_middle(scores: Vector, problem: Problem) -> Vector:
     """Return how far each score is from the weighted median score of its group."""
     out = np.zeros_like(scores)
-    for own in problem.groups.split(problem.groups.codes >= 0):
-        low, high = middle_values(scores[own][:, None], problem.weights[own])
+    for members in problem.groups.split(problem.groups.codes >= 0):
+        low, high = middle_values(scores[members][:, None], problem.weights[members])
         # Twice the distance, so that the two scores around the median are exactly as far from it.
-        out[own] = np.abs((scores[own] - low) + (scores[own] - high))
+        out[members] = np.abs((scores[members] - low) + (scores[members] - high))
     return out
 
 

@@ -118,13 +118,13 @@ def weigh(selection: Selection, X: Any, y: Any = None, **arguments: Any) -> Sele
     with method.open_problem(X, y, **_recorded_arguments(selection, arguments)) as problem:
         targets = method.targets(problem)
         for group in range(len(problem.groups)):
-            own = selection.group_of_pick == group
-            if own.any():
+            in_group = selection.group_of_pick == group
+            if in_group.any():
                 rows, values, point = _group_values(
-                    problem, targets, group, selection.order[own], picks_only=True
+                    problem, targets, group, selection.order[in_group], picks_only=True
                 )
-                difference = values[np.searchsorted(rows, selection.order[own])] - point
-                weights[own] = matching_weights(difference) * selection.group_sizes[group]
+                difference = values[np.searchsorted(rows, selection.order[in_group])] - point
+                weights[in_group] = matching_weights(difference) * selection.group_sizes[group]
     return selection.change(slice(None), weights=weights)
 
 

@@ -46,8 +46,8 @@ def _screening_headline(subject: Subject) -> str:
     screening = subject.screening
     if screening is not None and screening.noise_interval is not None:
         is_wrong = (screening.reason == "mislabeled") & (screening.verdict == "wrong")
-        judged = (screening.given >= 0) & (screening.verdict != "not judged")
-        return noise_headline(*screening.noise_interval, is_wrong.sum() / max(1, judged.sum()))
+        is_judged = (screening.given >= 0) & (screening.verdict != "not judged")
+        return noise_headline(*screening.noise_interval, is_wrong.sum() / max(1, is_judged.sum()))
     n_wrong, n_doubtful = (int(subject.has_verdict(verdict).sum()) for verdict in ("wrong", "doubtful"))
     if n_wrong or n_doubtful:
         verb = "looks" if n_wrong == 1 else "look"
@@ -287,7 +287,7 @@ def notes_about(subject: Subject) -> list[str]:
     return notes
 
 
-def facts(subject: Subject) -> list[tuple[str, str]]:
+def describe_origin(subject: Subject) -> list[tuple[str, str]]:
     """Return what is known of how a selection was made, as pairs of a name and a text."""
     selection = subject.selection
     record = {} if selection is None else selection.provenance

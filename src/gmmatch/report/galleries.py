@@ -105,9 +105,9 @@ def _take_turns(rows: Indices, subject: Subject) -> Indices:
         ordered = rows[np.argsort(-subject.screening.suspicion[rows], kind="stable")]
     codes = subject.classes.codes[ordered]
     by_class = np.argsort(codes, kind="stable")
-    turn = np.empty(len(ordered), dtype=np.int64)
-    turn[by_class] = np.arange(len(ordered)) - np.searchsorted(codes[by_class], codes[by_class])
-    return ordered[np.argsort(turn, kind="stable")]
+    rank = np.empty(len(ordered), dtype=np.int64)
+    rank[by_class] = np.arange(len(ordered)) - np.searchsorted(codes[by_class], codes[by_class])
+    return ordered[np.argsort(rank, kind="stable")]
 
 
 def duplicate_groups(screening: ScreeningResult | None) -> list[Gallery]:

@@ -13,7 +13,7 @@ from gmmatch.report.findings import (
     MAX_LISTED,
     class_lines,
     compare,
-    facts,
+    describe_origin,
     headline,
     lead,
     mixed_up,
@@ -151,7 +151,7 @@ def _texts(subject: Subject) -> dict[str, Any]:
         "mixed_up": mixed_up(subject),
         "comparison": compare(subject) if is_comparison else [],
         "lines": class_lines(subject),
-        "facts": facts(subject),
+        "facts": describe_origin(subject),
     }
 
 

@@ -78,15 +78,15 @@ def measure_quality(subject: Subject) -> Quality:
     orders = {name: [selection.order] for name, selection in subject.selections.items()} | {
         "random subsets": draws
     }
-    figures = {
+    values_by_name = {
         name: np.mean([[*reference.measure(order), imbalance(codes, order)] for order in group], axis=0)
         for name, group in orders.items()
     }
     shown = [i for i in range(len(_COLUMNS)) if i < 4 or by_class]
-    least, greatest = (reduce(list(figures.values()), axis=0) for reduce in (np.nanmin, np.nanmax))
+    least, greatest = (reduce(list(values_by_name.values()), axis=0) for reduce in (np.nanmin, np.nanmax))
     lines = [
         (name, [(float(values[i]), bool(values[i] == least[i] < greatest[i])) for i in shown])
-        for name, values in figures.items()
+        for name, values in values_by_name.items()
     ]
     curves = []
     for number, (name, group) in enumerate(orders.items()):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask, Matrix, Vector, read_only, sample_indices, to_numpy
+from gmmatch.matching.compiled import write_residuals
 from gmmatch.matching.scan import best_rows, better_rows, row_norms
 from gmmatch.median.compiled import OBJECTIVE
 from gmmatch.median.search import Medians, MedianSearch
@@ -239,17 +240,10 @@ class Rows(ABC):
             Row numbers and their groups, group after group.
         """
         residuals = np.empty(len(picks))
-        error = np.zeros_like(points)
-        first_of_group = np.searchsorted(owners, np.arange(len(points)))
+        errors, counts = np.zeros(points.shape), np.zeros(len(points), dtype=np.int64)
         for first in range(0, len(picks), _READ_ROWS):
             span = slice(first, first + _READ_ROWS)
-            changes = points[owners[span]] - self.take(picks[span])
-            for group in np.unique(owners[span]).tolist():
-                own = owners[span] == group
-                path = error[group] + np.cumsum(changes[own], axis=0)
-                error[group] = path[-1]
-                counts = np.flatnonzero(own) + first - first_of_group[group] + 1
-                residuals[span][own] = np.linalg.norm(path, axis=1) / counts
+            write_residuals(self.take(picks[span]), points, owners[span], errors, counts, residuals[span])
         return residuals
 
 

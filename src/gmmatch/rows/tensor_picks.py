@@ -126,19 +126,19 @@ class TensorPicks:
         uppers, lowers, tile_uppers = (
             torch.empty(size, **_like(self.targets)) for size in (len(groups.rows), tiles.count, tiles.count)
         )
-        made = torch.zeros_like(self.quotas)
+        n_picks = torch.zeros_like(self.quotas)
         available = torch.ones(len(groups.rows), dtype=torch.int8, device=device)
 
         def make_round() -> None:
             kernels.scan_tiles[(tiles.count,)](
-                data, groups.rows, tiles.table, available, self.thetas, self.quotas, made, uppers, lowers,
+                data, groups.rows, tiles.table, available, self.thetas, self.quotas, n_picks, uppers, lowers,
                 tile_uppers, s, data.stride(0),
                 BLOCK_ROWS=block_rows, COLUMNS=columns, num_warps=max(2, columns // 1024),
                 enable_fp_fusion=True,
             )  # fmt: skip
             kernels.take_best[(len(members),)](
                 data, groups.rows, tiles.table, tiles.firsts, numbers, available, self.thetas, self.targets,
-                self.quotas, made, uppers, lowers, tile_uppers, self.order, self.order_starts, s, data.stride(0),
+                self.quotas, n_picks, uppers, lowers, tile_uppers, self.order, self.order_starts, s, data.stride(0),
                 TILES=_TILES_READ, ROWS=share, COLUMNS=columns, REPLACEMENT=self.replacement, num_warps=8,
                 enable_fp_fusion=False,
             )  # fmt: skip

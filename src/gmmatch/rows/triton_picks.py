@@ -179,13 +179,13 @@ def pick_by_gram(
 
 @triton.jit
 def scan_tiles(
-    data, rows, table, available, thetas, quotas, made, uppers, tile_lowers, tile_uppers, n_features, stride,
+    data, rows, table, available, thetas, quotas, n_picks, uppers, tile_lowers, tile_uppers, n_features, stride,
     BLOCK_ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Write upper bounds of the scores of a tile's rows, and its best lower and upper bound."""
     tile = tl.program_id(0).to(tl.int64)
     group = tl.load(table + 3 * tile)
-    if tl.load(made + group) >= tl.load(quotas + group):
+    if tl.load(n_picks + group) >= tl.load(quotas + group):
         return
     start = tl.load(table + 3 * tile + 1)
     stop = tl.load(table + 3 * tile + 2)
@@ -217,13 +217,13 @@ def scan_tiles(
 
 @triton.jit
 def take_best(
-    data, rows, table, firsts, members, available, thetas, targets, quotas, made, uppers, tile_lowers, tile_uppers,
+    data, rows, table, firsts, members, available, thetas, targets, quotas, n_picks, uppers, tile_lowers, tile_uppers,
     order, order_starts, n_features, stride,
     TILES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, REPLACEMENT: tl.constexpr,
 ):  # fmt: skip
     """Make the next pick of a group from the bounds of its tiles, then θ ← θ + μ − x."""
     group = tl.load(members + tl.program_id(0))
-    t = tl.load(made + group)
+    t = tl.load(n_picks + group)
     if t >= tl.load(quotas + group):
         return
     first_tile = tl.load(firsts + group)
@@ -266,7 +266,7 @@ def take_best(
             n_left -= 1
     picked = tl.load(rows + chosen)
     tl.store(order + tl.load(order_starts + group) + t, picked)
-    tl.store(made + group, t + 1)
+    tl.store(n_picks + group, t + 1)
     if not REPLACEMENT:
         tl.store(available + chosen, 0)
     column = tl.arange(0, COLUMNS)

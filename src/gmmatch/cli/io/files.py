@@ -106,12 +106,12 @@ class TableOutput:
             check_output(self.output, force=self.force, endings=(".parquet", ".csv"))
             protect_inputs(self.output, inputs, folder=folder)
 
-    def finish(self, table: Any, facts: Mapping[str, Any], tell: Callable[[bool], None]) -> None:
+    def finish(self, table: Any, summary: Mapping[str, Any], tell: Callable[[bool], None]) -> None:
         """Write the table, and print the facts as JSON or tell them: on stderr if stdout is the table's."""
         if self.output is not None:
             self._write(table, self.output)
         if self.as_json:
-            print_json({**({} if self.output is None else {"output": str(self.output)}), **facts})
+            print_json({**({} if self.output is None else {"output": str(self.output)}), **summary})
             return
         tell(is_stdout(self.output))
         if self.output is not None and not is_stdout(self.output):

@@ -102,7 +102,7 @@ def print_table(
     print_lines(caption, to_stderr=to_stderr)
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+def print_facts(pairs: Iterable[tuple[str, str]]) -> None:
     """Print names and what is known about them, side by side."""
     from rich.markup import escape
     from rich.table import Table
@@ -110,7 +110,7 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in facts:
+    for name, value in pairs:
         table.add_row(escape(name), escape(value))
     console().print(table)
 
