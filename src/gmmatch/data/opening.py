@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -57,6 +57,7 @@ def open_source(
     prefer: Kind | None = None,
     split: str | None = None,
     streaming: bool = False,
+    on_error: Literal["raise", "skip"] = "raise",
 ) -> BaseSource:
     """Open rows of images, text or embeddings, whatever form they have.
 
@@ -76,7 +77,9 @@ def open_source(
         - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
         - a source of your own, which is returned as it is.
     text_column, image_column, embedding_column
-        The column of the rows; at most one of these. By default it is found by type and name.
+        The column of the rows; at most one of these. By default it is found by type and name. A text may be a
+        template of several columns: ``"{instruction}\\n{output}"``. Messages of a chat, each with a ``role`` and a
+        ``content``, become one text.
     label_column
         The column of labels; by default one that is named like ``label``, and ``""`` for none.
     id_column
@@ -88,6 +91,9 @@ def open_source(
         Which split, where there are several.
     streaming
         Read a Hugging Face dataset over the network as it is used. Files are always streamed.
+    on_error
+        Of a table of texts, whether a damaged line, a missing text or a value that is no text raises an error, or
+        comes as a :class:`~gmmatch.data.BrokenRowError` among the texts, to be skipped.
 
     Returns
     -------
@@ -103,7 +109,11 @@ def open_source(
     Traceback (most recent call last):
     gmmatch.errors.DataFileNotFoundError: nowhere.parquet: there is no such file.
     """
-    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column, prefer)
+    if on_error not in ("raise", "skip"):
+        raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
+    request = ColumnRequest(
+        image_column, text_column, embedding_column, label_column, id_column, prefer, on_error == "skip"
+    )
     request.data()  # refuses two columns of rows before anything is read
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, request, split)
@@ -111,7 +121,7 @@ def open_source(
     options = {
         f"{role}_column": getattr(request, role) for role in ("image", "text", "embedding", "label", "id")
     }
-    options |= {"prefer": prefer, "split": split}
+    options |= {"prefer": prefer, "split": split, "on_error": "skip" if request.skip else None}
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
 
@@ -199,6 +209,11 @@ def _open_files(
     files: Sequence[Path], request: ColumnRequest, split: str | None, location: str, how: str
 ) -> BaseSource:
     """Open files of one format; a split can be told from the names of several files only."""
+    special = next((path for path in files if not path.is_file()), None)
+    if special is not None:
+        raise InvalidInputError(
+            f"{special} is not a file that can be read twice, as a pipe is not: give a file."
+        )
     formats = {format_of(path) for path in files}
     if None in formats:
         path = next(path for path in files if format_of(path) is None)
