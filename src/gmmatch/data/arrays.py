@@ -225,9 +225,8 @@ class NpzSource(VectorSource):
             )
         self.how = f"an array, by its suffix: {self.columns.how}"
         labels, ids = (self._load(name) for name in (self.columns.label, self.columns.id))
-        super().__init__(shape, self._dtype, f"{path}::{self.columns.data}", labels=labels, ids=ids)
-        with self._opened(self.columns.data):
-            pass
+        with self._opened(self.columns.data):  # which checks the header against what is there
+            super().__init__(shape, self._dtype, f"{path}::{self.columns.data}", labels=labels, ids=ids)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:

@@ -113,7 +113,7 @@ class WebShards(TableSource):
             columns: dict[str, list[Any]] = {"__key__": [sample.key for sample in piece]}
             for name, same in members.items():
                 values = [
-                    next((sample.members[one] for one in same if one in sample.members), None)
+                    next((sample.members[suffix] for suffix in same if suffix in sample.members), None)
                     for sample in piece
                 ]
                 columns[name] = [self._decoded(name, value) for value in values]
@@ -159,8 +159,9 @@ class _Header(tarfile.TarInfo):
 def _members(path: Path) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     """Yield the key and the suffix of each member, and a function that reads its content."""
     position = 0
+    compressed = path.suffix.lower() in (".gz", ".tgz")
     try:
-        with tarfile.open(path, tarinfo=_Header) as tar:
+        with tarfile.open(path, "r:gz" if compressed else "r:", tarinfo=_Header) as tar:
             while (member := tar.next()) is not None:
                 position = tar.offset
                 tar.members = []  # type: ignore[attr-defined]  # or it would grow without end
