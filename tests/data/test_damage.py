@@ -56,7 +56,9 @@ class TestArrays:
     @pytest.mark.parametrize("name", HEADERS)
     def test_npy(self, tmp_path, name):
         (tmp_path / "x.npy").write_bytes(HEADERS[name])
-        with pytest.raises(InvalidInputError, match=r"x\.npy is not a \.npy file of numbers, or is") as caught:
+        with pytest.raises(
+            InvalidInputError, match=r"x\.npy is not a \.npy file of numbers, or is"
+        ) as caught:
             open_source(tmp_path / "x.npy")
         assert "\n" not in str(caught.value) and "allow_pickle" not in str(caught.value)
 
@@ -136,7 +138,9 @@ def test_a_link_to_itself_in_a_folder(tmp_path):
 
 
 class TestPipes:
-    @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.safetensors", "x.csv", "x.jsonl.gz", "x.tar", "x.parquet"])
+    @pytest.mark.parametrize(
+        "name", ["x.npy", "x.npz", "x.safetensors", "x.csv", "x.jsonl.gz", "x.tar", "x.parquet"]
+    )
     def test_a_pipe_is_refused_before_it_is_read(self, tmp_path, name):
         os.mkfifo(tmp_path / name)
         with pytest.raises(InvalidInputError, match=r"is not a file that can be read twice"):
@@ -172,11 +176,15 @@ class TestTars:
         with pytest.raises(InvalidInputError, match=r"x\.tar .*more follows its end, maybe another tar file"):
             len(open_source(shard))
 
-    @pytest.mark.parametrize("n_bytes", [100 * 2 * BLOCK, 60 * BLOCK, 61 * BLOCK, 60 * BLOCK + 100, 100 * 2 * BLOCK + BLOCK])
+    @pytest.mark.parametrize(
+        "n_bytes", [100 * 2 * BLOCK, 60 * BLOCK, 61 * BLOCK, 60 * BLOCK + 100, 100 * 2 * BLOCK + BLOCK]
+    )
     def test_cut_and_then_compressed(self, shard, tmp_path, n_bytes):
         path = tmp_path / "y.tar.gz"
         path.write_bytes(gzip.compress(shard.read_bytes()[:n_bytes]))
-        with pytest.raises(InvalidInputError, match=r"y\.tar\.gz is not a tar file, or is truncated or damaged"):
+        with pytest.raises(
+            InvalidInputError, match=r"y\.tar\.gz is not a tar file, or is truncated or damaged"
+        ):
             read_all(open_source(path))
 
     def test_zeros_after_the_end_are_nothing(self, shard):
@@ -189,7 +197,9 @@ class TestTars:
             link = tarfile.TarInfo("2.txt")
             link.type, link.linkname = kind, "1.txt"
             tar.addfile(link)
-        with pytest.raises(InvalidInputError, match=r"its member 2\.txt is a link or a device: write it as a file"):
+        with pytest.raises(
+            InvalidInputError, match=r"its member 2\.txt is a link or a device: write it as a file"
+        ):
             read_all(open_source(tmp_path / "x.tar"))
 
     def test_a_member_that_is_too_large(self, tmp_path):
@@ -201,7 +211,9 @@ class TestTars:
             file.truncate(BLOCK + header.size + 2 * BLOCK)
         tracemalloc.start()
         try:
-            with pytest.raises(InvalidInputError, match=r"1\.txt has 1,610,612,736 bytes, and 268,435,456 are the most"):
+            with pytest.raises(
+                InvalidInputError, match=r"1\.txt has 1,610,612,736 bytes, and 268,435,456 are the most"
+            ):
                 read_all(open_source(tmp_path / "x.tar"))
             assert tracemalloc.get_traced_memory()[1] < 10_000_000
         finally:

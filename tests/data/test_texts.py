@@ -29,7 +29,10 @@ def write(path, records):
     if path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(records), path)
     elif path.suffix == ".csv":
-        lines = [records[0].keys(), *(("" if cell is None else cell for cell in record.values()) for record in records)]
+        lines = [
+            records[0].keys(),
+            *(("" if cell is None else cell for cell in record.values()) for record in records),
+        ]
         path.write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
     else:
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -87,7 +90,9 @@ def test_chats_are_rendered_without_an_option(tmp_path, suffix):
     path = write(tmp_path / f"x.{suffix}", records)
     rows, _, labels = check_protocol(open_source(path))
     assert (rows, labels) == (RENDERED, ["x", "x"])
-    assert check_protocol(open_source(path, text_column="{source}: {messages}"))[0][1] == f"web: {RENDERED[1]}"
+    assert (
+        check_protocol(open_source(path, text_column="{source}: {messages}"))[0][1] == f"web: {RENDERED[1]}"
+    )
 
 
 LINES = b"""{"text": "a", "label": 1}

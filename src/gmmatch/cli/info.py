@@ -113,8 +113,10 @@ def _describe_source(path: str) -> dict[str, Any]:
         how = translate(str(error), ["--text", *(f"--{kind}-column" for kind in _USES)])
         return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}
     columns = getattr(source, "columns", None)
+    description = source.describe()
+    description.pop("opened_with", None)  # nothing was asked for
     return {
-        **source.describe(),
+        **description,
         **({} if columns is None else {"columns": _by_use(columns.available)}),
         **({"texts": _count_texts(source)} if source.kind == "text" else {}),
     }

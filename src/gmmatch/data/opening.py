@@ -121,7 +121,11 @@ def open_source(
     options = {
         f"{role}_column": getattr(request, role) for role in ("image", "text", "embedding", "label", "id")
     }
-    options |= {"prefer": prefer, "split": split, "on_error": "skip" if request.skip else None}
+    options |= {
+        "prefer": prefer,
+        "split": split,
+        "on_error": "skip" if request.skip and source.kind == "text" else None,
+    }
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
 
