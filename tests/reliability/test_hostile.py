@@ -148,7 +148,9 @@ def test_members_of_a_tar_file_stay_in_it(tmp_path, succeeds, refused):
         link = tarfile.TarInfo("link.png")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
         tar.addfile(link)
-    assert "link.png is a link" in refused("embed", shard, "-o", tmp_path / "y.emb", "--encoder", "pixels:4x4")
+    assert "link.png is a link" in refused(
+        "embed", shard, "-o", tmp_path / "y.emb", "--encoder", "pixels:4x4"
+    )
 
 
 def test_picks_cannot_name_files_outside_of_the_source(photos, tmp_path, refused):

@@ -51,8 +51,10 @@ class TextTable(TableSource):
         """Yield the line number and the unparsed content of each record of a file."""
 
     @abstractmethod
-    def _parsed(self, entry: Any) -> dict[str, Any] | str:
-        """Return the columns of one record, or what is wrong with it."""
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        """Return some columns of records, and what is wrong with records by position."""
 
     @cached_property
     def n_rows(self) -> int:
@@ -68,12 +70,7 @@ class TextTable(TableSource):
             # What is skipped is not parsed.
             first += sum(1 for _ in islice(entries, max(0, start - first)))
             while piece := list(islice(entries, size)):
-                records = [self._parsed(entry) for _, entry in piece]
-                broken = {i: record for i, record in enumerate(records) if isinstance(record, str)}
-                good = (
-                    [{} if isinstance(record, str) else record for record in records] if broken else records
-                )
-                columns = {name: [record.get(name) for record in good] for name in names}
+                columns, broken = self._columns_of([entry for _, entry in piece], names)
                 lines = [line for line, _ in piece]
                 yield Records(columns, len(piece), first, partial(_line_name, path, lines), broken=broken)
                 first += len(piece)
@@ -125,16 +122,26 @@ class CSVTable(TextTable):
         for line, cells, _ in records:
             yield line, (names, cells)
 
-    def _parsed(self, entry: Any) -> dict[str, Any] | str:
-        names, cells = entry
-        if isinstance(cells, str):
-            return cells
-        if len(cells) != len(names):
-            return f"cannot be read: it has {len(cells)} cells, and the header has {len(names)}"
-        record = dict(zip(names, cells, strict=True))
-        if self.columns.label is not None:
-            record[self.columns.label] = record[self.columns.label] or None
-        return record
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        header = entries[0][0]
+        records = [cells for _, cells in entries]
+        broken: dict[int, str] = {}
+        for i, cells in enumerate(records):
+            if isinstance(cells, str):
+                broken[i] = cells
+            elif len(cells) != len(header):
+                broken[i] = f"cannot be read: it has {len(cells)} cells, and the header has {len(header)}"
+        for i in broken:
+            records[i] = [""] * len(header)
+        columns = {}
+        for name in names:
+            position = header.index(name)
+            columns[name] = [cells[position] for cells in records]
+        if self.columns.label in columns:
+            columns[self.columns.label] = [label or None for label in columns[self.columns.label]]
+        return columns, broken
 
 
 class JSONLines(TextTable):
@@ -163,7 +170,18 @@ class JSONLines(TextTable):
     def _entries(self, path: Path) -> Iterator[tuple[int, bytes]]:
         return json_lines(path)
 
-    def _parsed(self, entry: Any) -> dict[str, Any] | str:
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        records: list[Any] = [self._parsed(entry) for entry in entries]
+        broken: dict[int, str] = {}
+        if str in map(type, records):
+            broken = {i: record for i, record in enumerate(records) if isinstance(record, str)}
+            records = [{} if isinstance(record, str) else record for record in records]
+        return {name: [record.get(name) for record in records] for name in names}, broken
+
+    def _parsed(self, entry: bytes) -> dict[str, Any] | str:
+        """Return an object, or what is wrong with its line."""
         try:
             record = json.loads(entry.removeprefix(b"\xef\xbb\xbf"))
         except (ValueError, RecursionError) as error:
@@ -212,7 +230,8 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str] | str, str]]:
             while True:
                 try:
                     for cells in reader:
-                        text = "".join(islice(same, reader.line_num - line))
+                        single = reader.line_num == line + 1
+                        text = next(same) if single else "".join(islice(same, reader.line_num - line))
                         line = reader.line_num
                         if not text.isascii() and not _is_unicode(text):
                             yield line, "is not UTF-8 text", text
