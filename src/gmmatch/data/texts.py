@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 from gmmatch.data.source import BrokenRowError
@@ -78,7 +79,8 @@ def plain_texts(
     values = next(iter(columns.values()))
     if template in columns and not broken and {str}.issuperset(map(type, values)):
         try:
-            "".join(values).encode()  # JSON can hold halves of characters, which no encoder takes
+            # JSON can hold halves of characters, which no encoder takes.
+            "".join(filterfalse(str.isascii, values)).encode()
             return list(values)
         except UnicodeEncodeError:
             pass
