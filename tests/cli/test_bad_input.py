@@ -120,9 +120,9 @@ def test_images_and_columns_that_cannot_be_embedded(photos, texts, text_encoder,
     (tmp_path / "empty").mkdir()
     assert "is empty" in refused_in_words("embed", tmp_path / "empty", "-o", tmp_path / "x.emb")
     arguments = ["embed", texts, "-o", tmp_path / "x.emb", "--encoder", text_encoder]
-    line = refused_in_words(*arguments, "--text-column", "boby")
-    assert "--text-column 'boby'" in line and "Did you mean 'body'?" in line
-    assert "--text-column" in refused_in_words(*arguments)  # three columns of text, and no hint which
+    line = refused_in_words(*arguments, "--text", "boby")
+    assert "--text 'boby'" in line and "Did you mean 'body'?" in line
+    assert "--text" in refused_in_words(*arguments)  # three columns of text, and no hint which
     image = photos / "dog" / "7.png"
     image.write_bytes(image.read_bytes()[:60])
     assert "dog/7.png" in refused_in_words("embed", photos, "-o", tmp_path / "x.emb", "-e", "pixels")

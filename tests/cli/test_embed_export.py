@@ -63,7 +63,7 @@ def test_embed_says_what_was_skipped_and_resumes(photos, tmp_path, succeeds, gmm
 
 
 def test_json_lines_keep_their_lines(texts, text_encoder, tmp_path, picks_of, succeeds):
-    options = ["--encoder", text_encoder, "--text-column", "body", "--id-column", "key"]
+    options = ["--encoder", text_encoder, "--text", "body", "--id-column", "key"]
     succeeds("embed", texts, "-o", tmp_path / "t.emb", *options)
     picks = picks_of(tmp_path / "t.emb", 5)
     succeeds("export", picks, texts, "-o", tmp_path / "picked.jsonl")
@@ -75,7 +75,7 @@ def test_json_lines_keep_their_lines(texts, text_encoder, tmp_path, picks_of, su
 def test_csv_keeps_its_quotes(text_encoder, tmp_path, picks_of, succeeds):
     table = tmp_path / "t.csv"
     table.write_text('text;n\n"a; b";1\n"two\nlines";2\nplain;3\n', encoding="utf-8")
-    succeeds("embed", table, "-o", tmp_path / "t.emb", "-e", text_encoder, "--text-column", "text")
+    succeeds("embed", table, "-o", tmp_path / "t.emb", "-e", text_encoder, "--text", "text")
     succeeds("export", picks_of(tmp_path / "t.emb", 3), table, "-o", tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == table.read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmmatch.data import open_source
+from gmmatch.data import BrokenRowError, open_source
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 
 from .helpers import check_protocol, read_all
@@ -135,8 +135,11 @@ class TestJSONLines:
     def test_missing_keys_and_nulls(self, tmp_path):
         records = [{"text": None}, {"text": "a", "label": "u"}, {"label": None}, {"text": "b", "label": 3}]
         path = write_json(tmp_path / "x.ndjson", records)
-        rows, _, labels = check_protocol(open_source(path))
-        assert (rows, labels) == (["", "a", "", "b"], [None, "u", None, 3])
+        rows, _, labels = check_protocol(open_source(path, on_error="skip"))
+        assert (rows[1], rows[3], labels) == ("a", "b", [None, "u", None, 3])
+        assert [str(rows[i]) for i in (0, 2)] == [
+            f"line {i} of {path} has no text in column 'text'." for i in (1, 3)
+        ]
 
     def test_empty_lines_a_byte_order_mark_and_no_final_newline(self, tmp_path):
         (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n\n   \n{"text": "b"}')
@@ -174,7 +177,7 @@ class TestJSONLines:
 
     def test_a_value_of_another_type_names_its_line(self, tmp_path):
         path = write_json(tmp_path / "x.jsonl", [{"text": "a", "label": 1}] * 150 + [{"text": 3, "label": 1}])
-        with pytest.raises(InvalidTypeError, match=r"line 151 of .*x\.jsonl has int in column 'text'"):
+        with pytest.raises(BrokenRowError, match=r"line 151 of .*x\.jsonl has int in column 'text'"):
             list(open_source(path).batches(10))
         path = write_json(
             tmp_path / "y.jsonl", [{"text": "a", "label": 1}] * 2 + [{"text": "b", "label": [1]}]

@@ -40,7 +40,9 @@ def write_photos(folder: Path) -> None:
 def write_texts(path: Path) -> None:
     """30 texts of three classes that differ in length."""
     texts = ["word " * (30 * (i % 3) + i // 3 + 1) for i in range(30)]
-    records = [{"body": text, "text": text, "label": "abc"[i % 3]} for i, text in enumerate(texts)]
+    records = [
+        {"title": "Note", "body": text, "text": text, "label": "abc"[i % 3]} for i, text in enumerate(texts)
+    ]
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 

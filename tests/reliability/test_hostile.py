@@ -136,9 +136,6 @@ def test_members_of_a_tar_file_stay_in_it(tmp_path, succeeds, refused):
             member = tarfile.TarInfo(name)
             member.size = len(data.getvalue())
             tar.addfile(member, io.BytesIO(data.getvalue()))
-        link = tarfile.TarInfo("link.png")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
-        tar.addfile(link)
     facts = succeeds("embed", shard, "-o", tmp_path / "x.emb", "--encoder", "pixels:4x4", "--json")
     assert facts["n_rows"] <= 4
     succeeds("select", tmp_path / "x.emb", "-k", 1, "-o", tmp_path / "picks.parquet")
@@ -147,6 +144,13 @@ def test_members_of_a_tar_file_stay_in_it(tmp_path, succeeds, refused):
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["picks.parquet", "shards", "x.emb"]
     assert not (tmp_path.parent / "up.png").exists() and not Path("/abs.png").exists()
+    with tarfile.open(shard, "a") as tar:
+        link = tarfile.TarInfo("link.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        tar.addfile(link)
+    assert "link.png is a link" in refused(
+        "embed", shard, "-o", tmp_path / "y.emb", "--encoder", "pixels:4x4"
+    )
 
 
 def test_picks_cannot_name_files_outside_of_the_source(photos, tmp_path, refused):

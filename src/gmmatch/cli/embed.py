@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -22,10 +23,12 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.group import Interrupted
+from gmmatch.cli.io.inputs import open_with_ids
 from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from gmmatch.encoders.base import Encoder
     from gmmatch.store.run import EmbedReport
 
 encodes_by = heading("Encoder")
@@ -42,16 +45,23 @@ def embed(
         ),
     ],
     image_column: Annotated[str | None, reads("The column of images.")] = None,
-    text_column: Annotated[str | None, reads("The column of texts.")] = None,
+    text: Annotated[
+        str | None,
+        reads(
+            "The column of texts, or a template of several: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE"
+        ),
+    ] = None,
     embedding_column: EmbeddingColumnOption = None,
     label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None,
-    id_column: Annotated[str | None, reads("The column of ids; by default paths or numbers.")] = None,
+    id_column: Annotated[
+        str | None, reads("The column of ids; '' for none. By default one named like id, or row numbers.")
+    ] = None,
     split: SplitOption = None,
     streaming: Annotated[bool, reads("Read an hf: dataset as it is used.", "--streaming")] = False,
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
-        reads("What a row does that cannot be encoded (a broken image)."),
+        reads("What to do about a row that cannot be encoded: a broken image or line, a missing text."),
     ] = "raise",
     encoder: Annotated[
         str | None,
@@ -90,15 +100,18 @@ def embed(
     Examples:
       gmmatch embed photos/ -o photos.emb
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
-      gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
+      gmmatch embed texts.jsonl -o texts.emb --text body --on-error skip
+      gmmatch embed pairs.jsonl -o pairs.emb --text '{instruction}\\n{output}'
     """
     _check_paths(source, output)
     from gmmatch.data import open_source
 
-    rows = open_source(
-        source, text_column=text_column, image_column=image_column, embedding_column=embedding_column,
-        label_column=label_column, id_column=id_column, split=split, streaming=streaming,
+    open_table = partial(
+        open_source, source, text_column=_parse_text(text), image_column=image_column,
+        embedding_column=embedding_column, label_column=label_column, split=split, streaming=streaming,
+        on_error=on_error,
     )  # fmt: skip
+    rows = open_with_ids(open_table, id_column)
     if rows.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     import gmmatch as gm
@@ -113,6 +126,8 @@ def embed(
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
+    if rows.kind == "text" and on_error == "skip":
+        model = cast("Encoder", _Skipping(model))
     if force and is_store(output):
         delete_store(output)
     with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
@@ -124,6 +139,40 @@ def embed(
         print_json(describe_report(report, rows.kind))
     else:
         _print_summary(report, rows.kind)
+
+
+def _parse_text(text: str | None) -> str | None:
+    """Return a template with its line ends and tabs, which a shell passes on as they were typed."""
+    return text if text is None or "{" not in text else text.replace("\\n", "\n").replace("\\t", "\t")
+
+
+class _Skipping:
+    """An encoder that refuses the rows that a source could not read, as it refuses images that are broken."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copying and pickling ask for
+            raise AttributeError(name)
+        value = getattr(self._encoder, name)
+        if name != "fit":
+            return value
+        return lambda rows: value(row for row in rows if not isinstance(row, Exception))
+
+    def prepare(self, items: Any) -> Any:
+        from gmmatch.data import BrokenImageError
+
+        class RefusedRowError(BrokenImageError):
+            """What is wrong with a row; it is no image."""
+
+            def __str__(self) -> str:
+                return self.reason
+
+        for item in items:
+            if isinstance(item, Exception):
+                raise RefusedRowError("", str(item))
+        return self._encoder.prepare(items)
 
 
 @contextmanager

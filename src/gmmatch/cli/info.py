@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,12 +15,16 @@ from gmmatch.cli.io.messages import translate
 from gmmatch.cli.io.output import print_facts, print_json
 from gmmatch.errors import InvalidInputError
 
+if TYPE_CHECKING:
+    from gmmatch.data.source import BaseSource
+
 # What a column could serve as, in words; whole numbers and texts can also be labels or ids.
 _USES = {
     "embedding": "embeddings", "image": "images", "text": "texts", "number": "integers", "float": "numbers",
     "other": "others",
 }  # fmt: skip
 _ENTRIES_SHOWN = 20
+_BATCH_ROWS = 4096
 
 
 def info(
@@ -103,12 +108,32 @@ def _describe_source(path: str) -> dict[str, Any]:
     from gmmatch.data.columns import UndecidedColumnsError
 
     try:
-        source = open_source(path)
+        source = open_source(path, on_error="skip")
     except UndecidedColumnsError as error:
-        how = translate(str(error), [f"--{kind}-column" for kind in _USES])
+        how = translate(str(error), ["--text", *(f"--{kind}-column" for kind in _USES)])
         return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}
     columns = getattr(source, "columns", None)
-    return {**source.describe(), **({} if columns is None else {"columns": _by_use(columns.available)})}
+    description = source.describe()
+    description.pop("opened_with", None)  # nothing was asked for
+    return {
+        **description,
+        **({} if columns is None else {"columns": _by_use(columns.available)}),
+        **({"texts": _count_texts(source)} if source.kind == "text" else {}),
+    }
+
+
+def _count_texts(source: BaseSource) -> dict[str, int]:
+    """Return how many texts are empty, the same as an earlier one, or cannot be used, by their 64-bit hashes."""
+    import numpy as np
+
+    hashes, empty, unusable = array("q"), 0, 0
+    for batch in source.batches(_BATCH_ROWS):
+        texts = [text for text in batch.rows if isinstance(text, str) and text.strip()]
+        broken = sum(not isinstance(text, str) for text in batch.rows)
+        hashes.extend(map(hash, texts))
+        empty, unusable = empty + len(batch) - len(texts) - broken, unusable + broken
+    identical = len(hashes) - len(np.unique(np.array(hashes, dtype=np.int64)))
+    return {"empty": empty, "identical": identical, "unusable": unusable}
 
 
 def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:

@@ -6,6 +6,14 @@
 
 from gmmatch.data.images import BrokenImageError, ImageBytes, load_image
 from gmmatch.data.opening import open_source
-from gmmatch.data.source import Batch, Source
+from gmmatch.data.source import Batch, BrokenRowError, Source
 
-__all__ = ["Batch", "BrokenImageError", "ImageBytes", "Source", "load_image", "open_source"]
+__all__ = [
+    "Batch",
+    "BrokenImageError",
+    "BrokenRowError",
+    "ImageBytes",
+    "Source",
+    "load_image",
+    "open_source",
+]

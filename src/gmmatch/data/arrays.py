@@ -6,13 +6,16 @@ The last two may hold labels and ids beside the embeddings, as one-dimensional m
 from __future__ import annotations
 
 import json
+import lzma
+import math
 import os
 import zipfile
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,27 +32,55 @@ from gmmatch.data.columns import (
 )
 from gmmatch.data.files import canonical, damaged, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.errors import InvalidInputError
+from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.groups import Label
-from gmmatch.rows.npy import mapped, read_header
+from gmmatch.rows.npy import read_header
 
 _SAMPLED_ROWS = 1024
 _SAFETENSORS_TYPES = {
-    "F64": "<f8",
-    "F32": "<f4",
-    "F16": "<f2",
-    "BF16": "<u2",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "u1",
-    "BOOL": "?",
-}
-_DAMAGE = (zipfile.BadZipFile, ValueError, OSError, EOFError, zlib.error)
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+_LONGEST_HEADER = 100_000_000
+"""Bytes, as in the package safetensors."""
+# What damaged files lead the standard library and NumPy to. RuntimeError is that of an encrypted archive, of an
+# unknown compression (NotImplementedError), and of too many brackets (RecursionError).
+_DAMAGE = (
+    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+
+@contextmanager
+def _reading(path: Path, kind: str) -> Iterator[None]:
+    """Make one sentence of whatever a damaged file raises."""
+    try:
+        yield
+    except GMMatchError:
+        raise
+    except _DAMAGE as error:
+        raise damaged(path, kind, error) from None
+
+
+def _count_bytes(shape: tuple[int, ...], dtype: np.dtype[Any], available: int) -> int:
+    """Return how many bytes an array takes, if its header can be true: a false one could ask for all memory."""
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are not read, as they could run code")
+    if not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError(f"its header has the shape {shape}")
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes > available:
+        raise ValueError(f"its header claims {n_bytes:,} bytes, and {available:,} are there")
+    return n_bytes
+
+
+def _mapped(
+    path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int, *, fortran: bool = False
+) -> NDArray[Any]:
+    """Return an array that lies in a file, memory-mapped and read-only."""
+    if not _count_bytes(shape, dtype, stop - start):
+        return np.empty(shape, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
 
 
 class VectorSource(BaseSource):
@@ -146,10 +177,9 @@ class ArraySource(VectorSource):
 
 def open_npy(path: Path) -> ArraySource:
     """Open a ``.npy`` file, memory-mapped."""
-    try:
-        array = mapped(path)
-    except (ValueError, OSError, EOFError) as error:
-        raise damaged(path, ".npy file of numbers", error) from None
+    with _reading(path, ".npy file of numbers"), path.open("rb") as file:
+        shape, fortran, dtype = read_header(file)
+        array = _mapped(path, shape, dtype, file.tell(), path.stat().st_size, fortran=fortran)
     return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
 
 
@@ -169,46 +199,54 @@ class NpzSource(VectorSource):
     are one-dimensional members; by default one named like ``label`` holds the labels.
     """
 
+    format = ".npz archive"
+
     def __init__(self, path: Path, request: ColumnRequest) -> None:
         self.path = path
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-                headers = {}
-                for name in names:
-                    with archive.open(f"{name}.npy") as file:
-                        headers[name] = read_header(file)
-        except _DAMAGE as error:
-            raise damaged(path, ".npz archive", error) from None
-        shapes = {name: header[0] for name, header in headers.items()}
+        self._headers: dict[str, tuple[tuple[int, ...], bool, np.dtype[Any]]] = {}
+        with _reading(path, self.format), zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as file:
+                        self._headers[name.removesuffix(".npy")] = read_header(file)
+        shapes = {name: shape for name, (shape, _, _) in self._headers.items()}
         self.columns = _choose(shapes, request, str(path))
         for name in self.columns.names():
-            if headers[name][2].hasobject:
+            if self._headers[name][2].hasobject:
                 raise InvalidInputError(
                     f"{path}: the array {name!r} holds Python objects, which are not read, as they could run code: "
                     f"save it as text or numbers, such as np.asarray({name}, dtype=str)."
                 )
-        self.member = self.columns.data
-        shape, fortran, dtype = headers[self.member]
+        shape, fortran, self._dtype = self._headers[self.columns.data]
         if fortran and min(shape) > 1:
             raise InvalidInputError(
-                f"{path}: the array {self.member!r} is stored column by column, so its rows cannot be read "
+                f"{path}: the array {self.columns.data!r} is stored column by column, so its rows cannot be read "
                 "one after another: save np.ascontiguousarray of it."
             )
-        self._dtype = dtype
-        self.format = ".npz archive"
         self.how = f"an array, by its suffix: {self.columns.how}"
-        labels, ids = self._loaded(self.columns.label), self._loaded(self.columns.id)
-        super().__init__(shape, dtype, f"{path}::{self.member}", labels=labels, ids=ids)
+        labels, ids = (self._load(name) for name in (self.columns.label, self.columns.id))
+        with self._opened(self.columns.data):  # which checks the header against what is there
+            super().__init__(shape, self._dtype, f"{path}::{self.columns.data}", labels=labels, ids=ids)
 
-    def _loaded(self, name: str | None) -> NDArray[Any] | None:
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[IO[bytes]]:
+        """Yield the file of a member where its numbers begin."""
+        member = f"{name}.npy"
+        with (
+            _reading(self.path, self.format),
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(member) as file,
+        ):
+            shape, _, dtype = read_header(file)
+            _count_bytes(shape, dtype, archive.getinfo(member).file_size - file.tell())
+            yield file
+
+    def _load(self, name: str | None) -> NDArray[Any] | None:
         if name is None:
             return None
-        try:
-            with np.load(self.path, allow_pickle=False) as members:
-                return np.asarray(members[name])
-        except _DAMAGE as error:
-            raise damaged(self.path, ".npz archive", error) from None
+        shape, _, dtype = self._headers[name]
+        with self._opened(name) as file:
+            return np.frombuffer(file.read(), dtype=dtype).reshape(shape)
 
     def fingerprint(self) -> str:
         """Hash the file's size and ends, and the choice of members."""
@@ -216,16 +254,12 @@ class NpzSource(VectorSource):
 
     def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
         row_bytes = self.n_features * self._dtype.itemsize
-        try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.member}.npy") as file:
-                read_header(file)
-                file.seek(start * row_bytes, os.SEEK_CUR)
-                for first in range(start, self.n_rows, size_hint):
-                    count = min(self.n_rows - first, size_hint)
-                    flat = np.frombuffer(file.read(count * row_bytes), dtype=self._dtype)
-                    yield flat.reshape(count, self.n_features)
-        except _DAMAGE as error:
-            raise damaged(self.path, ".npz archive", error) from None
+        with self._opened(self.columns.data) as file:
+            file.seek(start * row_bytes, os.SEEK_CUR)
+            for first in range(start, self.n_rows, size_hint):
+                count = min(self.n_rows - first, size_hint)
+                flat = np.frombuffer(file.read(count * row_bytes), dtype=self._dtype)
+                yield flat.reshape(count, self.n_features)
 
 
 def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
@@ -234,20 +268,16 @@ def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
     The format is a length, a JSON header and plain numbers, so it is mapped directly: that needs no
     package, and reads bfloat16, for which NumPy has no type.
     """
-    try:
+    with _reading(path, "safetensors file"):
+        size = path.stat().st_size
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            if not 0 < length <= path.stat().st_size - 8:
+            if not 0 < length <= min(size - 8, _LONGEST_HEADER):
                 raise ValueError("its header is cut off")
             header = json.loads(file.read(length))
         header.pop("__metadata__", None)
-        shapes = {name: tuple(entry["shape"]) for name, entry in header.items()}
-        columns = _choose(shapes, request, str(path))
-        arrays = {name: _mapped(path, header[name], 8 + length) for name in columns.names()}
-    except InvalidInputError:
-        raise
-    except (ValueError, TypeError, LookupError, AttributeError, OSError) as error:
-        raise damaged(path, "safetensors file", error) from None
+        columns = _choose({name: tuple(entry["shape"]) for name, entry in header.items()}, request, str(path))
+        arrays = {name: _tensor(path, header[name], 8 + length, size) for name in columns.names()}
     return ArraySource(
         arrays[columns.data],
         labels=None if columns.label is None else arrays[columns.label],
@@ -259,16 +289,14 @@ def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
     )
 
 
-def _mapped(path: Path, entry: Mapping[str, Any], data_start: int) -> NDArray[Any]:
+def _tensor(path: Path, entry: Mapping[str, Any], data_start: int, size: int) -> NDArray[Any]:
     if entry["dtype"] not in _SAFETENSORS_TYPES:
         raise ValueError(f"its type {entry['dtype']} is not supported; use float32, float16 or bfloat16")
     start, stop = entry["data_offsets"]
     dtype, shape = np.dtype(_SAFETENSORS_TYPES[entry["dtype"]]), tuple(entry["shape"])
-    if stop - start != dtype.itemsize * int(np.prod(shape)) or data_start + stop > path.stat().st_size:
-        raise ValueError("its data are cut off")
-    if stop == start:
-        return np.empty(shape, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r", offset=data_start + start, shape=shape)
+    if not 0 <= start <= stop <= size - data_start or _count_bytes(shape, dtype, stop - start) < stop - start:
+        raise ValueError("its data are cut off, or not where its header says")
+    return _mapped(path, shape, dtype, data_start + start, data_start + stop)
 
 
 def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where: str) -> Columns:

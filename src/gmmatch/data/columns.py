@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from gmmatch.data.source import Id, Kind
+from gmmatch.data.texts import template_columns
 from gmmatch.errors import InvalidInputError, InvalidTypeError, listed, unknown_name
 from gmmatch.groups import Label, plain_label
 
@@ -30,7 +31,7 @@ _ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__", "", "unnamed:
 _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
     "image": ("image", "img", "picture", "photo"),
     "embedding": ("embedding", "embeddings", "vector", "features"),
-    "text": ("text", "content", "sentence", "document", "caption"),
+    "text": ("text", "content", "sentence", "document", "caption", "messages"),
 }
 
 
@@ -52,8 +53,9 @@ class UndecidedColumnsError(InvalidInputError):
 class ColumnRequest:
     """The columns that the caller named; None where nothing was said.
 
-    ``label=""`` means that no column is to be taken as labels. ``prefer`` is the kind of rows to take
-    where there are columns of several kinds and none was named.
+    ``text`` may be a template of columns. ``label=""`` means that no column is to be taken as labels. ``prefer`` is
+    the kind of rows to take where there are columns of several kinds and none was named. ``skip`` is whether a row
+    without a usable text is to be passed on as a broken one.
     """
 
     image: str | None = None
@@ -62,6 +64,7 @@ class ColumnRequest:
     label: str | None = None
     id: str | None = None
     prefer: Kind | None = None
+    skip: bool = False
 
     def data(self) -> tuple[Kind, str] | None:
         """Return the kind and the column of the rows, if one was named."""
@@ -85,8 +88,8 @@ class Columns:
     """The choice: what kind of rows, in which columns, and why.
 
     ``id_like`` is a column that is named as ids are, where the caller named none: its values may serve.
-    ``features`` are the columns of numbers that make an embedding together; ``data`` is then the first.
-    ``available`` are all columns, and what each could serve as.
+    ``members`` are the columns that make a row together: those of numbers, of which ``data`` is then the first, or
+    those of a template, which is then ``data``. ``available`` are all columns, and what each could serve as.
     """
 
     kind: Kind
@@ -95,12 +98,12 @@ class Columns:
     id: str | None
     how: str
     id_like: str | None = None
-    features: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
     available: Mapping[str, ColumnType] = field(default_factory=dict, compare=False, repr=False)
 
     def names(self) -> list[str]:
         """Return the distinct columns to read."""
-        wanted = (self.data, *self.features, self.label, self.id)
+        wanted = (*(self.members or (self.data,)), self.label, self.id)
         return list(dict.fromkeys(name for name in wanted if name is not None))
 
     def unused_labels(self) -> str | None:
@@ -110,7 +113,7 @@ class Columns:
 
     def settings(self) -> tuple[str | None, ...]:
         """Return what a fingerprint must depend on."""
-        return (self.kind, self.data, *self.features, self.label, self.id)
+        return (self.kind, self.data, *self.members, self.label, self.id)
 
 
 def choose_columns(
@@ -118,11 +121,11 @@ def choose_columns(
 ) -> Columns:
     """Decide which columns to read.
 
-    What the caller named is taken. Otherwise the only column of images is, else the only column of
-    embeddings, else the only column of text or the one named ``text``; where that leaves a choice, the
-    error lists the candidates, unless the caller prefers a kind. A text named like ``id`` is none of them
-    beside embeddings. Labels come from a column named like ``label``, if there is one. If ``wide``, the numbers of a
-    table that has nothing but numbers, labels and ids are an embedding of each row.
+    What the caller named is taken; a text with braces that is no column is a template of columns. Otherwise the only
+    column of images is, else the only column of embeddings, else the only column of text or the one named ``text``;
+    where that leaves a choice, the error lists the candidates, unless the caller prefers a kind. A text named like
+    ``id`` is none of them beside embeddings. Labels come from a column named like ``label``, if there is one. If
+    ``wide``, the numbers of a table that has nothing but numbers, labels and ids are an embedding of each row.
 
     Examples
     --------
@@ -133,21 +136,33 @@ def choose_columns(
     if request.id is not None:
         _require(request.id, "id", ("text", "number"), available, where)
     named = request.data()
-    features = number_columns(available, {label, request.id}) if wide and named is None else ()
+    members = number_columns(available, {label, request.id}) if wide and named is None else ()
     if named is not None:
         kind, data = named
-        _require(data, kind, (kind,), available, where)
-        how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
-    elif features:
-        kind, data = "embedding", features[0]
-        how = f"embeddings in {len(features):,} columns of numbers ({features[0]!r} to {features[-1]!r})"
+        members = _template_of(named, available)
+        for name in members:
+            _require(name, "text", ("text", "number", "float"), available, where)
+        if members:
+            how = f"text by the template {data!r}"
+        else:
+            _require(data, kind, (kind,), available, where)
+            how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
+    elif members:
+        kind, data = "embedding", members[0]
+        how = f"embeddings in {len(members):,} columns of numbers ({members[0]!r} to {members[-1]!r})"
     else:
         kind, data = _data_column(available, {label, request.id}, request.prefer, where)
         how = f"{_PLURALS[kind]} in column {data!r}"
     how += f", labels in column {label!r} ({label_how})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
     id_like = _id_like(available, {data, label}) if request.id is None else None
-    return Columns(kind, data, label, request.id, how, id_like, features, dict(available))
+    return Columns(kind, data, label, request.id, how, id_like, members, dict(available))
+
+
+def _template_of(named: tuple[Kind, str], available: Mapping[str, ColumnType]) -> tuple[str, ...]:
+    """Return the columns of what was named, if that is a template."""
+    kind, data = named
+    return template_columns(data) if kind == "text" and "{" in data and data not in available else ()
 
 
 def number_columns(
@@ -176,7 +191,7 @@ def _label_column(
         _require(request.label, "label", ("text", "number", "float"), available, where)
         return request.label, "as asked"
     named = request.data()
-    taken = {request.id, named[1] if named else None}
+    taken = {request.id, *((named[1], *_template_of(named, available)) if named else ())}
     usable = {name.lower(): name for name in sorted(available, key=str.islower)}  # "label" before "Label"
     usable = {lower: name for lower, name in usable.items() if available[name] in ("text", "number")}
     column = next((usable[name] for name in _LABEL_NAMES if usable.get(name) not in (None, *taken)), None)
@@ -272,15 +287,3 @@ def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) ->
             )
         ids.append(plain)
     return ids
-
-
-def plain_texts(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[str]:
-    """Texts as strings; a missing one is an empty text, as CSV files cannot tell the two apart."""
-    texts = []
-    for i, value in enumerate(values):
-        if value is not None and not isinstance(value, str):
-            raise InvalidTypeError(
-                f"{name(i)} has {type(value).__name__} in column {column!r}, where a text is expected."
-            )
-        texts.append(value or "")
-    return texts

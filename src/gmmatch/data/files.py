@@ -49,19 +49,33 @@ def iter_files(folder: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
 def _iterate(
     folder: str, prefix: str, wanted: Callable[[str], bool], above: frozenset[tuple[int, int]]
 ) -> Iterator[str]:
-    status = os.stat(folder)  # noqa: PTH116 (strings, because a folder may hold millions of files)
-    identity = (status.st_dev, status.st_ino)
-    if identity in above:
-        return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or entry.name == "__MACOSX":
-                continue
-            if entry.is_dir():
-                yield from _iterate(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
-            # A dangling link is listed too: better an error that names it than a row that vanishes.
-            elif wanted(entry.name) and (entry.is_file() or entry.is_symlink()):
-                yield prefix + entry.name
+    try:
+        status = os.stat(folder)  # noqa: PTH116 (strings, because a folder may hold millions of files)
+        identity = (status.st_dev, status.st_ino)
+        if identity in above:
+            return
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or entry.name == "__MACOSX":
+                    continue
+                if _is_folder(entry):
+                    yield from _iterate(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
+                # A dangling link is listed too: better an error that names it than a row that vanishes.
+                elif wanted(entry.name) and (_is_dangling(entry) or entry.is_file()):
+                    yield prefix + entry.name
+    except OSError as error:
+        raise InvalidInputError(f"{folder} cannot be read: {error.strerror}.") from None
+
+
+def _is_dangling(entry: os.DirEntry[str]) -> bool:
+    return entry.is_symlink() and not os.path.exists(entry)  # noqa: PTH110
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def pick_split(

@@ -9,12 +9,10 @@ from typing import Any
 from gmmatch._array import sample_indices
 from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import canonical, fingerprint_of
-from gmmatch.data.source import Batch
-from gmmatch.data.tables import TableSource, column_types
+from gmmatch.data.tables import Records, TableSource, column_types
 from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
-    InvalidTypeError,
     first_line,
     imported,
     unknown_name,
@@ -37,7 +35,7 @@ class HuggingFaceSource(TableSource):
     def __init__(self, dataset: Any, request: ColumnRequest, location: str) -> None:
         self.location = location
         self.streaming = not hasattr(dataset, "num_rows")
-        types = _feature_types(dataset)
+        types = _feature_types(dataset, location)
         if not types:
             raise InvalidInputError(f"{location} has no columns, or no rows to find them in.")
         self._choose(types, request)
@@ -50,13 +48,6 @@ class HuggingFaceSource(TableSource):
         """How many rows there are; None for a stream."""
         return None if self.streaming else int(self._data.num_rows)
 
-    def _column(self, name: str, what: str) -> list[Any]:
-        if self.streaming:
-            raise InvalidTypeError(
-                f"{self.location} is a stream, whose {what} come with its batches and are not known before."
-            )
-        return list(self._data.select_columns([name])[:].column(name).to_pylist())
-
     def fingerprint(self) -> str:
         """Hash the columns, the number of rows and up to 64 of them; of a stream, its name and beginning."""
         parts: list[str | int | bytes | None] = ["hugging face", *self.columns.settings(), self.n_rows]
@@ -66,14 +57,14 @@ class HuggingFaceSource(TableSource):
         rows = sample_indices(int(self._data.num_rows), _SAMPLED_ROWS).tolist()
         return fingerprint_of([*parts, *(_content(self._data[row : row + 1]) for row in rows)])
 
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        data = self._data.select_columns(names)
         if self.streaming:
-            tables = (self._data.skip(start) if start else self._data).iter(size_hint)
+            tables = (data.skip(start) if start else data).iter(size)
         else:
-            ends = range(start, int(self._data.num_rows), size_hint)
-            tables = (self._data[first : first + size_hint] for first in ends)
+            tables = (data[first : first + size] for first in range(start, data.num_rows, size))
         for table in tables:
-            yield self.table_batch(table, start)
+            yield self._arrow_records(table, start)
             start += table.num_rows
 
 
@@ -131,13 +122,13 @@ def _datasets(name: str) -> Any:
     return imported("datasets", f"{name}: reading it needs the package datasets", "vision")
 
 
-def _feature_types(dataset: Any) -> dict[str, ColumnType]:
+def _feature_types(dataset: Any, where: str) -> dict[str, ColumnType]:
     features = dataset.features
     if features is None:  # a stream that does not know before it is read
         for table in dataset.with_format("arrow").iter(_SAMPLED_FROM_STREAM):
-            return column_types(table.schema)
+            return column_types(table.schema, where)
         return {}
-    types = column_types(features.arrow_schema)
+    types = column_types(features.arrow_schema, where)
     # Sounds and films are stored like images.
     return {
         name: "other" if type(features[name]).__name__ in ("Audio", "Video", "Pdf") else kind

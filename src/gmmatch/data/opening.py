@@ -6,8 +6,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -23,27 +24,22 @@ _KNOWN = (
     "a folder of images, .parquet, .csv, .tsv, .jsonl, .ndjson or .json (text, also with .gz), .tar "
     "(WebDataset), .npy, .npz or .safetensors"
 )
-_FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".csv.gz": "csv",
-    ".tsv.gz": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-    ".jsonl.gz": "json",
-    ".ndjson.gz": "json",
-    ".json.gz": "json",
-    ".tar": "tar",
-    ".tar.gz": "tar",
-    ".tgz": "tar",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".safetensors": "safetensors",
+_SUFFIXES = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "json": (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz"),
+    "tar": (".tar", ".tar.gz", ".tgz"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "safetensors": (".safetensors",),
 }
-_FORMAT_NAMES = {"parquet": "Parquet", "csv": "CSV", "json": "JSON lines", "tar": "WebDataset"}
+# What a format is called, and what reads it.
+_TABLES = {
+    "parquet": ("Parquet", "gmmatch.data.tables", "ParquetSource"),
+    "csv": ("CSV", "gmmatch.data.text_tables", "CSVTable"),
+    "json": ("JSON lines", "gmmatch.data.text_tables", "JSONLines"),
+    "tar": ("WebDataset", "gmmatch.data.web_shards", "WebShards"),
+}
 
 
 def open_source(
@@ -57,6 +53,7 @@ def open_source(
     prefer: Kind | None = None,
     split: str | None = None,
     streaming: bool = False,
+    on_error: Literal["raise", "skip"] = "raise",
 ) -> BaseSource:
     """Open rows of images, text or embeddings, whatever form they have.
 
@@ -76,7 +73,9 @@ def open_source(
         - a two-dimensional NumPy array or torch tensor, or a loaded Hugging Face dataset;
         - a source of your own, which is returned as it is.
     text_column, image_column, embedding_column
-        The column of the rows; at most one of these. By default it is found by type and name.
+        The column of the rows; at most one of these. By default it is found by type and name. A text may be a
+        template of several columns: ``"{instruction}\\n{output}"``. Messages of a chat, each with a ``role`` and a
+        ``content``, become one text.
     label_column
         The column of labels; by default one that is named like ``label``, and ``""`` for none.
     id_column
@@ -88,6 +87,9 @@ def open_source(
         Which split, where there are several.
     streaming
         Read a Hugging Face dataset over the network as it is used. Files are always streamed.
+    on_error
+        Of a table of texts, whether a damaged line, a missing text or a value that is no text raises an error, or
+        comes as a :class:`~gmmatch.data.BrokenRowError` among the texts, to be skipped.
 
     Returns
     -------
@@ -103,15 +105,21 @@ def open_source(
     Traceback (most recent call last):
     gmmatch.errors.DataFileNotFoundError: nowhere.parquet: there is no such file.
     """
-    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column, prefer)
+    if on_error not in ("raise", "skip"):
+        raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
+    request = ColumnRequest(
+        image_column, text_column, embedding_column, label_column, id_column, prefer, on_error == "skip"
+    )
     request.data()  # refuses two columns of rows before anything is read
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, request, split)
     source = _open_path(os.fspath(spec), request, split, streaming)
+    skips = source.kind == "text" and on_error == "skip"
     options = {
-        f"{role}_column": getattr(request, role) for role in ("image", "text", "embedding", "label", "id")
-    }
-    options |= {"prefer": prefer, "split": split}
+        "image_column": image_column, "text_column": text_column, "embedding_column": embedding_column,
+        "label_column": label_column, "id_column": id_column, "prefer": prefer, "split": split,
+        "on_error": on_error if skips else None,
+    }  # fmt: skip
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
 
@@ -191,14 +199,19 @@ def format_of(path: str | os.PathLike[str]) -> str | None:
     >>> format_of("texts.JSONL.gz"), format_of("notes.txt")
     ('json', None)
     """
-    suffixes = [suffix.lower() for suffix in Path(str(path)).suffixes]
-    return _FORMATS.get("".join(suffixes[-2:])) or _FORMATS.get("".join(suffixes[-1:]))
+    name = str(path).lower()
+    return next((format for format, suffixes in _SUFFIXES.items() if name.endswith(suffixes)), None)
 
 
 def _open_files(
     files: Sequence[Path], request: ColumnRequest, split: str | None, location: str, how: str
 ) -> BaseSource:
     """Open files of one format; a split can be told from the names of several files only."""
+    special = next((path for path in files if not path.is_file()), None)
+    if special is not None:
+        raise InvalidInputError(
+            f"{special} is not a file that can be read twice, as a pipe is not: give a file."
+        )
     formats = {format_of(path) for path in files}
     if None in formats:
         path = next(path for path in files if format_of(path) is None)
@@ -219,19 +232,9 @@ def _open_files(
 
 
 def _open_format(format: str, files: Sequence[Path], request: ColumnRequest, location: str) -> BaseSource:
-    if format in ("parquet", "csv", "json", "tar"):
-        from gmmatch.data.tables import ParquetSource
-        from gmmatch.data.text_tables import CSVTable, JSONLines
-        from gmmatch.data.web_shards import WebShards
-
-        readers: dict[str, Any] = {
-            "parquet": ParquetSource,
-            "csv": CSVTable,
-            "json": JSONLines,
-            "tar": WebShards,
-        }
-        source: BaseSource = readers[format](files, request, location)
-        return source
+    if format in _TABLES:
+        _, module, name = _TABLES[format]
+        return cast(BaseSource, getattr(import_module(module), name)(files, request, location))
     from gmmatch.data.arrays import NpzSource, open_npy, open_safetensors
 
     if len(files) > 1:
@@ -255,13 +258,13 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
         return load_saved(folder, request, split=split)
     counts = Counter(
         "images" if is_image(name) else cast(str, format_of(name))
-        for name in iter_files(folder, lambda name: format_of(name) in _FORMAT_NAMES or is_image(name))
+        for name in iter_files(folder, lambda name: format_of(name) in _TABLES or is_image(name))
     )
     # A table of text beside images, Parquet or tar files is a note about them, not the data.
     main: list[str] = [name for name in ("parquet", "tar", "images") if name in counts]
     main = main or [name for name in ("json", "csv") if name in counts]
     if len(main) > 1:
-        summary = " and ".join(_counted(counts[name], _FORMAT_NAMES.get(name, "image")) for name in main)
+        summary = " and ".join(_counted(counts[name], _TABLES.get(name, ["image"])[0]) for name in main)
         raise InvalidInputError(
             f"{location} holds {summary}: give the files of one kind, as {location}/*.suffix."
         )
@@ -272,7 +275,7 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
     names, chosen = pick_split(listed, split, location)
     source = _open_format(main[0], [folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
-    source.how = f"a folder with {_counted(len(names), _FORMAT_NAMES[main[0]])}{of_split}: {source.how}"
+    source.how = f"a folder with {_counted(len(names), _TABLES[main[0]][0])}{of_split}: {source.how}"
     return source
 
 

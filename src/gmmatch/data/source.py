@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from gmmatch._checks import check_whole_number
-from gmmatch.errors import InvalidTypeError
+from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
@@ -19,6 +19,13 @@ Kind: TypeAlias = Literal["image", "text", "embedding"]
 
 Id: TypeAlias = "int | str"
 """The name of a row: its number, its path or key, or what a column says."""
+
+
+class BrokenRowError(InvalidInputError):
+    """A row of texts cannot be used: a damaged line, a missing text, or a value that is no text.
+
+    In a source that was opened with ``on_error="skip"``, it stands among the rows in place of the text.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +36,8 @@ class Batch:
     ----------
     rows
         Images: a list of :class:`~pathlib.Path` or :class:`~gmmatch.data.ImageBytes`, for
-        :func:`~gmmatch.data.load_image`. Text: a list of strings. Vectors: an array of shape (b, s).
+        :func:`~gmmatch.data.load_image`. Text: a list of strings, with a :class:`~gmmatch.data.BrokenRowError` for
+        each row without one if these are to be skipped. Vectors: an array of shape (b, s).
     ids
         One per row, integers or strings.
     labels

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,22 +20,50 @@ from gmmatch.data.columns import (
     choose_columns,
     plain_ids,
     plain_labels,
-    plain_texts,
     plain_values,
 )
 from gmmatch.data.files import damaged, files_fingerprint
 from gmmatch.data.images import ImageBytes
 from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.data.texts import plain_texts
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Label
 
-# Column chunks are read through a buffer of this size. By default PyArrow loads all the row groups that
-# it was asked for before it hands out the first row.
+# Column chunks are read through a buffer of this size, a few pages at a time. pyarrow.dataset, and by default
+# PyArrow's reader of a file, load whole row groups: 33 MB instead of 5 for a file of 33 MB with one.
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
+# Larger pieces leave the processor's cache: 4,096 rows took twice as long.
+_SCANNED_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Records:
+    """Some consecutive rows of a table, as they are stored.
+
+    Attributes
+    ----------
+    columns
+        The values of each column: lists or Arrow arrays.
+    n_rows, first
+        How many rows there are, and the number of the first.
+    name
+        Turns a position into the name of a row, for errors.
+    folder
+        What paths of images are relative to.
+    broken
+        What is wrong with rows that could not be read, by position.
+    """
+
+    columns: Mapping[str, Any]
+    n_rows: int
+    first: int
+    name: Callable[[int], str]
+    folder: Path | None = None
+    broken: Mapping[int, str] = field(default_factory=dict)
 
 
 class TableSource(BaseSource):
-    """What sources with columns share; a subclass chooses the columns and reads them.
+    """What sources with columns share; a subclass calls ``_choose`` and reads records.
 
     Attributes
     ----------
@@ -43,74 +72,97 @@ class TableSource(BaseSource):
     """
 
     columns: Columns
+    files: list[Path]
+    streaming = False
     _n_features: int | None = None
 
     def _choose(self, available: dict[str, ColumnType], request: ColumnRequest) -> None:
         self.columns = choose_columns(available, request, self.location, wide=True)
-        self.kind, self.how = self.columns.kind, self.columns.how
+        self.kind, self.how, self._skip = self.columns.kind, self.columns.how, request.skip
 
     @abstractmethod
-    def _column(self, name: str, what: str) -> Iterable[Any]:
-        """Return the values of one column, read without the others; ``what`` they are is for messages."""
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        """Yield some columns of the rows from ``start`` on, about ``size`` rows at a time."""
+
+    def fingerprint(self) -> str:
+        """Hash the sizes and ends of all files, and the choice of columns."""
+        name = self.format.lower() if self.format in ("Parquet", "WebDataset") else self.format
+        return files_fingerprint(self.files, name, *self.columns.settings())
 
     @property
     def has_labels(self) -> bool:
         """Whether there is a column of labels."""
         return self.columns.label is not None
 
-    @cached_property
+    @property
     def ids(self) -> Sequence[Id]:
         """The column of ids, or the row numbers."""
         if self.columns.id is None and self.n_rows is not None:
             return range(self.n_rows)
-        name = self.columns.id or "id"
-        return plain_ids(self._column(name, "ids"), name, self._row_name)
+        return self._ids_and_labels[0]
 
-    @cached_property
+    @property
     def labels(self) -> Sequence[Label] | None:
         """The column of labels."""
-        name = self.columns.label
-        return None if name is None else plain_labels(self._column(name, "labels"), name, self._row_name)
+        return None if self.columns.label is None else self._ids_and_labels[1]
+
+    @cached_property
+    def _ids_and_labels(self) -> tuple[list[Id], list[Label]]:
+        """All ids and labels, in one pass that reads nothing else where the format allows it."""
+        if self.streaming:
+            raise InvalidTypeError(
+                f"{self.location} is a stream, whose ids and labels come with its batches and are not known before."
+            )
+        ids: list[Id] = []
+        labels: list[Label] = []
+        names = [name for name in (self.columns.id, self.columns.label) if name is not None]
+        for records in self._records(names, 0, _SCANNED_ROWS):
+            ids += self._ids_of(records)
+            labels += self._labels_of(records) or []
+        return ids, labels
 
     def _row_name(self, row: int) -> str:
         return f"row {row} of {self.location}"
 
-    def table_batch(self, table: Any, first: int, folder: Path | None = None) -> Batch:
-        """Return the rows of an Arrow table or record batch that has the chosen columns.
+    def _arrow_records(self, table: Any, first: int, folder: Path | None = None) -> Records:
+        """Return the rows of an Arrow table or record batch, which begins with the row ``first``."""
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
+        return Records(columns, table.num_rows, first, lambda i: self._row_name(first + i), folder)
 
-        ``first`` is the number of its first row; ``folder`` is what paths of images are relative to.
-        """
-        return self._batch(
-            table.column, table.num_rows, first, lambda i: self._row_name(first + i), folder=folder
+    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+        for records in self._records(self.columns.names(), start, size_hint):
+            yield Batch(
+                self._rows_of(records), self._ids_of(records), self._labels_of(records), records.first
+            )
+
+    def _ids_of(self, records: Records) -> list[Id]:
+        if self.columns.id is None:
+            return list(range(records.first, records.first + records.n_rows))
+        ids = _values(records, self.columns.id)
+        for i in records.broken:
+            ids[i] = records.name(i)
+        return plain_ids(ids, self.columns.id, records.name)
+
+    def _labels_of(self, records: Records) -> list[Label] | None:
+        column = self.columns.label
+        return None if column is None else plain_labels(_values(records, column), column, records.name)
+
+    def _rows_of(self, records: Records) -> Any:
+        chosen, name = self.columns, records.name
+        columns = {column: records.columns[column] for column in chosen.members or (chosen.data,)}
+        if chosen.kind == "text":
+            texts = {column: _values(records, column, "surrogateescape") for column in columns}
+            return plain_texts(texts, chosen.data, name, records.broken, skip=self._skip)
+        for i, reason in records.broken.items():
+            raise InvalidInputError(f"{name(i)} {reason}.")
+        if chosen.members:
+            return _matrix(columns, name)
+        data = columns[chosen.data]
+        if chosen.kind == "image":
+            return [_image(value, name(i), records.folder) for i, value in enumerate(plain_values(data))]
+        return self._vectors(
+            _lists(data, chosen.data, name) if isinstance(data, list) else _combined(data), name
         )
-
-    def _batch(
-        self,
-        column: Callable[[str], Any],
-        n_rows: int,
-        first: int,
-        name: Callable[[int], str],
-        folder: Path | None = None,
-    ) -> Batch:
-        chosen = self.columns
-        data = column(chosen.data)
-        rows: Any
-        if chosen.features:
-            rows = _matrix({feature: column(feature) for feature in chosen.features}, name)
-        elif chosen.kind == "embedding":
-            lists = _lists(data, chosen.data, name) if isinstance(data, list) else _combined(data)
-            rows = self._vectors(lists, name)
-        elif chosen.kind == "image":
-            rows = [_image(value, name(i), folder) for i, value in enumerate(plain_values(data))]
-        else:
-            rows = plain_texts(plain_values(data), chosen.data, name)
-        ids: list[Id] = list(range(first, first + n_rows))
-        if chosen.id is not None:
-            ids = plain_ids(plain_values(column(chosen.id)), chosen.id, name)
-        labels = None
-        if chosen.label is not None:
-            labels = plain_labels(plain_values(column(chosen.label)), chosen.label, name)
-        return Batch(rows, ids, labels, first)
 
     def _vectors(self, column: Any, name: Callable[[int], str]) -> NDArray[Any]:
         import pyarrow.compute as pc
@@ -152,15 +204,14 @@ class ParquetSource(TableSource):
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = list(files), location
         with _opened(self.files[0]) as first:
-            self._choose(column_types(first.schema_arrow), request)
+            self._choose(column_types(first.schema_arrow, location), request)
         # Row groups per file: their sizes place every row without reading one.
         self._groups = [self._group_sizes(file) for file in self.files]
 
     def _group_sizes(self, path: Path) -> list[int]:
         with _opened(path) as file:
-            names = set(file.schema_arrow.names)
             for name in self.columns.names():
-                if name not in names:
+                if file.schema_arrow.names.count(name) != 1:
                     raise InvalidInputError(f"{path} has no column {name!r}, unlike {self.files[0].name}.")
             metadata = file.metadata
             return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
@@ -168,41 +219,22 @@ class ParquetSource(TableSource):
     @cached_property
     def n_rows(self) -> int:
         """How many rows all files have."""
-        return sum(sum(sizes) for sizes in self._groups)
+        return sum(map(sum, self._groups))
 
-    def _column(self, name: str, what: str) -> Iterator[Any]:
-        for path in self.files:
-            with _opened(path) as file:
-                for piece in file.iter_batches(columns=[name]):
-                    yield from piece.column(name).to_pylist()
-
-    def fingerprint(self) -> str:
-        """Hash the sizes and ends of all files, and the choice of columns."""
-        return files_fingerprint(self.files, "parquet", *self.columns.settings())
-
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         first = 0
         for path, sizes in zip(self.files, self._groups, strict=True):
-            stop = first + sum(sizes)
-            if start < stop:
-                yield from self._file_pieces(path, sizes, first, max(0, start - first), size_hint)
-            first = stop
-
-    def _file_pieces(
-        self, path: Path, sizes: list[int], first: int, skip: int, size_hint: int
-    ) -> Iterator[Batch]:
-        """The rows of one file, without its first ``skip`` ones; ``first`` is its first row's number."""
-        wanted = list(range(len(sizes)))
-        while wanted and skip >= sizes[wanted[0]]:  # row groups may be empty
-            skipped = sizes[wanted.pop(0)]
-            first, skip = first + skipped, skip - skipped
-        with _opened(path) as file:
-            for table in file.iter_batches(size_hint, row_groups=wanted, columns=self.columns.names()):
-                rest = table.slice(min(skip, len(table)))
-                first, skip = first + len(table) - len(rest), max(0, skip - len(table))
-                if len(rest):
-                    yield self.table_batch(rest, first, path.parent)
-                first += len(rest)
+            wanted = list(range(len(sizes)))
+            while wanted and first + sizes[wanted[0]] <= start:
+                first += sizes[wanted.pop(0)]
+            if not wanted:
+                continue
+            with _opened(path) as file:
+                for table in file.iter_batches(size, row_groups=wanted, columns=names):
+                    skipped = min(max(0, start - first), len(table))
+                    if skipped < len(table):
+                        yield self._arrow_records(table.slice(skipped), first + skipped, path.parent)
+                    first += len(table)
 
 
 @contextmanager
@@ -214,10 +246,19 @@ def _opened(path: Path) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path, **_STREAMED) as file:
             yield file
-    except InvalidTypeError:
-        raise
     except (pa.ArrowException, OSError) as error:
         raise damaged(path, "Parquet file", error) from None
+
+
+def _values(records: Records, column: str, undecodable: str = "backslashreplace") -> list[Any]:
+    """Return the values of a column; Parquet files may hold texts that are not UTF-8."""
+    try:
+        return plain_values(records.columns[column])
+    except UnicodeDecodeError:
+        import pyarrow as pa
+
+        encoded = records.columns[column].cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", undecodable) for value in encoded]
 
 
 def _matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:
@@ -302,9 +343,17 @@ def _download(url: str, name: str) -> bytes:
         raise InvalidInputError(f"{name} cannot be fetched: {error}") from None
 
 
-def column_types(schema: Any) -> dict[str, ColumnType]:
+def column_types(schema: Any, where: str) -> dict[str, ColumnType]:
     """Tell what each column of an Arrow schema could serve as."""
+    check_names(schema.names, where)
     return {field.name: _column_type(field.type) for field in schema}
+
+
+def check_names(names: Sequence[str], where: object) -> None:
+    """Raise if two columns have the same name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"{where} has two columns named {twice!r}: rename one.")
 
 
 def _column_type(kind: Any) -> ColumnType:
@@ -323,6 +372,8 @@ def _column_type(kind: Any) -> ColumnType:
     if pt.is_struct(kind) and kind.get_field_index("bytes") >= 0:
         return "image"
     if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
-        numeric = pt.is_floating(kind.value_type) or pt.is_integer(kind.value_type)
-        return "embedding" if numeric else "other"
+        entry = kind.value_type
+        if pt.is_struct(entry) and {"role", "content"} <= {field.name for field in entry}:
+            return "text"
+        return "embedding" if pt.is_floating(entry) or pt.is_integer(entry) else "other"
     return "other"

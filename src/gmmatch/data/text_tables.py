@@ -13,19 +13,17 @@ import io
 import json
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
+from itertools import chain, islice, tee
 from pathlib import Path
 from typing import IO, Any, cast
 
 from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
-from gmmatch.data.files import files_fingerprint
-from gmmatch.data.source import Batch, Id
-from gmmatch.data.tables import TableSource, is_number
+from gmmatch.data.tables import Records, TableSource, check_names, is_number
+from gmmatch.data.texts import is_chat
 from gmmatch.errors import InvalidInputError, listed
-from gmmatch.groups import Label
 
 _DELIMITERS = (",", ";", "\t", "|")
 # The csv module refuses cells longer than 128 KiB unless told otherwise; documents are longer.
@@ -53,50 +51,33 @@ class TextTable(TableSource):
         """Yield the line number and the unparsed content of each record of a file."""
 
     @abstractmethod
-    def _parsed(self, path: Path, line: int, entry: Any) -> Mapping[str, Any]:
-        """Return the columns of one record."""
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        """Return some columns of records, and what is wrong with records by position."""
 
     @cached_property
     def n_rows(self) -> int:
         """How many records there are; counting them takes one pass over the files."""
         if self.columns.label is not None or self.columns.id is not None:
-            return len(self._names_and_labels[0])
+            return len(self._ids_and_labels[0])
         return sum(1 for path in self.files for _ in self._entries(path))
 
-    @cached_property
-    def _names_and_labels(self) -> tuple[Sequence[Id], Sequence[Label]]:
-        ids: list[Id] = []
-        labels: list[Label] = []
-        for batch in self._pieces(0, 1024):
-            ids.extend(batch.ids)
-            labels.extend(batch.labels or [])
-        return ids, labels
-
-    def _column(self, name: str, what: str) -> Iterable[Any]:
-        return self._names_and_labels[what == "labels"]  # both in one pass
-
-    def fingerprint(self) -> str:
-        """Hash the sizes and ends of all files, and the choice of columns."""
-        return files_fingerprint(self.files, self.format, *self.columns.settings())
-
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         first = 0
         for path in self.files:
             entries = self._entries(path)
             # What is skipped is not parsed.
             first += sum(1 for _ in islice(entries, max(0, start - first)))
-            while piece := list(islice(entries, size_hint)):
-                yield self._records_batch(path, piece, first)
+            while piece := list(islice(entries, size)):
+                columns, broken = self._columns_of([entry for _, entry in piece], names)
+                lines = [line for line, _ in piece]
+                yield Records(columns, len(piece), first, partial(_line_name, path, lines), broken=broken)
                 first += len(piece)
 
-    def _records_batch(self, path: Path, piece: list[tuple[int, Any]], first: int) -> Batch:
-        records = [self._parsed(path, line, entry) for line, entry in piece]
-        return self._batch(
-            lambda name: [record.get(name) for record in records],
-            len(piece),
-            first,
-            lambda i: f"line {piece[i][0]} of {path}",
-        )
+
+def _line_name(path: Path, lines: list[int], i: int) -> str:
+    return f"line {lines[i]} of {path}"
 
 
 class CSVTable(TextTable):
@@ -110,18 +91,19 @@ class CSVTable(TextTable):
     format = "CSV"
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        _, names, _ = next(csv_records(self.files[0]), (0, None, ""))
-        if names is None:
-            raise InvalidInputError(f"{self.files[0]} is empty: expected a header line with column names.")
+        path, records = self.files[0], csv_records(self.files[0])
+        _, names, _ = next(records, (0, "", ""))
+        if not names:
+            raise InvalidInputError(f"{path} is empty: expected a header line with column names.")
+        if isinstance(names, str):
+            raise InvalidInputError(f"line 1 of {path} {names}.")
         if sum(is_number(name) and not name.isdigit() for name in names) > len(names) / 2:
             raise InvalidInputError(
-                f"{self.files[0]} begins with numbers ({listed(names, 3)}), where a line with column names is "
-                "expected: add one."
+                f"{path} begins with numbers ({listed(names, 3)}), where a line with column names is expected: "
+                "add one."
             )
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InvalidInputError(f"{self.files[0]} has two columns named {twice!r}: rename one.")
-        some = [cells for _, cells, _ in islice(csv_records(self.files[0]), 1, _EXAMINED)]
+        check_names(names, path)
+        some = [cells for _, cells, _ in islice(records, _EXAMINED - 1) if isinstance(cells, list)]
         columns = dict(zip(names, zip(*some, strict=False), strict=False))
         # A column of numbers is text like any other, unless the table has nothing else.
         kinds: dict[str, ColumnType] = {
@@ -138,15 +120,28 @@ class CSVTable(TextTable):
             if wanted not in names:
                 raise InvalidInputError(f"{path} has no column {wanted!r}, unlike {self.files[0].name}.")
         for line, cells, _ in records:
-            if len(cells) != len(names):
-                raise _unreadable(path, line, f"it has {len(cells)} cells, and the header has {len(names)}")
             yield line, (names, cells)
 
-    def _parsed(self, path: Path, line: int, entry: Any) -> Mapping[str, Any]:
-        record = dict(zip(*entry, strict=True))
-        if self.columns.label is not None:
-            record[self.columns.label] = record[self.columns.label] or None
-        return record
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        header = entries[0][0]
+        records = [cells for _, cells in entries]
+        broken: dict[int, str] = {}
+        for i, cells in enumerate(records):
+            if isinstance(cells, str):
+                broken[i] = cells
+            elif len(cells) != len(header):
+                broken[i] = f"cannot be read: it has {len(cells)} cells, and the header has {len(header)}"
+        for i in broken:
+            records[i] = [""] * len(header)
+        columns = {}
+        for name in names:
+            position = header.index(name)
+            columns[name] = [cells[position] for cells in records]
+        if self.columns.label in columns:
+            columns[self.columns.label] = [label or None for label in columns[self.columns.label]]
+        return columns, broken
 
 
 class JSONLines(TextTable):
@@ -159,64 +154,112 @@ class JSONLines(TextTable):
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         available: dict[str, ColumnType] = {}
-        path = self.files[0]
-        kind: ColumnType
-        for line, entry in islice(json_lines(path), _EXAMINED):
-            for key, value in parsed_json(path, line, entry).items():
-                if isinstance(value, list) and value and {int, float}.issuperset(map(type, value)):
-                    kind = "embedding"
-                else:
-                    kind = next((kind for types, kind in _JSON_KINDS if isinstance(value, types)), "other")
+        reasons = [f"{self.files[0]} is empty: there is no line in it."]
+        for line, entry in islice(json_lines(self.files[0]), _EXAMINED):
+            record = self._parsed(entry)
+            if isinstance(record, str):
+                reasons.append(f"line {line} of {self.files[0]} {record}.")
+                continue
+            for key, value in record.items():
                 if available.get(key, "other") == "other":
-                    available[key] = kind
+                    available[key] = _json_type(value)
         if not available:
-            raise InvalidInputError(f"{path} is empty: there is no line in it.")
+            raise InvalidInputError(reasons[:2][-1])
         return available
 
     def _entries(self, path: Path) -> Iterator[tuple[int, bytes]]:
         return json_lines(path)
 
-    def _parsed(self, path: Path, line: int, entry: Any) -> Mapping[str, Any]:
-        return parsed_json(path, line, entry)
+    def _columns_of(
+        self, entries: list[Any], names: list[str]
+    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
+        records: list[Any] = [self._parsed(entry) for entry in entries]
+        broken: dict[int, str] = {}
+        if str in map(type, records):
+            broken = {i: record for i, record in enumerate(records) if isinstance(record, str)}
+            records = [{} if isinstance(record, str) else record for record in records]
+        return {name: [record.get(name) for record in records] for name in names}, broken
+
+    def _parsed(self, entry: bytes) -> dict[str, Any] | str:
+        """Return an object, or what is wrong with its line."""
+        try:
+            record = json.loads(entry.removeprefix(b"\xef\xbb\xbf"))
+        except (ValueError, RecursionError) as error:
+            if entry.lstrip().startswith(b"["):
+                return "cannot be read: it begins a list; write one JSON object per line"
+            ended = "the file ends within it" if not entry.endswith(b"\n") else "it is not valid JSON"
+            return f"cannot be read: {ended} ({error})"
+        if isinstance(record, dict):
+            return record
+        content = "a list" if isinstance(record, list) else "a single value"
+        return f"cannot be read: it holds {content}; write one JSON object per line"
 
 
-def csv_records(path: Path) -> Iterator[tuple[int, list[str], str]]:
-    """Yield each record of a CSV file, the header first: its last line's number, its cells and its text."""
+def _json_type(value: Any) -> ColumnType:
+    if is_chat(value):
+        return "text"
+    if isinstance(value, list) and value and {int, float}.issuperset(map(type, value)):
+        return "embedding"
+    return next((kind for types, kind in _JSON_KINDS if isinstance(value, types)), "other")
+
+
+def csv_records(path: Path) -> Iterator[tuple[int, list[str] | str, str]]:
+    """Yield each record of a CSV file, the header first.
+
+    Yields
+    ------
+    int
+        The number of its last line.
+    list of str or str
+        Its cells, or what is wrong with it.
+    str
+        Its text; bytes that are not UTF-8 are escaped as surrogates.
+    """
     if csv.field_size_limit() < _LONGEST_CELL:
         csv.field_size_limit(_LONGEST_CELL)
     line = 0
     try:
         # newline="" leaves line ends within quotes as they are.
-        with io.TextIOWrapper(open_binary(path), encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(
+            open_binary(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
+        ) as file:
             first = file.readline()
-            consumed = [first] if first else []
+            lines, same = tee(chain([first] if first else [], file))
             # Strict, so that a quote that is never closed does not swallow the rest of the file.
-            reader = csv.reader(_noted(file, consumed), delimiter=delimiter_of(first), strict=True)
-            for cells in reader:
-                line = reader.line_num
-                if cells:
-                    yield line, cells, "".join(consumed)
-                consumed.clear()
-    except UnicodeDecodeError as error:
-        # Text is decoded ahead of the line that is being read, so the place is not known exactly.
-        raise InvalidInputError(
-            f"{path} is not UTF-8 text ({error.reason}, some lines after line {line}): convert it first."
-        ) from None
+            reader = csv.reader(lines, delimiter=delimiter_of(first), strict=True)
+            while True:
+                try:
+                    for cells in reader:
+                        single = reader.line_num == line + 1
+                        text = next(same) if single else "".join(islice(same, reader.line_num - line))
+                        line = reader.line_num
+                        if not text.isascii() and not _is_unicode(text):
+                            yield line, "is not UTF-8 text", text
+                        elif cells:
+                            yield line, cells, text
+                    return
+                except csv.Error as error:
+                    if str(error) == "unexpected end of data":
+                        raise
+                    more = f", nor the lines from {line + 1} on" if reader.line_num > line + 1 else ""
+                    text = "".join(islice(same, reader.line_num - line))
+                    line = reader.line_num
+                    yield line, f"cannot be read{more}: {error}", text
     except (csv.Error, EOFError, zlib.error, OSError) as error:
-        raise _unreadable(path, line + 1, f"the file is damaged or truncated ({error})") from None
+        raise _unreadable(path, line + 1, error) from None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def delimiter_of(header: str) -> str:
     """Return what separates the cells of a CSV file, by its first line."""
     return max(_DELIMITERS, key=header.count)
-
-
-def _noted(lines: Iterable[str], consumed: list[str]) -> Iterator[str]:
-    """Yield what was consumed already and then the other lines, noting each of them as consumed."""
-    yield from list(consumed)
-    for line in lines:
-        consumed.append(line)
-        yield line
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -228,24 +271,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 if line.strip():
                     yield number, line
     except (EOFError, zlib.error, OSError) as error:
-        raise _unreadable(path, number + 1, f"the file is truncated or damaged ({error})") from None
-
-
-def parsed_json(path: Path, line: int, entry: bytes) -> dict[str, Any]:
-    """Return the object on a line of JSON lines, or say what is wrong with that line."""
-    try:
-        record = json.loads(entry.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, RecursionError) as error:
-        reason = f"it is not valid JSON ({error})"
-        if entry.lstrip().startswith(b"["):
-            reason = "it begins a list; write one JSON object per line"
-        elif not entry.endswith(b"\n"):
-            reason = f"the file ends within it ({error})"
-        raise _unreadable(path, line, reason) from None
-    if isinstance(record, dict):
-        return record
-    content = "a list" if isinstance(record, list) else "a single value"
-    raise _unreadable(path, line, f"it holds {content}; write one JSON object per line")
+        raise _unreadable(path, number + 1, error) from None
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -255,5 +281,8 @@ def open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _unreadable(path: Path, line: int, reason: str) -> InvalidInputError:
-    return InvalidInputError(f"line {line} of {path} cannot be read: {reason.rstrip('.')}.")
+def _unreadable(path: Path, line: int, error: Exception) -> InvalidInputError:
+    reason = str(error).rstrip(".")
+    return InvalidInputError(
+        f"line {line} of {path} cannot be read: the file is damaged or truncated ({reason})."
+    )

@@ -4,21 +4,26 @@
 place and nothing is ever unpacked to the disk.
 """
 
+# Not by `datasets`, which copies all shards into a cache, wants the same members of every sample, and takes a damaged
+# header for the end of the file.
+
 from __future__ import annotations
 
-import os
 import re
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
-from gmmatch.data.files import damaged, files_fingerprint
-from gmmatch.data.images import IMAGE_SUFFIXES, ImageBytes
-from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.data.columns import ColumnRequest, ColumnType
+from gmmatch.data.files import damaged
+from gmmatch.data.images import IMAGE_SUFFIXES
+from gmmatch.data.source import Id
+from gmmatch.data.tables import Records, TableSource
 from gmmatch.errors import InvalidInputError
 from gmmatch.groups import Label
 
@@ -26,7 +31,10 @@ from gmmatch.groups import Label
 _KEY = re.compile(r"^((?:.*/|)[^./]+)[.]([^/]*)$", re.DOTALL)
 _TEXT_MEMBERS = ("txt", "text", "caption")
 _EXAMINED = 20
-_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
+_LARGEST_MEMBER = 1 << 28
+"""Bytes: what the largest picture that is decoded by default takes in memory."""
+_LARGEST_NAME = 1 << 16
+_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
 
 
 @dataclass
@@ -36,7 +44,7 @@ class _Sample:
     members: dict[str, bytes | None] = field(default_factory=dict)
 
 
-class WebShards(BaseSource):
+class WebShards(TableSource):
     """The samples of one or several tar files.
 
     The rows are the image members, or the ``.txt`` members if there are no images; a ``.cls`` member is
@@ -48,39 +56,27 @@ class WebShards(BaseSource):
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = list(files), location
-        for path in self.files:
-            _check_whole(path)
-        self._images: tuple[str, ...] = ()
-        self.columns = self._choose(request)
-        self.kind = self.columns.kind
-        self.how = f"tar files in WebDataset's layout: {self.columns.how}"
-
-    def _choose(self, request: ColumnRequest) -> Columns:
         if request.id is not None:
             raise InvalidInputError(f"id_column={request.id!r}: the ids of {self.location} are its keys.")
         available: dict[str, ColumnType] = {}
-        for number, sample in enumerate(self._samples(read=())):
+        for sample in islice(self._samples(read=()), _EXAMINED):
             available |= {suffix: _member_type(suffix) for suffix in sample.members}
-            if number == _EXAMINED:
-                break
         if not available:
             raise InvalidInputError(f"{self.location} holds no samples: no member is named like 0001.jpg.")
         images = [suffix for suffix, kind in available.items() if kind == "image"]
         if request.data() is None and images:
             # One data set may mix .jpg and .png; these are one column, not several.
-            self._images = tuple(suffix for suffix in images if "." not in suffix) or tuple(images[:1])
+            images = [suffix for suffix in images if "." not in suffix] or images[:1]
             available = {name: kind for name, kind in available.items() if kind != "image"} | {
-                self._images[0]: "image"
+                images[0]: "image"
             }
         if request.label in available:
             available[request.label] = "number"
-        columns = choose_columns(available, request, self.location)
-        if columns.kind == "embedding":
-            raise InvalidInputError(f"{self.location}: tar files are read for images and text.")
-        self._images = self._images or ((columns.data,) if columns.kind == "image" else ())
-        return columns
+        self._choose(available, request)
+        self._same = {self.columns.data: images} if request.data() is None and images else {}
+        self.how = f"tar files in WebDataset's layout: {self.how}"
 
-    def _samples(self, read: tuple[str | None, ...], start: int = 0) -> Iterator[_Sample]:
+    def _samples(self, read: Collection[str], start: int = 0) -> Iterator[_Sample]:
         """Yield the samples from number ``start`` on, with the contents of the members in ``read``."""
         number = -1
         for path in self.files:
@@ -98,97 +94,116 @@ class WebShards(BaseSource):
                 yield sample
 
     @cached_property
-    def _index(self) -> list[tuple[Id, Label]]:
-        """The keys and labels; found in one pass over the members' headers."""
-        return [(sample.key, self._label(sample)) for sample in self._samples(read=(self.columns.label,))]
-
-    @cached_property
     def n_rows(self) -> int:
-        """How many samples there are."""
-        return len(self._index)
+        """How many samples there are; found in one pass over the members' headers."""
+        return len(self._ids_and_labels[0])
 
     @property
-    def has_labels(self) -> bool:
-        """Whether there are label members."""
-        return self.columns.label is not None
-
-    @cached_property
     def ids(self) -> Sequence[Id]:
         """The keys."""
-        return [key for key, _ in self._index]
+        return self._ids_and_labels[0]
 
-    @cached_property
-    def labels(self) -> Sequence[Label] | None:
-        """The contents of the label members."""
-        return [label for _, label in self._index] if self.has_labels else None
+    def _ids_of(self, records: Records) -> list[Id]:
+        return list(records.columns["__key__"])
 
-    def _label(self, sample: _Sample) -> Label:
-        data = sample.members.get(self.columns.label or "")
-        if data is None:
-            return None
-        text = data.decode("utf-8", "replace").strip()
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        members = {name: self._same.get(name, [name]) for name in names}
+        samples = self._samples({suffix for same in members.values() for suffix in same}, start)
+        while piece := list(islice(samples, size)):
+            columns: dict[str, list[Any]] = {"__key__": [sample.key for sample in piece]}
+            for name, same in members.items():
+                values = [
+                    next((sample.members[suffix] for suffix in same if suffix in sample.members), None)
+                    for sample in piece
+                ]
+                columns[name] = [self._decoded(name, value) for value in values]
+            yield Records(columns, len(piece), start, partial(_sample_name, piece))
+            start += len(piece)
+
+    def _decoded(self, name: str, value: bytes | None) -> Any:
+        if value is None or (self.kind == "image" and name == self.columns.data):
+            return value
+        return _label(value) if name == self.columns.label else value.decode("utf-8", "surrogateescape")
+
+
+def _sample_name(samples: Sequence[_Sample], i: int) -> str:
+    return f"{samples[i].key} of {samples[i].shard}"
+
+
+def _label(value: bytes) -> Label:
+    text = value.decode("utf-8", "replace").strip()
+    try:
+        return int(text)
+    except ValueError:
+        return text or None
+
+
+class _Header(tarfile.TarInfo):
+    """The header of a member; a damaged one is an error, where Python takes it for the end of the file."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        if len(buf) < tarfile.BLOCKSIZE:
+            raise tarfile.ReadError("its end is missing")
+        if not any(buf):
+            return super().frombuf(buf, encoding, errors)  # which says that it is the end
         try:
-            return int(text)
-        except ValueError:
-            return text or None
-
-    def fingerprint(self) -> str:
-        """Hash the sizes and ends of all shards, and the choice of members."""
-        return files_fingerprint(self.files, "webdataset", *self.columns.settings())
-
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        wanted = (*self._images, self.columns.data, self.columns.label)
-        for row, sample in enumerate(self._samples(wanted, start), start):
-            labels = [self._label(sample)] if self.has_labels else None
-            yield Batch([self._row(sample)], [sample.key], labels, row)
-
-    def _row(self, sample: _Sample) -> ImageBytes | str:
-        name = f"{sample.key} of {sample.shard}"
-        if self.kind == "image":
-            data = next((sample.members[suffix] for suffix in self._images if suffix in sample.members), None)
-            return ImageBytes(data or b"", name)
-        text = sample.members.get(self.columns.data)
-        try:
-            return (text or b"").decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise InvalidInputError(f"{name} is not UTF-8 text ({error.reason}).") from None
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"{error} of a member") from None
+        if not header.isreg() and header.size > _LARGEST_NAME:  # Python reads a long name whole
+            raise tarfile.ReadError(f"a header of {header.size:,} bytes")
+        return header
 
 
 def _members(path: Path) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     """Yield the key and the suffix of each member, and a function that reads its content."""
+    position = 0
+    compressed = path.suffix.lower() in (".gz", ".tgz")
     try:
-        with tarfile.open(path) as tar:
+        with tarfile.open(path, "r:gz" if compressed else "r:", tarinfo=_Header) as tar:
             while (member := tar.next()) is not None:
+                position = tar.offset
                 tar.members = []  # type: ignore[attr-defined]  # or it would grow without end
                 match = _KEY.match(member.name)
                 hidden = any(folder.startswith(".") for folder in member.name.split("/") if folder != ".")
-                if match is None or hidden or not member.isfile():
+                if match is None or hidden or member.isdir():
                     continue
+                if not member.isfile():
+                    raise tarfile.ReadError(
+                        f"its member {member.name} is a link or a device: write it as a file"
+                    )
                 yield match[1].removeprefix("./"), match[2].lower(), partial(_content, path, tar, member)
+            _check_rest(tar)
     except _DAMAGE as error:
-        raise damaged(path, "tar file", error) from None
+        if isinstance(error, InvalidInputError):
+            raise
+        raise damaged(path, "tar file", f"after byte {position:,}: {error}") from None
+
+
+def _check_rest(tar: tarfile.TarFile) -> None:
+    """Raise unless nothing but zeros follows the first block of them, which ends the members."""
+    file, n_zeros = tar.fileobj, 0
+    assert file is not None
+    while block := file.read(1 << 16):
+        if any(block):
+            raise tarfile.ReadError("more follows its end, maybe another tar file")
+        n_zeros += len(block)
+    if n_zeros < tarfile.BLOCKSIZE:
+        raise tarfile.ReadError("its end is missing")
 
 
 def _content(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    if member.size > _LARGEST_MEMBER:
+        raise InvalidInputError(
+            f"{path}: {member.name} has {member.size:,} bytes, and {_LARGEST_MEMBER:,} are the most that a member "
+            "may have: leave it out."
+        )
     try:
         file = tar.extractfile(member)
         return b"" if file is None else file.read()
     except _DAMAGE as error:
         raise damaged(path, "tar file", error) from None
-
-
-def _check_whole(path: Path) -> None:
-    """Raise unless a file ends as a tar file must.
-
-    Python's tarfile takes a file that is cut between two members, or within a header, for a whole one.
-    """
-    if path.suffix.lower() != ".tar":
-        return
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 1024))
-        if size < 1024 or file.read().strip(b"\0"):
-            raise damaged(path, "tar file", "its end is missing")
 
 
 def _member_type(suffix: str) -> ColumnType:

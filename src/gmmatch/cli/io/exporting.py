@@ -146,7 +146,7 @@ def export_csv(source: Any, output: Path, rows: Indices, columns: Columns) -> in
             records = csv_records(path)
             if next(records)[1] != names:
                 raise InvalidInputError(f"{path} has another header than {source.files[0].name}.")
-            yield from (text.encode() for _, _, text in records)
+            yield from (text.encode("utf-8", "surrogateescape") for _, _, text in records)
 
     first = widen(header.encode(), {name: name for name in columns}) if columns else header.encode()
     return _export_lines(lines(), output, rows, columns, widen, first)

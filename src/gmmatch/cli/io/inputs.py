@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +123,8 @@ def _open_file(
     import numpy as np
 
     options = {"prefer": "embedding", "embedding_column": embedding_column, "label_column": label_column}
-    source = _open_source(path, {**options, "id_column": id_column or None})
+    source = open_with_ids(partial(_open_source, path, options), id_column)
     columns = getattr(source, "columns", None)
-    if id_column is None and columns is not None and columns.id_like is not None:
-        source = _add_ids(
-            source, _open_source(path, {**options, "id_column": columns.id_like}), columns.id_like
-        )
     unused = columns.unused_labels() if columns is not None and label_column is None else None
     if source.labels is None and unused is not None:
         note(f"{path}: if column {unused!r} holds labels, pass --labels {shlex.quote(unused)}.")
@@ -136,20 +133,20 @@ def _open_file(
     return Embeddings(path, _read_rows(source), len(source), y, {"source": source.describe()}, file_ids=ids)
 
 
-def _open_source(path: str, options: Mapping[str, Any]) -> BaseSource:
+def _open_source(path: str, options: Mapping[str, Any], id_column: str | None = None) -> BaseSource:
     """Open a source, and raise if it holds anything but embeddings."""
     from gmmatch.data import open_source
     from gmmatch.data.columns import UndecidedColumnsError
 
     kind, column = "", ""
     try:
-        source = open_source(path, **options)
+        source = open_source(path, **options, id_column=id_column)
         kind = source.kind
     except UndecidedColumnsError as error:
         if "embedding" in error.candidates or not error.candidates:
             raise
         kind, names = next(iter(error.candidates.items()))
-        column = f" --{kind}-column {shlex.quote(names[0])}"
+        column = f" {'--text' if kind == 'text' else f'--{kind}-column'} {shlex.quote(names[0])}"
     if kind != "embedding":
         command = f"`gmmatch embed {path}{column} -o rows.emb`"
         raise InvalidInputError(f"{path} holds {kind}s, not embeddings: make some first, as {command}.")
@@ -159,8 +156,16 @@ def _open_source(path: str, options: Mapping[str, Any]) -> BaseSource:
     return source
 
 
-def _add_ids(source: BaseSource, named: BaseSource, column: str) -> BaseSource:
-    """Return the source with a column as its ids, if they tell the rows apart."""
+def open_with_ids(open_table: Callable[..., BaseSource], id_column: str | None) -> BaseSource:
+    """Open a source with a column of ids: the one that is named, or one named like ids if it tells the rows apart.
+
+    ``open_table`` opens it with ``id_column``; ``''`` means that no column is to be taken.
+    """
+    source = open_table(id_column=id_column or None)
+    column = getattr(getattr(source, "columns", None), "id_like", None)
+    if id_column is not None or column is None or source.n_rows is None:
+        return source
+    named = open_table(id_column=column)
     try:
         if len(set(named.ids)) == source.n_rows:
             return named

@@ -21,6 +21,7 @@ _OPTIONS = {
     "random_state": ("--seed",),
     "memory_limit": ("--memory",),
     "label_column": ("--label-column", "--labels"),
+    "text_column": ("--text", "--text-column"),
     "projection": ("--map",),
 }
 # Arguments that are no options, where a sentence names them alone: neither quoted nor within a path.

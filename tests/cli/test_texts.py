@@ -1,0 +1,121 @@
+"""Texts at the command line: from several columns, without broken rows, counted, and known by their ids."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import gmmatch as gm
+
+
+def write(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Six lines, of which the second is cut, the fourth has no text and the fifth has a number."""
+    lines = [
+        '{"body": "a b"}',
+        '{"body": "c',
+        '{"body": "d"}',
+        '{"body": null}',
+        '{"body": 5}',
+        '{"body": "e"}',
+    ]
+    path = tmp_path / "broken.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_template_joins_columns_with_line_ends_as_they_are_typed(tmp_path, text_encoder, succeeds):
+    pairs = [{"instruction": "ab", "output": "cde"}, {"instruction": "", "output": "wx"}]
+    path, store = write(tmp_path / "x.jsonl", pairs), tmp_path / "x.emb"
+    succeeds("embed", path, "-o", store, "-e", text_encoder, "--text", r"{instruction}\n{output}")
+    assert gm.open_store(store).to_numpy([0, 1]).tolist() == [[6, 0], [3, 1]]
+    assert gm.open_store(store).source["opened_with"]["text_column"] == "{instruction}\n{output}"
+
+
+def test_chats_need_no_option(tmp_path, text_encoder, succeeds):
+    chat = {
+        "messages": [{"role": "user", "content": "why"}, {"role": "assistant", "content": "so"}],
+        "model": "m",
+    }
+    store = tmp_path / "x.emb"
+    succeeds("embed", write(tmp_path / "x.jsonl", [chat]), "-o", store, "-e", text_encoder)
+    assert gm.open_store(store).to_numpy([0])[0, 0] == len("user: why\nassistant: so")
+
+
+@pytest.mark.parametrize("encoder", ["function", "words"])
+def test_broken_rows_are_skipped_if_asked(broken, tmp_path, text_encoder, encoder, succeeds, refused):
+    command = [
+        "embed",
+        broken,
+        "-o",
+        tmp_path / "x.emb",
+        "-e",
+        text_encoder if encoder == "function" else encoder,
+    ]
+    line = refused(*command)
+    assert f"line 2 of {broken} cannot be read" in line and line.endswith(
+        "--on-error 'skip' leaves such rows out."
+    )
+    done = succeeds(*command, "--on-error", "skip", "--force", "--json")
+    assert done["n_rows"] == 3
+    reasons = [
+        (row["row"], row["reason"].removeprefix(f"line {row['row'] + 1} of {broken} "))
+        for row in done["skipped"]
+    ]
+    assert reasons[0][0] == 1 and reasons[0][1].startswith("cannot be read: it is not valid JSON")
+    assert reasons[1:] == [
+        (3, "has no text in column 'body'."),
+        (4, "has int in column 'body', where a text is expected."),
+    ]
+    assert gm.open_store(tmp_path / "x.emb").source_rows.tolist() == [0, 2, 5]
+
+
+def test_rows_after_broken_ones_are_exported_as_they_were(broken, tmp_path, text_encoder, succeeds):
+    store, picks, out = tmp_path / "x.emb", tmp_path / "picks.parquet", tmp_path / "out.jsonl"
+    succeeds("embed", broken, "-o", store, "-e", text_encoder, "--on-error", "skip")
+    succeeds("select", store, "-k", 3, "-m", "easy", "-o", picks, "--report", tmp_path / "x.html")
+    succeeds("export", picks, broken, "-o", out)
+    lines = broken.read_text().splitlines()
+    assert out.read_text().splitlines() == [lines[0], lines[2], lines[5]]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_column_named_id_is_used_by_embed_as_by_select(tmp_path, text_encoder, suffix, succeeds, gmmatch):
+    path = tmp_path / f"x.{suffix}"
+    records = [{"id": f"t{i}", "text": "w" * i} for i in range(4)]
+    if suffix == "csv":
+        path.write_text("id,text\n" + "".join(f"{record['id']},{record['text']}\n" for record in records))
+    else:
+        write(path, records)
+    for options, ids in (([], ["t0", "t1", "t2", "t3"]), (["--id-column", ""], [0, 1, 2, 3])):
+        succeeds("embed", path, "-o", tmp_path / "x.emb", "-e", text_encoder, "--force", *options)
+        assert gm.open_store(tmp_path / "x.emb").ids.tolist() == ids
+    twice = write(tmp_path / "twice.jsonl", [{"id": "same", "text": "a"}, {"id": "same", "text": "b"}])
+    result = gmmatch("embed", twice, "-o", tmp_path / "y.emb", "-e", text_encoder)
+    assert "column 'id' is not taken as ids, as values are missing or the same" in result.stderr
+    assert gm.open_store(tmp_path / "y.emb").ids.tolist() == [0, 1]
+
+
+def test_info_counts_empty_identical_and_unusable_texts(tmp_path, broken, succeeds):
+    texts = ["a", "b", "a", " ", "", "a", "c"]
+    path = write(tmp_path / "x.jsonl", [{"text": text} for text in texts])
+    assert succeeds("info", path, "--json")["texts"] == {"empty": 2, "identical": 2, "unusable": 0}
+    assert succeeds("info", broken, "--json")["texts"] == {"empty": 0, "identical": 0, "unusable": 3}
+    assert "texts.identical" in succeeds("info", path)
+    none = write(tmp_path / "y.jsonl", [{"text": None}, {"text": ""}])
+    assert succeeds("info", none, "--json")["texts"] == {"empty": 1, "identical": 0, "unusable": 1}
+
+
+def test_the_help_of_embed_is_grouped(succeeds):
+    help = succeeds("embed", "--help")
+    places = [help.index(f"\n{name}:") for name in ("Arguments", "Input", "Encoder", "Output", "Running")]
+    assert places == sorted(places)
+    for option in ("--text ", "--id-column", "--on-error"):
+        assert help.index("\nInput:") < help.index(f"  {option}") < help.index("\nEncoder:")
+    assert "--text-column" not in help

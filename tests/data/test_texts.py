@@ -1,0 +1,170 @@
+"""Texts of rows: from several columns, from chats, and what becomes of rows without one."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gmmatch.data import BrokenRowError, open_source
+from gmmatch.errors import InvalidInputError
+
+from .helpers import check_protocol, write_tar
+
+PAIRS = [
+    {"instruction": "Add.", "input": "1 2", "output": "3", "label": "math"},
+    {"instruction": "Greet.", "input": "", "output": "Hi {you}", "label": "talk"},
+    {"instruction": "Wait.", "input": None, "output": "ünï", "label": "talk"},
+]
+CHATS = [
+    [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello\nyou"}],
+    [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": None}],
+]
+RENDERED = ["user: Hi\nassistant: Hello\nyou", "user: Bye\nassistant: "]
+
+
+def write(path, records):
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(records), path)
+    elif path.suffix == ".csv":
+        lines = [
+            records[0].keys(),
+            *(("" if cell is None else cell for cell in record.values()) for record in records),
+        ]
+        path.write_text("".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines))
+    else:
+        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+class TestTemplates:
+    def test_columns_are_joined_as_the_template_says(self, tmp_path, suffix):
+        path = write(tmp_path / f"x.{suffix}", PAIRS)
+        source = open_source(path, text_column="{{{instruction}}} {input}\n{output}{instruction}")
+        rows, _, labels = check_protocol(source)
+        assert rows == ["{Add.} 1 2\n3Add.", "{Greet.} \nHi {you}Greet.", "{Wait.} \nünïWait."]
+        assert labels == ["math", "talk", "talk"]
+        assert "text by the template" in source.how
+
+    def test_the_fingerprint_depends_on_it(self, tmp_path, suffix):
+        path = write(tmp_path / f"x.{suffix}", PAIRS)
+        templates = ["instruction", "{instruction}", "{instruction} {output}", "{instruction}\n{output}"]
+        prints = {open_source(path, text_column=template).fingerprint() for template in templates}
+        assert len(prints) == len(templates)
+
+    @pytest.mark.parametrize(
+        ("template", "message"),
+        [
+            ("{instruktion}", "text_column='instruktion': .* Did you mean 'instruction'"),
+            ("{instruction", "text_column='{instruction': this is no template"),
+            ("{}", "expected nothing but the name of a column in braces"),
+            ("{instruction!r}", "expected nothing but the name"),
+            ("{instruction:>9}", "expected nothing but the name"),
+            ("{instruction.__class__}", r"text_column='instruction\.__class__': .* no such column"),
+        ],
+    )
+    def test_what_is_refused(self, tmp_path, suffix, template, message):
+        path = write(tmp_path / f"x.{suffix}", PAIRS)
+        with pytest.raises(InvalidInputError, match=message):
+            open_source(path, text_column=template)
+
+
+def test_a_column_with_braces_in_its_name_is_a_column(tmp_path):
+    path = write(tmp_path / "x.jsonl", [{"{a}": "one", "a": "two"}])
+    assert check_protocol(open_source(path, text_column="{a}"))[0] == ["one"]
+
+
+def test_numbers_are_written_out_and_members_of_a_tar_are_columns(tmp_path):
+    path = write(tmp_path / "x.jsonl", [{"title": "Up", "year": 2009, "score": 8.5}])
+    assert check_protocol(open_source(path, text_column="{title} ({year}): {score}"))[0] == ["Up (2009): 8.5"]
+    path = write_tar(tmp_path / "x.tar", [("1.txt", b"a"), ("1.caption", b"b")])
+    assert check_protocol(open_source(path, text_column="{txt}+{caption}"))[0] == ["a+b"]
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_chats_are_rendered_without_an_option(tmp_path, suffix):
+    records = [{"messages": chat, "source": "web", "label": "x"} for chat in CHATS]
+    path = write(tmp_path / f"x.{suffix}", records)
+    rows, _, labels = check_protocol(open_source(path))
+    assert (rows, labels) == (RENDERED, ["x", "x"])
+    assert (
+        check_protocol(open_source(path, text_column="{source}: {messages}"))[0][1] == f"web: {RENDERED[1]}"
+    )
+
+
+LINES = b"""{"text": "a", "label": 1}
+{"text": "b
+{"text": null, "label": 2}
+{"text": ["c"], "label": 3}
+{"label": 4}
+{"text": "\\ud83d", "label": 5}
+{"text": "d\xff", "label": 6}
+{"text": "e", "label": 7}
+"""
+REASONS = {
+    1: "line 2 of {} cannot be read: it is not valid JSON",
+    2: "line 3 of {} has no text in column 'text'.",
+    3: "line 4 of {} has list in column 'text', where a text is expected.",
+    4: "line 5 of {} has no text in column 'text'.",
+    5: "line 6 of {} is not UTF-8 text.",
+    6: "line 7 of {} cannot be read: it is not valid JSON",
+}
+
+
+class TestBrokenRows:
+    def test_json_lines(self, tmp_path):
+        path = tmp_path / "x.jsonl"
+        path.write_bytes(LINES)
+        rows, ids, labels = check_protocol(open_source(path, on_error="skip"))
+        assert [row for row in rows if isinstance(row, str)] == ["a", "e"]
+        for i, reason in REASONS.items():
+            assert isinstance(rows[i], BrokenRowError)
+            assert str(rows[i]).startswith(reason.format(path))
+        assert ids == list(range(8))
+        assert labels == [1, None, 2, 3, 4, 5, None, 7]
+
+    def test_csv(self, tmp_path):
+        path = tmp_path / "x.csv"
+        path.write_bytes(b'id,text\n1,a\n2,"b"b\n3\n4,caf\xe9\n5,"x\ny"z\n6,d\n')
+        rows, ids, _ = check_protocol(open_source(path, on_error="skip", id_column="id"))
+        assert [row for row in rows if isinstance(row, str)] == ["a", "d"]
+        assert ids == ["1", *(f"line {line} of {path}" for line in (3, 4, 5, 7)), "6"]
+        assert "line 3 of" in str(rows[1]) and "cannot be read" in str(rows[1])
+        assert "it has 1 cells, and the header has 2" in str(rows[2])
+        assert str(rows[3]) == f"line 5 of {path} is not UTF-8 text."
+        assert "line 7 of" in str(rows[4]) and "nor the lines from 6 on" in str(rows[4])
+
+    @pytest.mark.parametrize("on_error", ["raise", "skip"])
+    def test_a_quote_that_is_never_closed_is_no_single_row(self, tmp_path, on_error):
+        (tmp_path / "x.csv").write_text('text\na\n"b\nc\nd\n')
+        with pytest.raises(InvalidInputError, match=r"line 3 of .* the file is damaged or truncated"):
+            list(open_source(tmp_path / "x.csv", on_error=on_error).batches(2))
+
+    def test_parquet(self, tmp_path):
+        bad = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", b"\xff", b"c"], pa.binary()).buffers())
+        pq.write_table(pa.table({"text": bad}), tmp_path / "x.parquet")
+        rows = check_protocol(open_source(tmp_path / "x.parquet", on_error="skip"))[0]
+        assert rows[::2] == ["a", "c"]
+        assert str(rows[1]) == f"row 1 of {tmp_path}/x.parquet is not UTF-8 text."
+
+    def test_by_default_the_error_names_the_row_and_what_to_do(self, tmp_path):
+        for line, reason in zip(LINES.splitlines(keepends=True)[1:7], REASONS.values(), strict=True):
+            path = tmp_path / "x.jsonl"
+            path.write_bytes(b'{"text": "a"}\n' + line)
+            words = reason.format(path).split(maxsplit=2)[2].rstrip(".")
+            with pytest.raises(BrokenRowError) as caught:
+                list(open_source(path).batches(8))
+            assert words in str(caught.value).replace("line 2", "line")
+            assert str(caught.value).endswith("; on_error='skip' leaves such rows out.")
+
+    def test_a_row_whose_columns_are_all_missing_has_no_text(self, tmp_path):
+        path = write(tmp_path / "x.jsonl", [{"a": "x", "b": "y"}, {"a": None}, {"b": "z"}])
+        rows = check_protocol(open_source(path, text_column="{a}-{b}", on_error="skip"))[0]
+        assert rows[::2] == ["x-y", "-z"] and isinstance(rows[1], BrokenRowError)
+
+    def test_only_two_choices(self, tmp_path):
+        with pytest.raises(InvalidInputError, match="on_error='ignore': use raise or skip"):
+            open_source(tmp_path / "x.csv", on_error="ignore")
