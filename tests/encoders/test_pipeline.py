@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import random
 import threading
 import time
@@ -89,7 +90,7 @@ def test_little_is_prepared_ahead():
     results = encode_batches(batches_of(TEXTS * 20, size), encoder, workers=workers)
     next(results)
     time.sleep(0.2)  # time in which everything could be prepared
-    most = 2 * workers * 32 + 3 * size  # rows ready, one batch for the model, one being handed in
+    most = 2 * workers * 8 + 3 * size  # rows ready, one batch for the model, one being handed in
     assert 0 < encoder.prepared <= most + size
     results.close()
 
@@ -99,6 +100,21 @@ def test_no_thread_is_left_when_the_caller_stops_early():
     results = encode_batches(batches_of(TEXTS * 20, 5), Lengths(delay=0.001), workers=4)
     next(results)
     results.close()
+    assert threading.active_count() == before
+
+
+def test_ctrl_c_waits_for_no_more_than_a_few_rows_and_leaves_no_thread():
+    class Interrupted(Lengths):
+        def prepare(self, items):
+            if not self.prepared:
+                _thread.interrupt_main()
+            time.sleep(0.02)
+            return super().prepare(items)
+
+    before, encoder = threading.active_count(), Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        list(encode_batches(batches_of(TEXTS * 20, 64), encoder, workers=2))
+    assert 0 < encoder.prepared <= 64
     assert threading.active_count() == before
 
 

@@ -27,7 +27,7 @@ from gmmatch.encoders.models import free_memory, is_out_of_memory
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.groups import Label
 
-_ROWS_PER_TASK = 32
+_ROWS_PER_TASK = 8  # so few that Ctrl-C need not wait for large photographs
 
 
 @dataclass(frozen=True)
