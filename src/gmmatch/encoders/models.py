@@ -90,7 +90,7 @@ def find_model(name: str) -> tuple[str, bool]:
 
 def check_trusted(folder: Path, trust_pickle: bool) -> None:
     """Raise if loading a model folder would run code that came with it: of its own modules, or of pickled weights."""
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".cache" not in path.parts]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     for name in (name for path in files if path.suffix == ".json" for name in _class_names(path)):
         if not name.startswith(_KNOWN_CLASSES):
             raise InvalidInputError(
@@ -98,7 +98,10 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
                 "a function, and give it as 'file.py:function'."
             )
     for path in () if trust_pickle else files:
-        suffix, hidden = path.suffix.lower(), path.name.startswith(".")
+        suffix, hidden = (
+            path.suffix.lower(),
+            any(part.startswith(".") for part in path.relative_to(folder).parts),
+        )
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
             what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
