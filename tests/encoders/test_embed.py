@@ -76,16 +76,6 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, model_folder, image_fold
     assert contents(tmp_path / "1.emb") == contents(tmp_path / "7.emb")
 
 
-def test_other_processes_change_no_bit(tmp_path, model_folder, image_folder):
-    """What is done beside a GPU, done beside a CPU."""
-    for name, looks_up in (("threads", False), ("processes", True)):
-        encoder = load_encoder(str(model_folder("uncropped")), device="cpu")
-        encoder.looks_up = looks_up
-        assert (encoder.preparation is not None) == looks_up
-        embed(open_source(image_folder), encoder, tmp_path / name, batch_size=16, workers=2)
-    assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
-
-
 @pytest.mark.parametrize(
     ("given", "dtype", "kept"),
     [

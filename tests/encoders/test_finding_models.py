@@ -81,18 +81,11 @@ def test_a_model_on_the_hub_is_downloaded_by_its_name(monkeypatch):
 
 
 def test_a_short_name_of_a_text_model(monkeypatch):
-    asked = []
-
-    def model_info(self, name, **options):
-        asked.append(name)
-        if "/" not in name:
-            raise hub_error("RepositoryNotFoundError")
-
-    answer(monkeypatch, None)
-    monkeypatch.setattr(hub.HfApi, "model_info", model_info)
-    found = find_model("all-MiniLM-L6-v2", ("sentence-transformers/all-MiniLM-L6-v2",))
-    assert found.path == "sentence-transformers/all-MiniLM-L6-v2"
-    assert asked == ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]
+    pytest.importorskip("sentence_transformers", reason="needs the extra gmmatch[text]")
+    asked = answer(monkeypatch, hub_error("RepositoryNotFoundError"))
+    with pytest.raises(UnknownEncoderError, match="sentence-transformers/all-MiniLM-L6-v2"):
+        load_encoder("all-MiniLM-L6-v2", kind="text")
+    assert asked == ["sentence-transformers/all-MiniLM-L6-v2"]
 
 
 @pytest.mark.parametrize(

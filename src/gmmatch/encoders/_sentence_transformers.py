@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
-from gmmatch.encoders.models import MINILM, FoundModelEncoder, Model, named_weights
+from gmmatch.encoders.models import MINILM, FoundModelEncoder, named_weights
 
 _WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
@@ -28,7 +29,7 @@ class SentenceEncoder(FoundModelEncoder):
     prompt
         Put before every text; some models want ``"query: "`` or the like.
     trust_pickle
-        Whether weights of a folder may be a pickle, which can run code when it is loaded.
+        Whether weights may be a pickle, which can run code when it is loaded.
 
     Notes
     -----
@@ -55,10 +56,13 @@ class SentenceEncoder(FoundModelEncoder):
         trust_pickle: bool = False,
     ) -> None:
         spec = str(model)
-        also_try = () if "/" in spec else (f"sentence-transformers/{spec}",)
-        super().__init__(spec, _WHAT, device, dtype, trust_pickle, also_try)
+        if "/" not in spec and spec != MINILM and not Path(spec).is_dir():
+            spec = f"sentence-transformers/{spec}"
+        super().__init__(spec, _WHAT, device, dtype, trust_pickle)
         self.prompt = prompt
-        self.batch_size = 64 if self.device == "cpu" else 256
+        self.batch_size = 256
+        # Texts of a batch are sorted by length, so that smaller ones compute less padding.
+        self._at_once = 32 if self.device == "cpu" else 256
         self._place_model()
         self.fingerprint = sha256_of(
             {
@@ -74,11 +78,9 @@ class SentenceEncoder(FoundModelEncoder):
         )
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
-    def _load(self, location: Model) -> None:
+    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
         package: Any = import_module("sentence_transformers")
-        self.model = package.SentenceTransformer(
-            location.path, device="cpu", local_files_only=location.local, trust_remote_code=False
-        )
+        self.model = package.SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
 
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""
@@ -89,9 +91,9 @@ class SentenceEncoder(FoundModelEncoder):
         return self._numbers(
             self.model.encode(
                 list(batch),
-                batch_size=len(batch),
+                batch_size=min(len(batch), self._at_once),
                 prompt=self.prompt or None,
                 show_progress_bar=False,
                 convert_to_tensor=True,
             )
-        )()
+        )

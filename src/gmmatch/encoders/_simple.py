@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import load_image, pillow
+from gmmatch.data.images import JPEG_SCALE, load_image, pillow
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
 from gmmatch.errors import InvalidInputError
@@ -98,7 +98,7 @@ class PixelEncoder(Described):
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of the settings."""
-        return sha256_of({"encoder": self.name, "resample": "bilinear"})
+        return sha256_of({"encoder": self.name, "resample": "bilinear", "jpeg_scale": JPEG_SCALE})
 
     @property
     def n_features(self) -> int:
@@ -112,7 +112,7 @@ class PixelEncoder(Described):
     def _pixels(self, item: Any) -> NDArray[np.uint8]:
         from PIL.Image import Resampling
 
-        picture = load_image(item).convert("L" if self.gray else "RGB")
+        picture = load_image(item, max(self.height, self.width)).convert("L" if self.gray else "RGB")
         return np.asarray(picture.resize((self.width, self.height), Resampling.BILINEAR)).ravel()
 
     def encode(self, batch: Sequence[NDArray[np.uint8]]) -> Vectors:

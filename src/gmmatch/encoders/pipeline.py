@@ -1,18 +1,17 @@
 """Rows to vectors at the model's pace: reading and preparing run beside the model.
 
-One thread reads the source, ``workers`` threads decode and preprocess, and the caller's thread runs the model.
-Threads suffice for a model on a CPU: Pillow and NumPy let go of the interpreter while they work on pixels. Beside a
-GPU each of them has a process to do its work, and a batch is started before the vectors of the last one are fetched.
-What is prepared ahead is bounded, and results come in the order of the source.
+One thread reads batches, others decode and preprocess pieces of them, and the caller's thread runs the model. Threads
+suffice: Pillow and NumPy release the interpreter for nearly all that they do. What is prepared ahead is bounded, and
+results come in the order of the source.
 """
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,18 +20,14 @@ from numpy.typing import DTypeLike
 
 from gmmatch._checks import check_whole_number
 from gmmatch._threads import available_cores
-from gmmatch.data.images import BrokenImageError, ImageBytes
+from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
 from gmmatch.encoders.models import free_memory, is_out_of_memory
-from gmmatch.encoders.worker import Worker
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.groups import Label
 
-_ROWS_PER_TASK = 32
-# Small pictures go four times as many at once: beside an H200 the parent then took 40 µs of CPU a row instead of 55.
-_SMALL_TASK = 4 * _ROWS_PER_TASK
-_SMALL_BYTES = 1 << 13
+_ROWS_PER_TASK = 8  # so few that Ctrl-C need not wait for large photographs
 
 
 @dataclass(frozen=True)
@@ -120,19 +115,9 @@ def encode_batches(
     """
     threads = check_options(workers, on_error)
     model = BackingOff(encoder)
-    with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
-        starting = _starting(preparation, model)
-        started: deque[_Started] = deque()
-        failure: Exception | None = None
-        while failure is None:
-            try:
-                started.append(next(starting))
-            except Exception as error:  # what was started before is good
-                failure = error
-            while len(started) > (model.ahead if failure is None else 0):
-                yield _finish(*started.popleft(), model, dtype, on_error)
-        if not isinstance(failure, StopIteration):
-            raise failure
+    with closing(_prepare_ahead(batches, encoder, threads, on_error)) as prepared:
+        for batch, pieces in prepared:
+            yield _encode(batch, [piece.result() for piece in pieces], model, dtype, on_error)
 
 
 def check_options(workers: int | None, on_error: str) -> int:
@@ -145,116 +130,67 @@ def check_options(workers: int | None, on_error: str) -> int:
     return workers
 
 
-_Task: TypeAlias = "tuple[Batch, list[Future[tuple[Items, list[SkippedRow]]]]]"
-_Started: TypeAlias = "tuple[Batch, list[SkippedRow], Callable[[], Vectors]]"
+_Piece: TypeAlias = "tuple[Items, list[SkippedRow]]"
 
 
-class _Preparation:
-    """The threads beside the model's; iterating gives batches in order, and when they will be ready."""
+def _prepare_ahead(
+    batches: Iterable[Batch], encoder: Encoder, threads: int, on_error: OnError
+) -> Generator[tuple[Batch, list[Future[_Piece]]], None, None]:
+    """Yield batches with what will become of their pieces, and keep every thread busy meanwhile."""
+    reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
+    preparers = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
+    source = iter(batches)
 
-    def __init__(self, batches: Iterable[Batch], encoder: Encoder, threads: int, *, skip: bool) -> None:
-        self.batches = iter(batches)
-        self.encoder = encoder
-        self.threads = threads
-        self.skip = skip
-        self.reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
-        self.preparers = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
-        self.remote = getattr(encoder, "preparation", None)
-        self.fetch = getattr(encoder, "fetch", np.copy)
-        self.workers: list[Worker] = []
-        self.of_thread = threading.local()
-
-    def __enter__(self) -> _Preparation:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for threads in (self.reader, self.preparers):
-            threads.shutdown(cancel_futures=True)
-        for worker in self.workers:  # all at once: each takes some 60 ms
-            worker.dismiss()
-        for worker in self.workers:
-            worker.close()
-
-    def __iter__(self) -> Iterator[_Task]:
-        ahead: deque[Future[_Task | None]] = deque([self.reader.submit(self._read)])
-        while (task := ahead.popleft().result()) is not None:
-            # One batch for the model to go on with, and work for every thread twice over.
-            most = 1 + -(-2 * self.threads // len(task[1]))
-            while len(ahead) < most:
-                ahead.append(self.reader.submit(self._read))
-            yield task
-
-    def _read(self) -> _Task | None:
-        """Read a batch and hand it to the preparing threads; None at the end of the source."""
-        batch = next(self.batches, None)
+    def read() -> tuple[Batch, list[Future[_Piece]]] | None:
+        batch = next(source, None)
         if batch is None:
             return None
         # An array needs no preparation worth a task; cutting it would only mean joining it again.
-        size = len(batch) if isinstance(batch.rows, np.ndarray) else _rows_per_task(batch.rows)
+        size = max(1, len(batch)) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
         pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-        return batch, [self.preparers.submit(self._prepared, piece) for piece in pieces]
+        return batch, [preparers.submit(_prepare, encoder, piece, on_error) for piece in pieces]
 
-    def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
-        """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
-        prepare = self._prepare()
+    ahead = deque([reader.submit(read)])
+    try:
+        while (task := ahead.popleft().result()) is not None:
+            # One batch for the model to go on with, and work for every thread twice over.
+            while len(ahead) <= -(-2 * threads // max(1, len(task[1]))):
+                ahead.append(reader.submit(read))
+            yield task
+    finally:
+        reader.shutdown(cancel_futures=True)
+        preparers.shutdown(cancel_futures=True)
+
+
+def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
+    """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
+    try:
+        return encoder.prepare(piece.rows), []
+    except BrokenImageError:
+        if on_error == "raise":
+            raise
+    ready: list[Any] = []
+    skipped = []
+    for position, row in enumerate(piece.rows):
         try:
-            return prepare(piece.rows), []
-        except BrokenImageError:
-            if not self.skip:
-                raise
-        ready: list[Any] = []
-        skipped = []
-        for position, row in enumerate(piece.rows):
-            try:
-                ready.extend(prepare([row]))
-            except BrokenImageError as error:
-                skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
-        return ready, skipped
-
-    def _prepare(self) -> Callable[[Items], Items]:
-        """Return what this thread prepares rows with: the encoder, or a process of its own."""
-        if self.remote is None:
-            return self.encoder.prepare
-        worker: Worker | None = getattr(self.of_thread, "worker", None)
-        if worker is None:
-            worker = self.of_thread.worker = Worker(self.remote, self.fetch)
-            self.workers.append(worker)
-        return worker.prepare
+            ready.extend(encoder.prepare([row]))
+        except BrokenImageError as error:
+            skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
+    return ready, skipped
 
 
-def _rows_per_task(rows: Sequence[Any]) -> int:
-    small = all(isinstance(row, ImageBytes) and len(row.data) <= _SMALL_BYTES for row in rows[::16])
-    return _SMALL_TASK if small else _ROWS_PER_TASK
-
-
-def _starting(preparation: _Preparation, model: BackingOff) -> Iterator[_Started]:
-    for batch, tasks in preparation:
-        ready, skipped = _join(model.encoder, tasks)
-        yield batch, skipped, model(ready)
-
-
-def _join(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
-    parts = [task.result() for task in tasks]
-    skipped = [row for _, rows in parts for row in rows]
-    if len(parts) == 1 and isinstance(parts[0][0], np.ndarray):
-        return parts[0][0], skipped
-    collate = getattr(encoder, "collate", None)
-    if collate is not None:
-        return collate([items for items, _ in parts]), skipped
-    return [item for items, _ in parts for item in items], skipped
-
-
-def _finish(
+def _encode(
     batch: Batch,
-    skipped: list[SkippedRow],
-    wait: Callable[[], Vectors],
+    pieces: Sequence[_Piece],
     model: BackingOff,
     dtype: DTypeLike | None,
     on_error: OnError,
 ) -> EncodedBatch:
-    broken = {row.row - batch.start for row in skipped}
-    kept = [position for position in range(len(batch)) if position not in broken]
-    vectors = wait()
+    """Run the model on a batch, and leave out rows whose vectors are not finite."""
+    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
+    skipped = [row for _, rows in pieces for row in rows]
+    kept = np.setdiff1d(np.arange(len(batch)), [row.row - batch.start for row in skipped])
+    vectors = model(items)
     if len(vectors) != len(kept):
         raise InvalidInputError(
             f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
@@ -262,19 +198,18 @@ def _finish(
     if dtype is not None:
         with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is found below
             vectors = vectors.astype(dtype, copy=False)
-    if not np.isfinite(vectors).all():
-        finite = np.asarray(np.isfinite(vectors).all(axis=1))
-        for number in np.flatnonzero(~finite):
-            skipped.append(_not_finite(batch, kept[number], vectors.dtype, model.encoder))
+    finite = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not finite.all():
+        broken = [_not_finite(batch, row, vectors.dtype, model.encoder) for row in kept[~finite].tolist()]
         if on_error == "raise":
-            raise InvalidInputError(skipped[-int((~finite).sum())].reason)
-        vectors = vectors[finite]
-        kept = [position for position, good in zip(kept, finite.tolist(), strict=True) if good]
+            raise InvalidInputError(broken[0].reason)
+        skipped, vectors, kept = [*skipped, *broken], vectors[finite], kept[finite]
+    positions = kept.tolist()
     return EncodedBatch(
         vectors=vectors,
-        rows=[batch.start + position for position in kept],
-        ids=[batch.ids[position] for position in kept],
-        labels=None if batch.labels is None else [batch.labels[position] for position in kept],
+        rows=[batch.start + position for position in positions],
+        ids=[batch.ids[position] for position in positions],
+        labels=None if batch.labels is None else [batch.labels[position] for position in positions],
         start=batch.start,
         stop=batch.start + len(batch),
         skipped=tuple(sorted(skipped, key=lambda row: row.row)),
@@ -301,22 +236,16 @@ class BackingOff:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.limit: int | None = None
-        self.start = getattr(encoder, "start", None) or self._encode
-        self.ahead = int(hasattr(encoder, "start"))
 
-    def _encode(self, batch: Items) -> Callable[[], Vectors]:
-        vectors = self.encoder.encode(batch)
-        return lambda: vectors
-
-    def __call__(self, batch: Items) -> Callable[[], Vectors]:
-        """Start to encode what the encoder's ``prepare`` returned, and return what waits for the vectors."""
+    def __call__(self, batch: Items) -> Vectors:
+        """Encode what the encoder's ``prepare`` returned."""
         if not len(batch):
-            return lambda: np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
+            return np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
         while True:
             size = len(batch) if self.limit is None else min(self.limit, len(batch))
             try:
-                parts = [self.start(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return lambda: parts[0]() if len(parts) == 1 else np.concatenate([wait() for wait in parts])
+                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
+                return parts[0] if len(parts) == 1 else np.concatenate(parts)
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
