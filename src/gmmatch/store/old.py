@@ -33,8 +33,8 @@ class OldShard:
         if document["start"] != start:
             raise ValueError(f"its shard {number} is out of place")
         files = []
-        for part, suffix in (("array", "npy"), ("table", "parquet")):
-            entry, name = document[part], f"shard-{start:012d}-{start + n_rows:012d}.{suffix}"
+        for kind, suffix in (("array", "npy"), ("table", "parquet")):
+            entry, name = document[kind], f"shard-{start:012d}-{start + n_rows:012d}.{suffix}"
             if entry["file"] != name:
                 raise ValueError(f"it names an unexpected file {entry['file']!r}")
             files.append((name, entry["bytes"], entry["sha256"]))
