@@ -62,7 +62,7 @@ def test_the_files_are_plain(tmp_path):
     assert [shard["file"] for shard in manifest["shards"]] == shards
     for shard in manifest["shards"]:
         data = (path / shard["file"]).read_bytes()
-        assert (len(data), hashlib.sha256(data).hexdigest()) == (shard["bytes"], shard["sha256"])
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (shard["size"], shard["sha256"])
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 32])

@@ -41,7 +41,7 @@ class Commits:
     ----------
     path
     manifest
-        As it is on disk.
+        As it is on disk, and with what is known of the rows before the first are there.
 
     Examples
     --------

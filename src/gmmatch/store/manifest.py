@@ -13,7 +13,7 @@ from typing import Any
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import write_file
 from gmmatch.store.old import OLD_VERSION, OldShard
-from gmmatch.store.shard import ArrowShard, Shard, check_file, damaged_file
+from gmmatch.store.shard import ArrowShard, check_file, damaged_file
 
 FORMAT_VERSION = 2
 """Raised when an older gmmatch would misread a store."""
@@ -49,7 +49,7 @@ class Manifest:
     rows_per_shard: int | None = None
     has_labels: bool | None = None
     complete: bool = False
-    shards: tuple[Shard, ...] = ()
+    shards: tuple[ArrowShard | OldShard, ...] = ()
     format_version: int = FORMAT_VERSION
 
     @property

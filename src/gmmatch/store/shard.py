@@ -10,15 +10,14 @@ import hashlib
 import io
 import json
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import sha256_of, write_file
 from gmmatch.groups import Label
@@ -45,33 +44,6 @@ class RowTable:
         for values in (self.source_rows, self.ids, self.labels):
             if values is not None:
                 del values[n:]
-
-
-class Shard(Protocol):
-    """What a manifest knows of a shard, of this format or an older one."""
-
-    @property
-    def number(self) -> int:
-        """Its place among the shards, from 0."""
-        ...
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows."""
-        ...
-
-    @property
-    def files(self) -> list[tuple[str, int, str]]:
-        """The name, the size and the SHA-256 of each of its files."""
-        ...
-
-    def row_file(self, folder: Path, n_features: int, dtype: np.dtype[Any]) -> RowFile:
-        """Return where the vectors are."""
-        ...
-
-    def read_table(self, folder: Path) -> RowTable:
-        """Return the ids, labels and source rows, after comparing their checksum."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -112,27 +84,12 @@ class ArrowShard:
     @property
     def document(self) -> dict[str, Any]:
         """What the manifest holds."""
-        return {
-            "number": self.number,
-            "n_rows": self.n_rows,
-            "file": self.name,
-            "bytes": self.size,
-            "sha256": self.sha256,
-            "head": {"bytes": self.offset, "sha256": self.head_sha256},
-        }
+        return {"file": self.name, **asdict(self)}
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ArrowShard:
         """Read what a manifest holds."""
-        head = document["head"]
-        shard = cls(
-            document["number"],
-            document["n_rows"],
-            document["bytes"],
-            document["sha256"],
-            head["bytes"],
-            head["sha256"],
-        )
+        shard = cls(**{name: value for name, value in document.items() if name != "file"})
         # File names are made, never taken from the manifest: it cannot point outside of the store.
         if document["file"] != shard.name:
             raise ValueError(f"it names an unexpected file {document['file']!r}")
@@ -282,30 +239,6 @@ def as_array(values: Sequence[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
-
-
-def ids_of(folder: Path, shards: Iterable[Shard], rows: Indices) -> NDArray[Any]:
-    """Return the ids of these rows, in their order; only shards with such a row are read, one at a time."""
-    distinct = np.unique(rows)
-    names: dict[int, Any] = {}
-    start = 0
-    for shard in shards:
-        first, last = np.searchsorted(distinct, [start, start + shard.n_rows])
-        if first < last:
-            ids = shard.read_table(folder).ids
-            names.update((row, ids[row - start]) for row in distinct[first:last].tolist())
-        start += shard.n_rows
-    return as_array([names[row] for row in rows.tolist()])
-
-
-def labels_of(folder: Path, shards: Iterable[Shard]) -> NDArray[Any]:
-    """Return the labels of all rows, with one object per class instead of one per row."""
-    known: dict[tuple[type, Any], Any] = {}
-    labels: list[Any] = []
-    for shard in shards:
-        values = shard.read_table(folder).labels or [None] * shard.n_rows
-        labels.extend(known.setdefault((type(label), label), label) for label in values)
-    return as_array(labels)
 
 
 def check_file(folder: Path, name: str, sha256: str) -> None:

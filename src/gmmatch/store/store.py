@@ -23,7 +23,7 @@ from gmmatch.store.manifest import (
     load_manifest,
     verify_files,
 )
-from gmmatch.store.shard import as_array, ids_of, labels_of
+from gmmatch.store.shard import as_array
 
 if TYPE_CHECKING:
     from gmmatch.rows.base import Rows
@@ -102,12 +102,28 @@ class Store:
 
     def ids_of(self, rows: Indices) -> NDArray[Any]:
         """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
-        return ids_of(self.path, self.manifest.shards, rows)
+        distinct = np.unique(rows)
+        names: dict[int, Any] = {}
+        start = 0
+        for shard in self.manifest.shards:
+            first, last = np.searchsorted(distinct, [start, start + shard.n_rows])
+            if first < last:  # no other shards are read
+                ids = shard.read_table(self.path).ids
+                names.update((row, ids[row - start]) for row in distinct[first:last].tolist())
+            start += shard.n_rows
+        return as_array([names[row] for row in rows.tolist()])
 
     @cached_property
     def labels(self) -> NDArray[Any] | None:
         """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
-        return labels_of(self.path, self.manifest.shards) if self.manifest.has_labels else None
+        if not self.manifest.has_labels:
+            return None
+        known: dict[tuple[type, Any], Any] = {}  # one object per class instead of one per row
+        labels: list[Any] = []
+        for shard in self.manifest.shards:
+            for label in shard.read_table(self.path).labels or [None] * shard.n_rows:
+                labels.append(known.setdefault((type(label), label), label))
+        return as_array(labels)
 
     @cached_property
     def source_rows(self) -> Indices:

@@ -112,6 +112,10 @@ class StoreWriter:
     # ------------------------------------------------------------------------------------- where it stands
 
     @property
+    def _manifest(self) -> Manifest:
+        return self._commits.manifest
+
+    @property
     def n_done(self) -> int:
         """How many rows are safe on disk."""
         return self._manifest.n_rows
@@ -191,7 +195,7 @@ class StoreWriter:
         if self.n_rows > self.n_done:
             self._write_shard(complete=True)
         elif not self.complete:
-            self._save(replace(self._manifest, complete=True))
+            self._commits.save(replace(self._manifest, complete=True))
         self._commits.close()
 
     def close(self) -> None:
@@ -216,10 +220,9 @@ class StoreWriter:
 
     def _resume(self) -> None:
         """Go on after the shards that are there; what comes after one that is missing is made again."""
-        self._manifest = self._commits.manifest
         self._whole = self._manifest.shards[: self._manifest.n_unbroken]
         if len(self._whole) < len(self._manifest.shards):
-            self._save(replace(self._manifest, shards=self._whole))
+            self._commits.save(replace(self._manifest, shards=self._whole))
         with_rows = [shard for shard in self._whole if shard.n_rows]
         table = with_rows[-1].read_table(self.path) if with_rows else RowTable()
         self._next_row = table.source_rows[-1] + 1 if with_rows else 0
@@ -248,7 +251,7 @@ class StoreWriter:
         if self._buffer is not None:
             return
         per_shard = self._manifest.rows_per_shard or default_rows_per_shard(n_features, self._manifest.dtype)
-        self._manifest = replace(
+        self._commits.manifest = replace(
             self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
         )
         self._buffer = self._new_buffer()
@@ -283,16 +286,12 @@ class StoreWriter:
         self._table.cut(self._fill)
         with self._commits.writing():
             shard = write_shard(self.path, len(self._whole), self._table, self._buffer[: self._fill])
-        self._save(replace(self._manifest, complete=complete, shards=(*self._whole, shard)))
+        self._commits.save(replace(self._manifest, complete=complete, shards=(*self._whole, shard)))
         if self._fill == len(self._buffer):
             self._next_row = self._table.source_rows[-1] + 1
             self._whole, self._fill = (*self._whole, shard), 0
             self._table.cut(0)
         self._last_write = time.monotonic()
-
-    def _save(self, manifest: Manifest) -> None:
-        self._commits.save(manifest)
-        self._manifest = manifest
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
