@@ -127,8 +127,8 @@ def _class_names(path: Path) -> list[str]:
             pending += value.values()
             for key in _CLASS_KEYS:
                 named = value.get(key)
-                found = list(named.values()) if isinstance(named, dict) else [named]
-                names += [name for name in found if isinstance(name, str) and "." in name]
+                values = list(named.values()) if isinstance(named, dict) else [named]
+                names += [name for name in values if isinstance(name, str) and "." in name]
     return names
 
 
@@ -222,7 +222,7 @@ class ModelEncoder(Described):
         return array
 
 
-class FoundModelEncoder(ModelEncoder, ABC):
+class NamedModelEncoder(ModelEncoder, ABC):
     """An encoder by a model that is found by its name or folder; ``_load`` loads it."""
 
     settings: tuple[str, ...] = ("folder", *ModelEncoder.settings)
