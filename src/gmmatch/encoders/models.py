@@ -100,7 +100,7 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
     for path in () if trust_pickle else files:
         suffix, hidden = (
             path.suffix.lower(),
-            any(part.startswith(".") for part in path.relative_to(folder).parts),
+            "/." in f"/{path.relative_to(folder).as_posix()}",
         )
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
