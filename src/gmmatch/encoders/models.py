@@ -98,10 +98,8 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
                 "a function, and give it as 'file.py:function'."
             )
     for path in () if trust_pickle else files:
-        suffix, hidden = (
-            path.suffix.lower(),
-            "/." in f"/{path.relative_to(folder).as_posix()}",
-        )
+        suffix = path.suffix.lower()
+        hidden = "/." in f"/{path.relative_to(folder).as_posix()}"
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
             what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
