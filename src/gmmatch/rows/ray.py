@@ -9,8 +9,10 @@ depend on the number of workers.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -21,7 +23,7 @@ from gmmatch._array import Indices, Matrix, is_torch_array, to_numpy
 from gmmatch.errors import GMMatchError, imported
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
-from gmmatch.rows.engine import RayEngine, parse_engine, reason_of
+from gmmatch.rows.engine import RayEngine, SilentError, parse_engine, reason_of, within
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import NpyFile
 from gmmatch.rows.tree import TreeFold, block_edges
@@ -31,7 +33,9 @@ __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 # Larger arguments are stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
 # How long a call may take before the driver asks whether its worker still lives.
-_CHECK_SECONDS = 10.0
+_CHECK_SECONDS = 5.0
+# How much longer than it was allowed to a call of Ray may take before this machine's part of Ray counts as dead.
+_SILENT_SECONDS = 10.0
 # Mapped rows that a worker keeps: of the last space, and of the one before it.
 _KEPT_MAPS = 2
 
@@ -167,13 +171,14 @@ class RayRows(Rows):
         self._bounds = edges[cuts]
         spans = [(int(first), int(stop)) for first, stop in pairwise(self._bounds)]
         # The array of each worker, and the maps of its rows.
-        self._arrays = [self._ray.put(source[slice(*span)]) if in_memory else None for span in spans]
+        self._arrays = [self._put(source[slice(*span)]) if in_memory else None for span in spans]
         self._maps: tuple[Any, ...] = ()
         worker = self._ray.remote(
             num_cpus=engine.num_cpus,
             num_gpus=engine.num_gpus,
             max_restarts=engine.max_restarts,
-            max_task_retries=engine.max_restarts,
+            # A call that finds no worker does not count: a machine that is gone is noticed after a while only.
+            max_task_retries=-1,
             scheduling_strategy="SPREAD",
             concurrency_groups={"health": 1},
         )(Shard)
@@ -214,13 +219,13 @@ class RayRows(Rows):
     def map(self, row_map: RowMap) -> RayRows:
         """Return the rows that ``row_map`` makes of these; workers make them when they are first needed."""
         mapped = copy(self)
-        mapped._maps = (*self._maps, self._ray.put(row_map))
+        mapped._maps = (*self._maps, self._put(row_map))
         mapped.n_features = int(row_map(np.zeros((1, self.n_features))).shape[1])
         return mapped
 
     def scatter(self, values: NDArray[Any]) -> list[Any]:
         """Put the values of each worker's rows into the object store, once."""
-        return [self._ray.put(values[first:stop]) for first, stop in pairwise(self._bounds)]
+        return [self._put(values[first:stop]) for first, stop in pairwise(self._bounds)]
 
     def run_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, combine: Combine | None
@@ -228,7 +233,7 @@ class RayRows(Rows):
         """Run a function on all blocks; combine or join the results."""
         shares = [self.scatter(values) if isinstance(values, np.ndarray) else values for values in per_row]
         size = sum(value.nbytes for value in args if isinstance(value, np.ndarray))
-        sent = self._ray.put(args) if size > _SHARED_BYTES else args
+        sent = self._put(args) if size > _SHARED_BYTES else args
         results = self._collect([
             worker.run.remote(self._spaces(number), function, sent, combine, *(share[number] for share in shares))
             for number, worker in enumerate(self.workers)
@@ -248,18 +253,35 @@ class RayRows(Rows):
     def close(self) -> None:
         """End the workers."""
         if self._ray.is_initialized():
-            for worker in self.workers:
-                self._ray.kill(worker)
+            with suppress(WorkerLostError):
+                self._ask(0.0, self._end_workers)
+
+    def _end_workers(self) -> None:
+        for worker in self.workers:
+            self._ray.kill(worker)
 
     def _spaces(self, number: int) -> tuple[Any, ...]:
         return (self._arrays[number], *self._maps)
 
+    def _put(self, value: Any) -> Any:
+        return self._ask(self._timeout, self._ray.put, value)
+
+    def _ask(self, seconds: float, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function of Ray that should come back within some seconds."""
+        try:
+            return within(seconds + _SILENT_SECONDS, function, *args)
+        except SilentError:
+            raise WorkerLostError(
+                "Ray's processes on this machine give no answer: see `ray status`, and start Ray again."
+            ) from None
+
     def _collect(self, pending: Sequence[Any]) -> list[Any]:
         """Return the results of calls, in order; raise what a worker raised."""
         errors = self._ray.exceptions
+        get = partial(self._ray.get, list(pending), timeout=_CHECK_SECONDS)
         while True:
             try:
-                results: list[Any] = self._ray.get(list(pending), timeout=_CHECK_SECONDS)
+                results: list[Any] = self._ask(_CHECK_SECONDS, get)
                 return results
             except errors.GetTimeoutError:
                 self._check_workers("start again")
@@ -275,14 +297,15 @@ class RayRows(Rows):
         """Raise unless all workers answer in time; without a machine to run on, Ray would wait for one forever."""
         errors = self._ray.exceptions
         calls = [worker.ping.options(concurrency_group="health").remote() for worker in self.workers]
-        _, missing = self._ray.wait(calls, num_returns=len(calls), timeout=self._timeout)
+        wait = partial(self._ray.wait, calls, num_returns=len(calls), timeout=self._timeout)
+        _, missing = self._ask(self._timeout, wait)
         if missing:
             raise WorkerLostError(
                 f"{len(missing)} of {len(calls)} workers did not {action} within {self._timeout:g} seconds: machines "
                 "may be gone, or other jobs hold their CPUs (see `ray status`): ask for fewer workers, or wait."
             )
         try:
-            self._ray.get(calls)
+            self._ask(_CHECK_SECONDS, self._ray.get, calls)
         except errors.RayTaskError as error:
             raise error.cause if isinstance(error.cause, Exception) else error from None
         except errors.RayError as error:
