@@ -53,9 +53,9 @@ def forget_cache(folder: Path) -> None:
 
 
 def sequential_read(folder: Path) -> tuple[int, float]:
-    """Return the bytes of all arrays of a store, and the seconds that reading them in order takes."""
+    """Return the bytes of all shards of a store, and the seconds that reading them in order takes."""
     buffer, total, began = bytearray(1 << 22), 0, time.perf_counter()
-    for path in sorted(folder.glob("*.npy")):
+    for path in sorted(folder.glob("*.arrow")):
         with path.open("rb", buffering=0) as file:
             while count := file.readinto(buffer):
                 total += count

@@ -115,7 +115,7 @@ def damaged_shards(folder: Path) -> int:
             writer.append(rows, range(len(rows)), labels)
             writer.finish()
         store = gm.open_store(folder / f"{damage}.emb")
-        path = sorted(store.path.glob("*.npy"))[2]
+        path = sorted(store.path.glob("*.arrow"))[2]
         data = bytearray(path.read_bytes())
         data[-5] ^= 4
         path.unlink()

@@ -12,7 +12,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.rows import shards
-from gmmatch.rows.shards import NpyFile, ShardReader
+from gmmatch.rows.shards import RowFile, ShardReader
 
 METHODS = ["easy", "moderate", "herding", "gm-matching", "kernel-herding"]
 
@@ -82,7 +82,7 @@ def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
     files = []
     for number in range(10):
         np.save(tmp_path / f"{number}.npy", X[3 * number : 3 * number + 3])
-        files.append(NpyFile.of(tmp_path / f"{number}.npy"))
+        files.append(RowFile.of(tmp_path / f"{number}.npy"))
     reader = ShardReader(files)
     draws = np.random.default_rng(0).integers(0, 30, (40, 50))
     with ThreadPoolExecutor(4) as pool:
@@ -93,7 +93,7 @@ def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
 
 
 def test_a_file_is_not_opened_before_its_rows_are_needed(data, paths, tmp_path):
-    files = [NpyFile.of(path) for path in paths]
+    files = [RowFile.of(path) for path in paths]
     paths[3].unlink()
     reader = ShardReader(files)
     np.testing.assert_array_equal(reader.slice(0, 600), data[0][:600])
@@ -126,7 +126,7 @@ def test_a_checksum_is_compared_when_a_file_is_first_read(tmp_path, data):
 
     np.save(tmp_path / "a.npy", data[0])
     digest = hashlib.sha256((tmp_path / "a.npy").read_bytes()).hexdigest()
-    file = NpyFile(tmp_path / "a.npy", (900, 7), "<f4", digest)
+    file = RowFile(tmp_path / "a.npy", (900, 7), "<f4", digest)
     np.testing.assert_array_equal(file.load(), data[0])
     changed = bytearray((tmp_path / "a.npy").read_bytes())
     changed[-3] ^= 1

@@ -88,7 +88,7 @@ def test_a_store_brings_its_labels_and_ids(fake_ray, data, tmp_path):
     here, there = (gm.select(store, k=20, method="herding", engine=engine) for engine in (None, "ray:2"))
     assert here.order.tolist() == there.order.tolist() and here.counts == {0: 10, 1: 10}
     assert there.ids.tolist() == [f"r{row}" for row in there.indices]
-    next(iter(sorted((tmp_path / "x.emb").glob("*.npy")))).write_bytes(b"")
+    next(iter(sorted((tmp_path / "x.emb").glob("*.arrow")))).write_bytes(b"")
     with pytest.raises(InvalidInputError, match="damaged"):
         gm.select(store, k=20, method="herding", engine="ray:2")
 

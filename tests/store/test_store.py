@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import gmmatch as gm
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError, InvalidTypeError
-from gmmatch.store import StoreWriter, delete_store, open_store
-from gmmatch.store.row_tables import RowTable, decode_table, encode_table
+from gmmatch.store import Store, StoreWriter, delete_store, open_store
+from gmmatch.store.shard import RowTable, write_shard
 
 X = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
 
@@ -48,24 +50,19 @@ def test_rows_ids_and_labels_come_back(tmp_path, dtype):
 
 
 def test_the_files_are_plain(tmp_path):
-    """Shards can be read by NumPy, tables by PyArrow, checksums by sha256sum."""
-    import hashlib
-
-    import pyarrow.parquet as pq
-
+    """Shards can be read by PyArrow, and their checksums are those of sha256sum."""
     path = make(tmp_path / "x.emb", labels=list(range(50)))
-    names = sorted(contents(path))
-    starts = [(0, 16), (16, 32), (32, 48), (48, 50)]
-    expected = [f"shard-{a:012d}-{b:012d}.{suffix}" for a, b in starts for suffix in ("npy", "parquet")]
-    assert names == ["manifest.json", *expected]
-    np.testing.assert_array_equal(np.load(path / expected[2]), X[16:32].astype(np.float16))
-    table = pq.read_table(path / expected[7])
-    assert table.to_pydict() == {"source_row": [48, 49], "id": [48, 49], "label": [48, 49]}
+    shards = [f"shard-{i:06d}-{n:06d}.arrow" for i, n in enumerate((16, 16, 16, 2))]
+    assert sorted(contents(path)) == ["dataset_info.json", "manifest.json", *shards, "state.json"]
+    with pa.memory_map(str(path / shards[3])) as file:
+        table = pa.ipc.open_stream(file).read_all()
+    assert table.drop(["vector"]).to_pydict() == {"id": [48, 49], "label": [48, 49], "source_row": [48, 49]}
+    assert table["vector"].to_pylist() == X[48:].astype(np.float16).tolist()
     manifest = json.loads((path / "manifest.json").read_text())
+    assert [shard["file"] for shard in manifest["shards"]] == shards
     for shard in manifest["shards"]:
-        for part in (shard["array"], shard["table"]):
-            data = (path / part["file"]).read_bytes()
-            assert (len(data), hashlib.sha256(data).hexdigest()) == (part["bytes"], part["sha256"])
+        data = (path / shard["file"]).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (shard["size"], shard["sha256"])
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 32])
@@ -112,7 +109,7 @@ label = st.one_of(
 
 class TestTables:
     @given(data=st.data(), n=st.integers(0, 20))
-    def test_any_ids_and_labels_survive_with_their_types(self, data, n):
+    def test_any_ids_and_labels_survive_with_their_types(self, tmp_path_factory, data, n):
         kinds = [
             label,
             st.integers(0, 9),
@@ -126,12 +123,13 @@ class TestTables:
             st.lists(st.integers(-(2**70), 2**70) | st.text(st.characters()), min_size=n, max_size=n)
         )
         table = RowTable(list(range(n)), ids, data.draw(st.none() | values))
-        encoded = encode_table(table)
-        result = decode_table(encoded)
+        folder = tmp_path_factory.mktemp("shard")
+        shard = write_shard(folder, 0, table, np.zeros((n, 2), dtype=np.float16))
+        result = shard.read_table(folder)
         assert result == table
         for before, after in ((table.ids, result.ids), (table.labels or [], result.labels or [])):
             assert [type(value) for value in before] == [type(value) for value in after]
-        assert encode_table(result) == encoded
+        assert write_shard(folder, 0, result, np.zeros((n, 2), dtype=np.float16)) == shard
 
     def test_a_file_name_that_is_no_valid_text(self, tmp_path):
         name = os.fsdecode(b"caf\xe9.png")
@@ -260,8 +258,8 @@ class TestOpening:
         self.fails(path, "manifest.json")
 
     def test_a_newer_format(self, path):
-        self.rewrite(path, format_version=2)
-        self.fails(path, "newer gmmatch .format 2; this one reads up to 1.: upgrade")
+        self.rewrite(path, format_version=3)
+        self.fails(path, "newer gmmatch .format 3; this one reads up to 2.: upgrade")
 
     @pytest.mark.parametrize(
         "changes",
@@ -284,12 +282,12 @@ class TestOpening:
 
     def test_a_manifest_cannot_point_elsewhere(self, path):
         manifest = json.loads((path / "manifest.json").read_text())
-        manifest["shards"][0]["array"]["file"] = "../../secret.npy"
+        manifest["shards"][0]["file"] = "../../secret.arrow"
         self.rewrite(path, shards=manifest["shards"])
-        self.fails(path, "unexpected file '../../secret.npy'")
+        self.fails(path, "unexpected file '../../secret.arrow'")
 
     def test_a_missing_or_cut_file_is_named(self, path):
-        for name in ("shard-000000000016-000000000032.npy", "shard-000000000048-000000000050.parquet"):
+        for name in ("shard-000001-000016.arrow", "shard-000003-000002.arrow"):
             data = (path / name).read_bytes()
             (path / name).write_bytes(data[:-1])
             self.fails(path, f"{name} is damaged .it has {len(data) - 1:,} bytes instead of {len(data):,}")
@@ -299,20 +297,39 @@ class TestOpening:
         open_store(path, verify=True)
 
     def test_a_changed_byte_is_found_by_verifying_and_by_reading(self, path):
-        for name in ("shard-000000000016-000000000032.npy", "shard-000000000048-000000000050.parquet"):
-            data = bytearray((path / name).read_bytes())
-            data[-20] ^= 1
+        name = "shard-000001-000016.arrow"
+        whole = (path / name).read_bytes()
+        first = whole.index(X[16:32].astype(np.float16).tobytes())
+
+        def easy(store):
+            return gm.select(store, k=3, method="easy")
+
+        def labels_of(store):
+            return store.labels
+
+        for place in (0, 200, first - 30, first, len(whole) - 20, len(whole) - 1):
+            data = bytearray(whole)
+            data[place] ^= 1
             (path / name).write_bytes(data)
             self.fails(path, f"{name} is damaged .its checksum is wrong", verify=True)
             store = open_store(path)
-            with pytest.raises(InvalidInputError, match=f"{name} is damaged .its checksum is wrong"):
-                store.labels if name.endswith("parquet") else store.to_numpy([20])
-            if name.endswith("npy"):
-                assert len(store.to_numpy(np.arange(16))) == 16  # of the shards, each answers for itself
-                with pytest.raises(InvalidInputError, match=f"{name} is damaged .its checksum"):
-                    gm.select(store, k=3, method="easy")
-            data[-20] ^= 1
-            (path / name).write_bytes(data)
+            for read in [Store.to_numpy, easy, *([labels_of] if place < first else [])]:
+                with pytest.raises(InvalidInputError, match=f"{name} is damaged .its checksum is wrong"):
+                    read(store)
+            assert len(store.to_numpy(np.arange(16))) == 16  # of the shards, each answers for itself
+            (path / name).write_bytes(whole)
+
+    @pytest.mark.parametrize("name", ["state.json", "dataset_info.json"])
+    def test_a_file_for_other_libraries_is_verified_and_made_again(self, path, name):
+        whole = (path / name).read_bytes()
+        for contents in (whole.replace(b":", b" :", 1), None):
+            (path / name).unlink()
+            if contents is not None:
+                (path / name).write_bytes(contents)
+            self.fails(path, f"{name} is missing or damaged: run the command", verify=True)
+            assert open_store(path).ids_of(np.array([3])).tolist() == [3]
+            make(path, X[:0])  # nothing is added
+            assert (path / name).read_bytes() == whole
 
     def test_an_incomplete_store_must_be_asked_for(self, tmp_path):
         path = make(tmp_path / "y.emb", finish=False)

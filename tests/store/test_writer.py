@@ -118,14 +118,15 @@ class TestGoingOn:
             assert one.n_done == 5
 
     @pytest.mark.parametrize("moment", ["before", "after"])
-    def test_an_interrupt_within_a_write_loses_nothing(self, tmp_path, monkeypatch, moment):
+    @pytest.mark.parametrize("rename", [3, 4], ids=["second shard", "its manifest"])
+    def test_an_interrupt_within_a_write_loses_nothing(self, tmp_path, monkeypatch, moment, rename):
         reference = contents(write_whole(tmp_path / "a.emb"))
         original = os.replace
         calls = []
 
         def interrupted(*args):
             calls.append(args)
-            if len(calls) == 5:  # within the second shard
+            if len(calls) == rename:
                 if moment == "after":
                     original(*args)
                 raise KeyboardInterrupt
@@ -144,7 +145,7 @@ class TestGoingOn:
     def test_leftovers_of_a_killed_writer_are_removed_and_other_files_kept(self, tmp_path):
         reference = contents(write_whole(tmp_path / "a.emb"))
         foreign = {"notes.txt": b"mine"}
-        ours = ("shard-000000000048-000000000049.npy", ".gmmatch-manifest.json.tmp", "writer.lock")
+        ours = ("shard-000003-000001.arrow", ".gmmatch-manifest.json.tmp", "writer.lock")
         for name in (*foreign, *ours):
             (tmp_path / "a.emb" / name).write_bytes(b"mine")
         with writer(tmp_path / "a.emb"):
@@ -154,11 +155,11 @@ class TestGoingOn:
     def test_a_damaged_last_shard_is_not_built_upon(self, tmp_path):
         with writer(tmp_path / "x.emb") as one:
             one.append(X[:20], range(20))
-        path = tmp_path / "x.emb" / "shard-000000000016-000000000020.npy"
+        path = tmp_path / "x.emb" / "shard-000001-000004.arrow"
         data = bytearray(path.read_bytes())
         data[-1] ^= 1
         path.write_bytes(data)
-        with pytest.raises(InvalidInputError, match=r"000020\.npy is damaged"):
+        with pytest.raises(InvalidInputError, match=r"000004\.arrow is damaged"):
             writer(tmp_path / "x.emb")
 
     def test_tensors_of_half_precision(self, torch, tmp_path):
@@ -335,7 +336,7 @@ class TestFullDisk:
             pytest.skip("file systems cannot be mounted here")
         try:
             ballast = mounted / "ballast"
-            ballast.write_bytes(bytes(32 * 1024))
+            ballast.write_bytes(bytes(44 * 1024))
             self.check(mounted / "b.emb", ballast.unlink, reference)
         finally:
             subprocess.run(["umount", str(mounted)], check=True)

@@ -81,6 +81,7 @@ def _describe_store(path: str, verify: bool) -> dict[str, Any]:
     counts = None if store.labels is None else Counter(store.labels.tolist()).most_common()
     manifest = store.manifest
     return {
+        "format": "of gmmatch 0.2, which is read, but not written" if manifest.is_old else "Arrow files",
         "complete": store.complete,
         "n_rows": len(store),
         "n_features": store.n_features,

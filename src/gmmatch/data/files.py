@@ -185,5 +185,5 @@ def is_store(path: str | os.PathLike[str]) -> bool:
     try:
         document = json.loads(manifest.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return any(folder.glob("shard-*.npy"))
+        return any(folder.glob("shard-*-*.*"))
     return isinstance(document, dict) and document.get("format") == "gmmatch-embeddings"

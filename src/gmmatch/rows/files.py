@@ -1,4 +1,4 @@
-"""Rows in files: ``.npy`` shards, mapped into memory when their rows are needed, and read block by block."""
+"""Rows in ``.npy`` files or shards of a store: mapped when they are needed, and read block by block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.npy import mapped
-from gmmatch.rows.shards import NpyFile, ShardReader
+from gmmatch.rows.shards import RowFile, ShardReader
 from gmmatch.rows.tree import block_edges
 
 # A map of rows is computed anew in so many passes; before the next one, its results go to a temporary file.
@@ -29,11 +29,11 @@ _LAZY_PASSES = 2
 
 
 class FileRows(LocalRows):
-    """Rows of several ``.npy`` files, one after another.
+    """Rows of several files, one after another.
 
     Parameters
     ----------
-    files : sequence of paths or NpyFile
+    files : sequence of paths or RowFile
     span : pair of ints, optional
         The first row and the one after the last; all rows by default. A Ray worker reads its own span.
     memory_limit : int, optional
@@ -46,7 +46,7 @@ class FileRows(LocalRows):
 
     def __init__(
         self,
-        files: Sequence[str | PathLike[str] | NpyFile],
+        files: Sequence[str | PathLike[str] | RowFile],
         span: tuple[int, int] | None = None,
         *,
         memory_limit: int | None = None,
@@ -55,7 +55,7 @@ class FileRows(LocalRows):
         self.n_jobs = available_cores() if n_jobs is None else resolve_jobs(n_jobs)
         self.memory_limit = 1 << 30 if memory_limit is None else memory_limit
         self._reader = ShardReader(
-            [file if isinstance(file, NpyFile) else NpyFile.of(file) for file in files]
+            [file if isinstance(file, RowFile) else RowFile.of(file) for file in files]
         )
         self._span = span or (0, self._reader.shape[0])
         self._dtype, self.n_features = self._reader.dtype, self._reader.shape[1]
@@ -145,7 +145,7 @@ class FileRows(LocalRows):
         """Compute the mapped rows into a temporary file, which is read from now on."""
         saved = self._save(None)
         if saved is not None:
-            self._reader = ShardReader([NpyFile.of(self._scratch.newest)])
+            self._reader = ShardReader([RowFile.of(self._scratch.newest)])
             self._span, self._row_maps = (0, len(saved)), ()
 
     def _save(self, index: Indices | None) -> NDArray[Any] | None:
@@ -159,7 +159,7 @@ class FileRows(LocalRows):
 
 
 def open_files(
-    files: Sequence[NpyFile],
+    files: Sequence[RowFile],
     *,
     engine: Any = None,
     memory_limit: int | None = None,

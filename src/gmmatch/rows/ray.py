@@ -25,7 +25,7 @@ from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.engine import RayEngine, SilentError, parse_engine, reason_of, within
 from gmmatch.rows.files import FileRows
-from gmmatch.rows.shards import NpyFile
+from gmmatch.rows.shards import RowFile
 from gmmatch.rows.tree import TreeFold, block_edges
 
 __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
@@ -51,7 +51,7 @@ class Shard:
 
     Parameters
     ----------
-    files : sequence of NpyFile, optional
+    files : sequence of RowFile, optional
         What the worker reads itself.
     span : pair of ints
         The first of its rows in the files, and the one after its last.
@@ -67,7 +67,7 @@ class Shard:
 
     def __init__(
         self,
-        files: Sequence[NpyFile] | None,
+        files: Sequence[RowFile] | None,
         span: tuple[int, int],
         edges: Indices,
         first_block: int,
@@ -150,7 +150,7 @@ class RayRows(Rows):
 
     Parameters
     ----------
-    source : array of shape (n, s), or sequence of paths or NpyFile
+    source : array of shape (n, s), or sequence of paths or RowFile
         Workers read files themselves; their paths must mean the same on every machine.
     engine : RayEngine or str
     """
@@ -162,7 +162,7 @@ class RayRows(Rows):
             source = to_numpy(source)
             self._n_rows, self.n_features = (int(size) for size in source.shape)
         else:
-            source = [file if isinstance(file, NpyFile) else NpyFile.of(file) for file in source]
+            source = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
             self._n_rows, self.n_features = sum(file.shape[0] for file in source), source[0].shape[1]
         n_workers = engine.connect()
         self._ray, self._timeout = imported("ray", "RayEngine needs Ray", "ray"), engine.timeout

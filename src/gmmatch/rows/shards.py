@@ -1,4 +1,4 @@
-"""Files of rows as one array: ``.npy`` shards, mapped into memory when their rows are needed.
+"""Files of rows as one array: ``.npy`` files or shards of a store, mapped into memory when their rows are needed.
 
 What every other room needs of files is here, without compiled code, which takes long to import.
 """
@@ -26,8 +26,8 @@ _OPEN_FILES = 128
 
 
 @dataclass(frozen=True)
-class NpyFile:
-    """A ``.npy`` file of rows and what it holds, so that it is opened only when its rows are needed.
+class RowFile:
+    """A file of rows and what it holds, so that it is opened only when its rows are needed.
 
     Attributes
     ----------
@@ -37,16 +37,19 @@ class NpyFile:
     dtype : str
     sha256 : str, optional
         Compared with the file when it is first opened.
+    offset : int, optional
+        Where in the file the rows begin, which follow one another; the header of a ``.npy`` file says it.
     """
 
     path: Path
     shape: tuple[int, int]
     dtype: str
     sha256: str | None = None
+    offset: int | None = None
 
     @classmethod
-    def of(cls, path: str | PathLike[str]) -> NpyFile:
-        """Read what a file holds from its header."""
+    def of(cls, path: str | PathLike[str]) -> RowFile:
+        """Read what a ``.npy`` file holds from its header."""
         location = as_path(path)
         if not location.is_file():
             raise DataFileNotFoundError(f"X: there is no file {location}.")
@@ -69,7 +72,10 @@ class NpyFile:
             local = fetched(self.path)
             if self.sha256 is not None:
                 _verify(local, self)
-            rows = mapped(local)
+            if self.offset is None:
+                rows = mapped(local)
+            else:
+                rows = np.memmap(local, self.dtype, "r", self.offset, self.shape)
         except (OSError, ValueError, EOFError) as error:
             if isinstance(error, InvalidInputError):
                 raise
@@ -85,7 +91,7 @@ class NpyFile:
 _verified: set[tuple[str, int, int, str]] = set()
 
 
-def _verify(local: Path, file: NpyFile) -> None:
+def _verify(local: Path, file: RowFile) -> None:
     """Raise unless a file has its checksum; once in a process, as long as the file is not written again."""
     status = local.stat()
     state = (str(local), status.st_size, status.st_mtime_ns, str(file.sha256))
@@ -102,7 +108,7 @@ class ShardReader:
 
     Parameters
     ----------
-    files : sequence of NpyFile
+    files : sequence of RowFile
         All with the same number of features.
 
     Attributes
@@ -112,7 +118,7 @@ class ShardReader:
         What rows are read as: float32 where it holds all values, else float64.
     """
 
-    def __init__(self, files: Sequence[NpyFile]) -> None:
+    def __init__(self, files: Sequence[RowFile]) -> None:
         if not files:
             raise InvalidInputError("X is an empty list: give at least one file.")
         self.files = tuple(files)

@@ -1,4 +1,4 @@
-"""Beginning to write a store: one writer at a time, in a new folder or where an earlier writer stopped."""
+"""Before a store is written: a folder for it, and a lock that keeps other writers out."""
 
 from __future__ import annotations
 
@@ -8,23 +8,13 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 from gmmatch.files import is_leftover, is_remote
-from gmmatch.store.manifest import MANIFEST_NAME, Manifest, check_files, is_shard_file, load_manifest
+from gmmatch.store.manifest import MANIFEST_NAME, is_store_file
 
 LOCK_NAME = "writer.lock"
-
-_EXPLANATIONS = {
-    "encoder": "another encoder made it",
-    "encoder_fingerprint": "its encoder has the same name, but other weights or settings",
-    "dtype": "it holds numbers of another type",
-    "n_features": "it holds rows of another length",
-    "rows_per_shard": "it has shards of another size",
-    "source_fingerprint": "it was made from other data, or its source has changed since",
-}
 
 
 class StoreLockedError(GMMatchError, RuntimeError):
@@ -143,43 +133,10 @@ def prepare_folder(folder: Path) -> None:
         foreign = sorted(
             path.name
             for path in folder.iterdir()
-            if path.name != LOCK_NAME and not is_leftover(path.name) and not is_shard_file(path.name)
+            if path.name != LOCK_NAME and not is_leftover(path.name) and not is_store_file(path.name)
         )
         if foreign:
             raise InvalidInputError(
                 f"{folder} exists and is not an embedding store (it holds {foreign[0]!r}): "
                 "choose another folder."
             )
-
-
-def begin(folder: Path, requested: Manifest) -> Manifest:
-    """Return the manifest to go on with, and delete what a killed writer left; this process must hold the lock.
-
-    It is that of the store if there is one, else ``requested``, which is then written.
-    """
-    manifest = requested
-    if (folder / MANIFEST_NAME).exists():
-        manifest = _continue(load_manifest(folder), requested, folder)
-        check_files(folder, manifest)
-    else:
-        requested.save(folder)
-    known = {name for shard in manifest.shards for name in (shard.array_file, shard.table_file)}
-    for path in list(folder.iterdir()):
-        if is_leftover(path.name) or (is_shard_file(path.name) and path.name not in known):
-            path.unlink(missing_ok=True)
-    return manifest
-
-
-def _continue(existing: Manifest, requested: Manifest, folder: Path) -> Manifest:
-    for name, explanation in _EXPLANATIONS.items():
-        old, new = getattr(existing, name), getattr(requested, name)
-        if old is not None and new is not None and old != new:
-            raise InvalidInputError(
-                f"{folder} cannot be continued: {explanation} ({name} {old!r} there, {new!r} now). "
-                "Choose another folder, or begin again (--force)."
-            )
-    return replace(
-        existing,
-        n_features=existing.n_features or requested.n_features,
-        rows_per_shard=existing.rows_per_shard or requested.rows_per_shard,
-    )

@@ -11,60 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import sha256_of, write_file
+from gmmatch.files import write_file
+from gmmatch.store.old import OLD_VERSION, OldShard
+from gmmatch.store.shard import ArrowShard, check_file, damaged_file
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when an older gmmatch would misread a store."""
 
 MANIFEST_NAME = "manifest.json"
 DTYPES = ("float16", "float32")
 _FORMAT = "gmmatch-embeddings"
-_SHARD_NAME = re.compile(r"^shard-([0-9]{12})-([0-9]{12})\.(npy|parquet)$")
+_SHARD_NAME = re.compile(r"^shard-[0-9]{6,}-[0-9]{6,}\.(arrow|npy|parquet)$")
+# What `datasets.load_from_disk` asks for, in a store that is complete.
+_LIBRARY_FILES = ("dataset_info.json", "state.json")
 
 
-@dataclass(frozen=True)
-class ShardEntry:
-    """One shard: the rows from ``start`` to ``stop``, in two files."""
-
-    start: int
-    stop: int
-    array_bytes: int
-    array_sha256: str
-    table_bytes: int
-    table_sha256: str
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows."""
-        return self.stop - self.start
-
-    @property
-    def array_file(self) -> str:
-        """The name of the ``.npy`` file."""
-        return shard_name(self.start, self.stop) + ".npy"
-
-    @property
-    def table_file(self) -> str:
-        """The name of the Parquet file."""
-        return shard_name(self.start, self.stop) + ".parquet"
-
-
-def shard_name(start: int, stop: int) -> str:
-    """Name the files of a shard: with the last row, so that a shard that grows is a new file beside the old one."""
-    return f"shard-{start:012d}-{stop:012d}"
-
-
-def is_shard_file(name: str) -> bool:
-    """Tell whether a file name is one that a store gives to its shards."""
-    return _SHARD_NAME.match(name) is not None
+def is_store_file(name: str) -> bool:
+    """Tell whether a file name is one that a store gives to its files, of this format or the older one."""
+    return name in _LIBRARY_FILES or _SHARD_NAME.match(name) is not None
 
 
 @dataclass(frozen=True)
 class Manifest:
     """What a store holds; written as ``manifest.json``.
 
-    ``n_features``, ``rows_per_shard`` and ``has_labels`` are None until the first rows are known. All shards but
-    the last have ``rows_per_shard`` rows.
+    ``n_features``, ``rows_per_shard`` and ``has_labels`` are None until the first rows are known. Shards are in the
+    order of their numbers, and have at most ``rows_per_shard`` rows. Some may be missing until it is complete.
     """
 
     encoder: str
@@ -77,12 +49,23 @@ class Manifest:
     rows_per_shard: int | None = None
     has_labels: bool | None = None
     complete: bool = False
-    shards: tuple[ShardEntry, ...] = ()
+    shards: tuple[ArrowShard | OldShard, ...] = ()
+    format_version: int = FORMAT_VERSION
 
     @property
     def n_rows(self) -> int:
         """How many rows the shards hold."""
-        return self.shards[-1].stop if self.shards else 0
+        return sum(shard.n_rows for shard in self.shards)
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the store was written by gmmatch 0.2, and can only be read."""
+        return self.format_version == OLD_VERSION
+
+    @property
+    def n_unbroken(self) -> int:
+        """How many shards there are before the first that is missing."""
+        return next((i for i, shard in enumerate(self.shards) if shard.number != i), len(self.shards))
 
     def origin(self, location: str) -> dict[str, Any]:
         """Return where the rows come from, for the provenance of a selection."""
@@ -95,7 +78,9 @@ class Manifest:
         }
 
     def save(self, folder: Path) -> None:
-        """Replace the manifest of a store, in one step."""
+        """Replace the manifest of a store, in one step, and let other libraries open a store that is complete."""
+        if self.complete:
+            self.save_library_files(folder)
         document = {
             "format": _FORMAT,
             "format_version": FORMAT_VERSION,
@@ -111,26 +96,41 @@ class Manifest:
                 "details": self.encoder_details,
             },
             "source": {"fingerprint": self.source_fingerprint, "description": self.source},
-            "shards": [
-                {
-                    "start": shard.start,
-                    "n_rows": shard.n_rows,
-                    "array": {
-                        "file": shard.array_file,
-                        "bytes": shard.array_bytes,
-                        "sha256": shard.array_sha256,
-                    },
-                    "table": {
-                        "file": shard.table_file,
-                        "bytes": shard.table_bytes,
-                        "sha256": shard.table_sha256,
-                    },
-                }
-                for shard in self.shards
-            ],
+            "shards": [shard.document for shard in self.shards if isinstance(shard, ArrowShard)],
         }
         text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, [text.encode("ascii")])
+        if not self.complete:
+            self.save_library_files(folder)
+
+    @property
+    def library_files(self) -> dict[str, bytes]:
+        """What the files besides the manifest and the shards hold; there are none unless the store is complete."""
+        if not self.complete or not self.shards or self.is_old:
+            return {}
+        state: dict[str, Any] = {
+            "_data_files": [{"filename": name} for shard in self.shards for name, _, _ in shard.files],
+            "_fingerprint": _checksum({"shards": [shard.files for shard in self.shards]})[:16],
+            **dict.fromkeys(("_format_columns", "_format_type", "_split")),
+            "_format_kwargs": {},
+            "_output_all_columns": False,
+        }
+        info = {"description": f"Embeddings by {self.encoder}, written by gmmatch"}
+        return {
+            name: f"{json.dumps(document, indent=1)}\n".encode("ascii")
+            for name, document in zip(_LIBRARY_FILES, (info, state), strict=True)
+        }
+
+    def save_library_files(self, folder: Path) -> None:
+        """Make the other files what they should be, or remove them."""
+        wanted = self.library_files
+        for name in _LIBRARY_FILES:
+            path = folder / name
+            contents = path.read_bytes() if path.is_file() else None
+            if name in wanted and contents != wanted[name]:
+                write_file(path, [wanted[name]])
+            elif name not in wanted and contents is not None:
+                path.unlink()
 
 
 def load_manifest(folder: Path) -> Manifest:
@@ -175,9 +175,9 @@ def parse_manifest(data: bytes, path: Path | str) -> Manifest:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise unless all files of a store are there and have their sizes; contents are not read."""
+    """Raise unless all shards of a store are there and have their sizes; contents are not read."""
     for shard in manifest.shards:
-        for name, size in ((shard.array_file, shard.array_bytes), (shard.table_file, shard.table_bytes)):
+        for name, size, _ in shard.files:
             path = folder / name
             if not path.is_file():
                 raise DataFileNotFoundError(f"{path} is missing: the store is damaged; make it again.")
@@ -185,35 +185,27 @@ def check_files(folder: Path, manifest: Manifest) -> None:
                 raise damaged_file(path, f"it has {path.stat().st_size:,} bytes instead of {size:,}")
 
 
-def check_sha256(file: Path, expected: str, name: object = None) -> None:
-    """Raise unless a file has the checksum that was written down; ``name`` is what the error calls it."""
-    if sha256_of(file) != expected:
-        raise damaged_file(str(name or file), "its checksum is wrong")
-
-
-def damaged_file(path: Path | str, reason: object) -> InvalidInputError:
-    """Make the error for a file of a store whose contents are not what was written."""
-    return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
+def verify_files(folder: Path, manifest: Manifest) -> None:
+    """Read every file of a store, and raise an error that names the first that is not what was written."""
+    for shard in manifest.shards:
+        for name, _, sha256 in shard.files:
+            check_file(folder, name, sha256)
+    for name, contents in manifest.library_files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != contents:
+            raise InvalidInputError(
+                f"{path} is missing or damaged: run the command that made the store again, which replaces it."
+            )
 
 
 def _checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, allow_nan=False).encode()).hexdigest()
 
 
-def _shard_entry(document: Mapping[str, Any]) -> ShardEntry:
-    array, table = document["array"], document["table"]
-    start, n_rows = document["start"], document["n_rows"]
-    entry = ShardEntry(
-        start, start + n_rows, array["bytes"], array["sha256"], table["bytes"], table["sha256"]
-    )
-    # File names are made, never taken from the manifest: it cannot point outside of the store.
-    if (array["file"], table["file"]) != (entry.array_file, entry.table_file):
-        raise ValueError(f"it names an unexpected file {array['file']!r}")
-    return entry
-
-
 def _from_document(document: Mapping[str, Any]) -> Manifest:
-    encoder, source = document["encoder"], document["source"]
+    encoder, source, shards = document["encoder"], document["source"], document["shards"]
+    old = document["format_version"] == OLD_VERSION
+    rows_per_shard = document["rows_per_shard"]
     return Manifest(
         encoder=encoder["name"],
         encoder_fingerprint=encoder["fingerprint"],
@@ -222,10 +214,14 @@ def _from_document(document: Mapping[str, Any]) -> Manifest:
         source=dict(source["description"]),
         source_fingerprint=source["fingerprint"],
         n_features=document["n_features"],
-        rows_per_shard=document["rows_per_shard"],
+        rows_per_shard=rows_per_shard,
         has_labels=document["has_labels"],
         complete=document["complete"],
-        shards=tuple(_shard_entry(shard) for shard in document["shards"]),
+        shards=tuple(
+            OldShard.of(number, rows_per_shard, shard) if old else ArrowShard.of(shard)
+            for number, shard in enumerate(shards)
+        ),
+        format_version=document["format_version"],
     )
 
 
@@ -238,12 +234,13 @@ def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:
     sizes = (whole, manifest.n_features)
     if manifest.shards and not all(isinstance(size, int) and size > 0 for size in sizes):
         raise ValueError("it has shards, but does not say their shape")
-    for number, shard in enumerate(manifest.shards):
-        last = number == len(manifest.shards) - 1
-        if shard.start != number * (whole or 0) or not 0 < shard.n_rows <= (whole or 0):
-            raise ValueError(f"its shard {number} is out of place")
-        if not last and shard.n_rows != whole:
-            raise ValueError(f"its shard {number} is not full")
+    least = 0
+    for shard in manifest.shards:
+        if shard.number < least or not 0 <= shard.n_rows <= (whole or 0):
+            raise ValueError(f"its shard {shard.number} is out of place")
+        least = shard.number + 1
+    if manifest.complete and manifest.n_unbroken < len(manifest.shards):
+        raise ValueError(f"its shard {manifest.n_unbroken} is missing")
 
 
 def _unreadable(path: Path | str, error: Exception) -> InvalidInputError:

@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path, is_leftover, is_remote
-from gmmatch.rows.shards import NpyFile, ShardReader
+from gmmatch.rows.shards import RowFile, ShardReader
 from gmmatch.store.beginning import writer_lock
 from gmmatch.store.manifest import (
     MANIFEST_NAME,
     Manifest,
-    ShardEntry,
     check_files,
-    check_sha256,
-    is_shard_file,
+    is_store_file,
     load_manifest,
+    verify_files,
 )
-from gmmatch.store.row_tables import RowTable, as_array, ids_of, labels_of, read_table
+from gmmatch.store.shard import as_array
 
 if TYPE_CHECKING:
     from gmmatch.rows.base import Rows
@@ -96,41 +95,46 @@ class Store:
         state = "" if self.complete else ", incomplete"
         return f"<Store {str(self.path)!r}: {len(self):,} rows of {self.n_features} by {self.encoder}{state}>"
 
-    def table(self, shard: ShardEntry) -> RowTable:
-        """Read the ids, labels and source rows of one shard."""
-        return read_table(self.path, shard)
-
     @cached_property
     def ids(self) -> NDArray[Any]:
         """The names of the rows, shape (n,): int64, or an array of Python objects."""
-        return as_array([name for shard in self.manifest.shards for name in self.table(shard).ids])
+        return as_array([name for shard in self.manifest.shards for name in shard.read_table(self.path).ids])
 
     def ids_of(self, rows: Indices) -> NDArray[Any]:
         """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
-        return ids_of(self.manifest.shards, self.table, rows)
+        distinct = np.unique(rows)
+        names: dict[int, Any] = {}
+        start = 0
+        for shard in self.manifest.shards:
+            first, last = np.searchsorted(distinct, [start, start + shard.n_rows])
+            if first < last:  # no other shards are read
+                ids = shard.read_table(self.path).ids
+                names.update((row, ids[row - start]) for row in distinct[first:last].tolist())
+            start += shard.n_rows
+        return as_array([names[row] for row in rows.tolist()])
 
     @cached_property
     def labels(self) -> NDArray[Any] | None:
         """The labels, shape (n,): of a number type, or an array of Python objects; None if there are none."""
-        return labels_of(self.manifest.shards, self.table) if self.manifest.has_labels else None
+        if not self.manifest.has_labels:
+            return None
+        known: dict[tuple[type, Any], Any] = {}  # one object per class instead of one per row
+        labels: list[Any] = []
+        for shard in self.manifest.shards:
+            for label in shard.read_table(self.path).labels or [None] * shard.n_rows:
+                labels.append(known.setdefault((type(label), label), label))
+        return as_array(labels)
 
     @cached_property
     def source_rows(self) -> Indices:
         """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
-        tables = (self.table(shard) for shard in self.manifest.shards)
+        tables = (shard.read_table(self.path) for shard in self.manifest.shards)
         return np.array([row for table in tables for row in table.source_rows], dtype=np.int64)
 
     @cached_property
-    def _files(self) -> list[NpyFile]:
-        return [
-            NpyFile(
-                self.path / shard.array_file,
-                (shard.n_rows, self.n_features),
-                self.dtype.str,
-                shard.array_sha256,
-            )
-            for shard in self.manifest.shards
-        ]
+    def _files(self) -> list[RowFile]:
+        shards = (shard for shard in self.manifest.shards if shard.n_rows)
+        return [shard.row_file(self.path, self.n_features, self.dtype) for shard in shards]
 
     def open_rows(
         self, *, memory_limit: int | None = None, n_jobs: int | None = None, engine: Any = None
@@ -164,12 +168,7 @@ class Store:
 
     def verify(self) -> None:
         """Read every file and compare its checksum; raise an error that names the first wrong one."""
-        for shard in self.manifest.shards:
-            for name, expected in (
-                (shard.array_file, shard.array_sha256),
-                (shard.table_file, shard.table_sha256),
-            ):
-                check_sha256(self.path / name, expected)
+        verify_files(self.path, self.manifest)
 
 
 def open_store(
@@ -254,7 +253,7 @@ def clear_store(folder: Path) -> None:
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
         (folder / MANIFEST_NAME).unlink(missing_ok=True)
         for file in list(folder.iterdir()):
-            if is_shard_file(file.name) or is_leftover(file.name):
+            if is_store_file(file.name) or is_leftover(file.name):
                 file.unlink(missing_ok=True)
     finally:
         lock.release()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -17,15 +15,11 @@ from numpy.typing import NDArray
 from gmmatch._array import to_numpy
 from gmmatch._checks import check_whole_number
 from gmmatch.data.columns import plain_ids, plain_labels, plain_values
-from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.files import as_path, fetched, write_file
-from gmmatch.store.beginning import StoreWriteError, begin, explained, prepare_folder, writer_lock
-from gmmatch.store.manifest import DTYPES, Manifest, ShardEntry, check_sha256, shard_name
-from gmmatch.store.row_tables import RowTable, encode_table, read_table
-
-_SHARD_BYTES = 1 << 26
-_SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
-_PIECE = 1 << 22
+from gmmatch.errors import InvalidInputError
+from gmmatch.files import as_path
+from gmmatch.store.commits import Commits
+from gmmatch.store.manifest import DTYPES, Manifest
+from gmmatch.store.shard import RowTable, default_rows_per_shard, write_shard
 
 
 class StoreWriter:
@@ -105,21 +99,21 @@ class StoreWriter:
         )
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
-        self._failed = False
         self._table = RowTable()
         self._buffer: NDArray[Any] | None = None
         self._fill = 0
-        prepare_folder(self.path)
-        with explained(self.path, 0):
-            self._lock = writer_lock(self.path)
+        self._commits = Commits(self.path, requested)
         try:
-            with explained(self.path, 0):
-                self._begin(requested)
+            self._resume()
         except BaseException:
-            self._lock.release()
+            self._commits.close()
             raise
 
     # ------------------------------------------------------------------------------------- where it stands
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._commits.manifest
 
     @property
     def n_done(self) -> int:
@@ -129,7 +123,7 @@ class StoreWriter:
     @property
     def n_rows(self) -> int:
         """How many rows there are, with those that wait in memory."""
-        return self._n_whole + self._fill
+        return sum(shard.n_rows for shard in self._whole) + self._fill
 
     @property
     def next_row(self) -> int:
@@ -169,7 +163,7 @@ class StoreWriter:
             The number of each row in the source, ascending; by default the rows follow the last one.
             Rows that the store has already are dropped. Numbers may be left out (a broken image).
         """
-        self._check_usable()
+        self._commits.check_usable()
         block = _as_matrix(rows)
         positions = _checked_positions(source_rows, len(block), self.next_row)
         names = plain_ids(plain_values(ids), "ids", "row {}".format)
@@ -191,28 +185,28 @@ class StoreWriter:
 
     def checkpoint(self) -> None:
         """Make all rows so far safe on disk."""
-        self._check_usable()
+        self._commits.check_usable()
         if self.n_rows > self.n_done:
             self._write_shard(complete=False)
 
     def finish(self) -> None:
         """Write what is left, mark the store as complete, and close it."""
-        self._check_usable()
+        self._commits.check_usable()
         if self.n_rows > self.n_done:
             self._write_shard(complete=True)
         elif not self.complete:
-            self._save(replace(self._manifest, complete=True))
-        self._lock.release()
+            self._commits.save(replace(self._manifest, complete=True))
+        self._commits.close()
 
     def close(self) -> None:
         """Make all rows so far safe and end the writing, without marking the store as complete."""
-        if not self._lock.is_held:
+        if not self._commits.is_open:
             return
         try:
-            if not self._failed:
+            if not self._commits.failed:
                 self.checkpoint()
         finally:
-            self._lock.release()
+            self._commits.close()
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -224,32 +218,22 @@ class StoreWriter:
 
     # ----------------------------------------------------------------------------------------- details
 
-    def _begin(self, requested: Manifest) -> None:
-        self._manifest = begin(self.path, requested)
-        shards = self._manifest.shards
-        last = shards[-1] if shards else None
-        partial = last is not None and last.n_rows < (self._manifest.rows_per_shard or 0)
-        self._whole = shards[:-1] if partial else shards
-        self._next_row = 0
-        if last is not None:
-            table = read_table(self.path, last)
-            self._next_row = table.source_rows[-1] + 1
-        if last is not None and partial:  # its rows go back into memory, to fill it up
-            array = self.path / last.array_file
-            check_sha256(array, last.array_sha256)
-            self._buffer = self._new_buffer()
-            self._buffer[: last.n_rows] = np.load(fetched(array), allow_pickle=False)
-            self._table, self._fill = table, last.n_rows
-
-    @property
-    def _n_whole(self) -> int:
-        return self._whole[-1].stop if self._whole else 0
-
-    def _check_usable(self) -> None:
-        if self._failed:
-            raise GMMatchError(f"{self.path}: writing failed before; open the store again to go on.")
-        if not self._lock.is_held:
-            raise GMMatchError(f"{self.path}: this writer is closed.")
+    def _resume(self) -> None:
+        """Go on after the shards that are there; what comes after one that is missing is made again."""
+        self._whole = self._manifest.shards[: self._manifest.n_unbroken]
+        if len(self._whole) < len(self._manifest.shards):
+            self._commits.save(replace(self._manifest, shards=self._whole))
+        with_rows = [shard for shard in self._whole if shard.n_rows]
+        table = with_rows[-1].read_table(self.path) if with_rows else RowTable()
+        self._next_row = table.source_rows[-1] + 1 if with_rows else 0
+        last = self._whole[-1] if self._whole else None
+        if last is not None and last.n_rows < (self._manifest.rows_per_shard or 0):
+            self._buffer = self._new_buffer()  # its rows go back into memory, to fill it up
+            if last.n_rows:
+                vectors = last.row_file(self.path, self._buffer.shape[1], self._buffer.dtype).load()
+                self._buffer[: last.n_rows], self._table = vectors, table
+            self._fill, self._whole = last.n_rows, self._whole[:-1]
+        self._table.labels = self._table.labels or ([] if self._manifest.has_labels else None)
 
     def _check_matches(self, block: NDArray[Any], labeled: bool) -> None:
         """Raise unless these rows are like those that the store has."""
@@ -266,10 +250,8 @@ class StoreWriter:
         """Fix what the first rows decide."""
         if self._buffer is not None:
             return
-        most = max(1, _SHARD_BYTES // (n_features * np.dtype(self._manifest.dtype).itemsize))
-        power_of_two = 1 << (min(_SHARD_ROWS, most).bit_length() - 1)
-        per_shard = self._manifest.rows_per_shard or power_of_two
-        self._manifest = replace(
+        per_shard = self._manifest.rows_per_shard or default_rows_per_shard(n_features, self._manifest.dtype)
+        self._commits.manifest = replace(
             self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
         )
         self._buffer = self._new_buffer()
@@ -299,40 +281,17 @@ class StoreWriter:
                 self._write_shard(complete=False)
 
     def _write_shard(self, *, complete: bool) -> None:
-        """Write the rows in memory as the last shard, then the manifest, then forget what it replaces."""
+        """Write the rows in memory as the last shard, in place of what is there of it."""
         assert self._buffer is not None
         self._table.cut(self._fill)
-        start, stop = self._n_whole, self.n_rows
-        name = shard_name(start, stop)
-        with self._writing():
-            array = write_file(self.path / f"{name}.npy", _npy_pieces(self._buffer[: self._fill]))
-            table = write_file(self.path / f"{name}.parquet", [encode_table(self._table)])
-            entry = ShardEntry(start, stop, *array, *table)
-            replaced = self._manifest.shards[len(self._whole) :]
-            self._save(replace(self._manifest, complete=complete, shards=(*self._whole, entry)))
-            for old in replaced:
-                if old.stop != stop:
-                    (self.path / old.array_file).unlink(missing_ok=True)
-                    (self.path / old.table_file).unlink(missing_ok=True)
+        with self._commits.writing():
+            shard = write_shard(self.path, len(self._whole), self._table, self._buffer[: self._fill])
+        self._commits.save(replace(self._manifest, complete=complete, shards=(*self._whole, shard)))
         if self._fill == len(self._buffer):
             self._next_row = self._table.source_rows[-1] + 1
-            self._whole, self._fill = (*self._whole, entry), 0
+            self._whole, self._fill = (*self._whole, shard), 0
             self._table.cut(0)
         self._last_write = time.monotonic()
-
-    def _save(self, manifest: Manifest) -> None:
-        with self._writing():
-            manifest.save(self.path)
-        self._manifest = manifest
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            with explained(self.path, self.n_done):
-                yield
-        except StoreWriteError:
-            self._failed = True  # the rows in memory and those on disk may have come apart
-            raise
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
@@ -385,13 +344,3 @@ def _checked_dtype(dtype: Any) -> str:
     if name not in DTYPES:
         raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
     return name
-
-
-def _npy_pieces(array: NDArray[Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of an array as a ``.npy`` file, without copying them."""
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
-    yield header.getvalue()
-    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-    for start in range(0, len(flat), _PIECE):
-        yield flat[start : start + _PIECE]
