@@ -28,7 +28,7 @@ from gmmatch.encoders import EfficientNetEncoder, encode_batches
 COMMAND = "python -m benchmarks.default_encoders CIFAR10.npz --json benchmarks/results/default-encoders.json"
 LEAST_ACCURACY, MOST_SECONDS = 0.85, 60.0
 N_TRAIN, N_TEST, IMAGE_SIZE = 10_000, 2_000, 160
-N_PHOTOGRAPHS, N_TEXTS = 500, 2_000
+N_PHOTOGRAPHS, N_TEXTS, LONGEST_TEXT = 500, 2_000, 500
 
 
 def probe(path: Path) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def write_photographs(folder: Path, count: int) -> None:
 
 
 def write_texts(path: Path, count: int) -> None:
-    """Write JSON lines: docstrings of NumPy, SciPy and scikit-learn, whose package is the label."""
+    """Write JSON lines: how docstrings begin, of NumPy, SciPy and scikit-learn, whose package is the label."""
     texts = list(islice(docstrings(), count))
     path.write_text("".join(json.dumps(record) + "\n" for record in texts), encoding="utf-8")
     if len(texts) < count:
@@ -104,7 +104,8 @@ def docstrings() -> Iterator[dict[str, str]]:
         for thing in vars(import_module(name)).values():
             for member in (thing, *(vars(thing).values() if inspect.isclass(thing) else ())):
                 text = getattr(member, "__doc__", None)
-                if isinstance(text, str) and len(text) > 40 and text not in known:
+                text = " ".join(text.split())[:LONGEST_TEXT] if isinstance(text, str) else ""
+                if len(text) > 40 and text not in known:
                     known.add(text)
                     yield {"text": text, "label": name.partition(".")[0]}
 
@@ -135,7 +136,13 @@ def measure(data: Path) -> dict[str, Any]:
             "minilm": time_embed(str(texts), "-o", f"{folder}/texts.emb"),
             "words": time_embed(str(texts), "-o", f"{folder}/words.emb", "--encoder", "words"),
         }
-    return {"command": COMMAND, "machine": machine.describe(), "embed": embed, "probe": probe(data)}
+    return {
+        "command": COMMAND,
+        "machine": machine.describe(),
+        "longest_text": LONGEST_TEXT,
+        "embed": embed,
+        "probe": probe(data),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -16,7 +16,7 @@ import pytest
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.encoders import CallableEncoder, load_encoder
+from gmmatch.encoders import CallableEncoder, load_encoder, pipeline
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.store import open_store
 from gmmatch.store.run import embed
@@ -76,12 +76,11 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, model_folder, image_fold
     assert contents(tmp_path / "1.emb") == contents(tmp_path / "7.emb")
 
 
-def test_other_processes_change_no_bit(tmp_path, model_folder, image_folder):
-    """What is done beside a GPU, done beside a CPU."""
-    for name, looks_up in (("threads", False), ("processes", True)):
-        encoder = load_encoder(str(model_folder("uncropped")), device="cpu")
-        encoder.looks_up = looks_up
-        assert (encoder.preparation is not None) == looks_up
+def test_other_processes_change_no_bit(tmp_path, model_folder, image_folder, monkeypatch):
+    """What is done for a GPU, done for a CPU."""
+    encoder = load_encoder(str(model_folder("uncropped")), device="cpu")
+    for name in ("threads", "processes"):
+        monkeypatch.setattr(pipeline, "_in_threads", getattr(pipeline, f"_in_{name}"))
         embed(open_source(image_folder), encoder, tmp_path / name, batch_size=16, workers=2)
     assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
 import random
 import threading
@@ -15,9 +13,8 @@ import pytest
 
 from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
-from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder, worker
-from gmmatch.encoders.pipeline import OutOfMemoryError
-from gmmatch.encoders.worker import WorkerDiedError
+from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder
+from gmmatch.encoders.pipeline import OutOfMemoryError, WorkerDiedError
 from gmmatch.errors import InvalidInputError
 
 
@@ -184,65 +181,53 @@ def test_numbers_that_do_not_fit_into_float16_are_found():
 
 
 class Remote(Lengths):
-    """Prepares in other processes."""
+    """Prepares in other processes, as beside a GPU."""
 
-    def __init__(self, preparation):
-        super().__init__()
-        self.preparation = preparation
+    device = "cuda"
 
     def prepare(self, items):
-        raise AssertionError("this process prepares nothing")
+        for text in items:
+            if text == "broken":
+                raise BrokenImageError("that row", "it is broken")
+            if text == "die":
+                os._exit(3)
+        return [np.full((int(text) % self.shapes + 1, 2), int(text), dtype=np.uint8) for text in items]
 
     def encode(self, batch):
         return np.array([[row.sum(), len(batch)] for row in batch], dtype=np.float32)
 
 
-def as_counts(texts):
-    """Arrays of several shapes."""
-    for text in texts:
-        if text == "broken":
-            raise BrokenImageError("that row", "it is broken")
-        if text == "die":
-            os._exit(3)
-    print("a library that talks")
-    return [np.full((int(text) % 3 + 1, 2), int(text), dtype=np.uint8) for text in texts]
-
-
 @pytest.fixture
-def remote(tmp_path, monkeypatch):
-    """An encoder whose preparation other processes can import."""
-    source = "import os\nimport numpy as np\nfrom gmmatch.data import BrokenImageError\n\n"
-    (tmp_path / "far_away.py").write_text(source + inspect.getsource(as_counts))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return Remote(importlib.import_module("far_away").as_counts)
+def remote():
+    pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
+    encoder = Remote()
+    encoder.shapes = 3
+    return encoder
 
 
-@pytest.mark.parametrize("n_bytes", [None, 1, 1 << 26])
-def test_other_processes_prepare_the_same_rows_in_order(remote, monkeypatch, n_bytes):
-    """Through shared memory, or through the pipe where there is none or it is too small."""
-    if n_bytes is None:
-        monkeypatch.setattr(worker, "_new_shared_memory", lambda: None)
-    else:
-        monkeypatch.setattr(worker, "_SHARED_BYTES", n_bytes)
-    texts = [str(number) for number in range(60)]
-    vectors, ids = joined(encode_batches(batches_of(texts, 20), remote, workers=3))
-    assert vectors[:, 0].tolist() == [number * 2 * (number % 3 + 1) for number in range(60)]
-    assert ids == [f"id{number}" for number in range(60)]
+@pytest.mark.parametrize("shapes", [1, 3])
+def test_other_processes_prepare_the_same_rows_in_order(remote, shapes):
+    remote.shapes = shapes
+    texts = [str(number) for number in range(100)]
+    vectors, ids = joined(encode_batches(batches_of(texts, 40), remote, workers=3))
+    assert vectors[:, 0].tolist() == [number * 2 * (number % shapes + 1) for number in range(100)]
+    assert ids == [f"id{number}" for number in range(100)]
+    assert remote.prepared == 0
 
 
 def test_a_broken_row_is_found_in_another_process(remote):
     texts = ["1", "2", "broken", "4"]
     with pytest.raises(BrokenImageError, match="that row is not a readable image: it is broken"):
-        list(encode_batches(batches_of(texts, 4), remote))
-    [result] = encode_batches(batches_of(texts, 4), remote, on_error="skip")
+        list(encode_batches(batches_of(texts, 4), remote, workers=2))
+    [result] = encode_batches(batches_of(texts, 4), remote, workers=2, on_error="skip")
     assert result.rows == [0, 1, 3]
     assert result.skipped[0].reason == "that row is not a readable image: it is broken."
 
 
 def test_a_process_that_dies_is_one_line(remote):
-    with pytest.raises(WorkerDiedError, match=r"ended early \(exit code 3\): run again with fewer workers"):
-        list(encode_batches(batches_of(["1", "die", "2"], 3), remote))
+    with pytest.raises(WorkerDiedError, match=r"ended early \(.*\): run again with fewer workers") as error:
+        list(encode_batches(batches_of(["1", "die", "2"], 3), remote, workers=1))
+    assert "\n" not in str(error.value)
 
 
 def test_no_process_is_left(remote):
@@ -251,41 +236,9 @@ def test_no_process_is_left(remote):
     results = encode_batches(batches_of([str(n % 100) for n in range(2000)], 20), remote, workers=2)
     next(results)
     started = {child.pid for child in psutil.Process().children()} - before
-    assert len(started) == 2
+    assert len(started) >= 2
     results.close()
     assert not started & {child.pid for child in psutil.Process().children()}
-
-
-def test_collate_gets_the_parts_of_a_whole_batch():
-    class Collating(Lengths):
-        def collate(self, parts):
-            return np.array([int(text) for part in parts for text in part])
-
-        def encode(self, batch):
-            return np.stack([batch, np.full(len(batch), len(batch))], axis=1).astype(np.float32)
-
-    vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), Collating(), workers=4))
-    assert vectors[:, 0].tolist() == list(range(203))
-    assert vectors[:, 1].tolist() == [50] * 200 + [3] * 3
-
-
-def test_a_model_is_started_before_the_last_vectors_are_fetched():
-    """And if the next batch fails, the one before it comes all the same."""
-    log = []
-
-    class Starting(Lengths):
-        def start(self, batch):
-            vectors, number = self.encode(batch), len(log)
-            log.append("start")
-            return lambda: log.append(f"fetch {number}") or vectors
-
-    encoder = Starting(broken=["25"])
-    results = encode_batches(batches_of(TEXTS[:40], 10), encoder)
-    assert [next(results).start, next(results).start] == [0, 10]
-    assert log == ["start", "start", "fetch 0", "fetch 1"]
-    with pytest.raises(BrokenImageError):
-        next(results)
-    assert len(joined(encode_batches(batches_of(TEXTS[:40], 10), encoder, on_error="skip"))[0]) == 39
 
 
 # ------------------------------------------------------------------------------------- out of memory

@@ -16,12 +16,10 @@ import torch
 import transformers
 from PIL import Image
 
-from gmmatch.encoders import TransformersEncoder, load_encoder, resizing
-from gmmatch.encoders.image_processor import ImageProcessor
-from gmmatch.encoders.resizing import Recipe, Resizer
+from gmmatch.encoders import TransformersEncoder, load_encoder
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
-from .models import MODELS, picture, processor
+from .models import MODELS, picture
 
 
 def own_processor(folder):
@@ -118,7 +116,7 @@ def sixteen_bit():
 
 SORTS = {
     "rgb.png": lambda path: saved(picture(1), path),
-    "photo.jpg": lambda path: saved(picture(2, (300, 211)), path),
+    "photo.jpg": lambda path: saved(picture(2, (110, 101)), path),
     "gray.png": lambda path: saved(picture(3, mode="L"), path),
     "rgba.png": lambda path: saved(picture(4, mode="RGBA"), path),
     "palette.gif": lambda path: saved(picture(5).convert("P"), path),
@@ -150,102 +148,30 @@ def test_preprocessing_is_the_model_s_own_to_the_last_bit(model_folder, tmp_path
     assert np.array_equal(ready, expected)
 
 
+def test_a_large_photograph_is_decoded_at_the_size_needed(model_folder, tmp_path, monkeypatch):
+    from PIL import JpegImagePlugin
+
+    small = picture(2, (64, 48))
+    path = saved(small.resize((1600, 1200), Image.Resampling.BICUBIC), tmp_path / "large.jpg", quality=95)
+    encoder = TransformersEncoder(str(model_folder("vit")), device="cpu")
+    [ready] = encoder.prepare([path])
+    sizes = []
+    load = JpegImagePlugin.JpegImageFile.load
+    monkeypatch.setattr(
+        JpegImagePlugin.JpegImageFile, "load", lambda image: sizes.append(image.size) or load(image)
+    )
+    [again] = encoder.prepare([path])
+    assert max(max(size) for size in sizes) <= 400 and np.array_equal(ready, again)
+    [whole] = encoder.prepare([Image.open(path).convert("RGB")])
+    assert np.abs(ready - whole).mean() < 0.05 * np.ptp(whole)
+
+
 def test_transparent_pixels_are_white_for_the_model(model_folder, tmp_path):
     clear = saved(Image.new("RGBA", (40, 40), (0, 0, 0, 0)), tmp_path / "clear.png")
     encoder = TransformersEncoder(str(model_folder("vit")), device="cpu")
     [ready] = encoder.prepare([clear])
     [white] = encoder.prepare([Image.new("RGB", (40, 40), "white")])
     assert np.array_equal(ready, white)
-
-
-@pytest.mark.parametrize("name", ["clip", "resnet", "vit"])
-def test_what_a_gpu_resizes_and_looks_up_is_what_the_cpu_prepares(model_folder, monkeypatch, name):
-    """A GPU gets bytes of decoded pictures and does all else itself; that runs on a CPU as well."""
-    encoder = TransformersEncoder(str(model_folder(name)), device="cpu")
-    images = [picture(seed, size) for seed, size in enumerate([(50, 41), (20, 25), (50, 41)])]
-    expected = encoder.encode(encoder.prepare(images))
-    encoder.looks_up = True
-    for seldom in (0, 1, 9):  # all, one and none of them are resized by the device
-        monkeypatch.setattr(resizing, "SELDOM", seldom)
-        levels = encoder.prepare(images)
-        assert sum(level.shape == (41, 50, 3) for level in levels) == {0: 2, 1: 1, 9: 0}[seldom]
-        np.testing.assert_array_equal(encoder.encode(levels), expected)
-        encoder.preparation.counts.clear()
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_pixels_are_those_of_the_processor_by_a_line_or_by_its_table(model_folder, dtype):
-    encoder = TransformersEncoder(str(model_folder("clip")), device="cpu", dtype=dtype)
-    levels = np.random.default_rng(0).integers(0, 256, (2, 50, 3, 7), dtype=np.uint8)
-    expected = np.stack([encoder.processor.table[channel][levels[:, :, channel]] for channel in range(3)], 2)
-    found = encoder._pixel_of(torch.from_numpy(levels))
-    assert torch.equal(found, torch.from_numpy(expected).to(getattr(torch, dtype)))
-
-
-@pytest.mark.parametrize("resample", range(6))
-@pytest.mark.parametrize(
-    ("size", "crop"), [(64, (64, 64)), (64, None), ((48, 80), None), (70, (64, 61)), (None, None)]
-)
-def test_a_device_resizes_as_pillow_does_to_the_last_bit(monkeypatch, size, crop, resample):
-    """Smaller, larger and odd sizes in one batch; black and white noise overshoots on both sides."""
-    resizer = Resizer(Recipe(size, resample, crop), torch, "cpu")
-    assert resizer.decoding.exact  # the device passed the trial
-    monkeypatch.setattr(resizing, "SELDOM", 0)
-    random = np.random.default_rng(resample)
-    shapes = [(64, 64), (32, 32), (375, 500), (500, 375), (900, 20), (20, 900), (1, 1), (724, 725), (90, 201)]
-    shapes += [tuple(shape) for shape in random.integers(10, 250, (12, 2)).tolist()]
-    images = [Image.fromarray(255 * random.integers(0, 2, (*shape, 3), dtype=np.uint8)) for shape in shapes]
-    ready = [torch.tensor(levels) for levels in resizer.decoding(images)]
-    assert sum(levels.shape[:2] == shape for levels, shape in zip(ready, shapes, strict=True)) >= 4
-    groups = {}
-    for levels, image in zip(ready, images, strict=True):
-        expected = resizer.recipe(image)
-        groups.setdefault(expected.shape, []).append((levels, expected))
-    for group in groups.values():
-        found = resizer([levels for levels, _ in group]).permute(0, 1, 3, 2).numpy()
-        np.testing.assert_array_equal(found, np.stack([expected for _, expected in group]))
-
-
-@pytest.mark.parametrize("name", [*MODELS])
-def test_sizes_are_changed_by_a_recipe(model_folder, name):
-    """So that other processes can do it without loading transformers."""
-    assert TransformersEncoder(str(model_folder(name)), device="cpu").processor.recipe is not None
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"size": {"shortest_edge": 20}, "crop_size": {"height": 32, "width": 32}},  # the middle is padded
-        {"size": {"shortest_edge": 30, "longest_edge": 50}, "do_center_crop": False},
-        {"do_resize": False, "do_center_crop": False},
-        {"do_normalize": False},
-        {"do_rescale": False, "do_normalize": False},
-    ],
-)
-def test_unusual_settings_give_the_processor_s_own_numbers(options):
-    own = processor("CLIP")(**options)
-    mine = ImageProcessor(own)
-    for shape in ((40, 32), (31, 77), (200, 90)):
-        image = picture(1, shape)
-        assert np.array_equal(mine(image), own(images=image, return_tensors="np")["pixel_values"][0])
-
-
-def test_a_processor_that_does_more_is_called_in_full():
-    """One whose pixels depend on each other: no table can replace it."""
-
-    class Contrast:
-        def to_dict(self):
-            return {"do_resize": False}
-
-        def __call__(self, images, return_tensors, **options):
-            values = np.asarray(images[0], dtype=np.float32).transpose(2, 0, 1)
-            return {"pixel_values": (values - values.mean())[None]}
-
-    mine = ImageProcessor(Contrast())
-    image = picture(1)
-    values = np.asarray(image, dtype=np.float32).transpose(2, 0, 1)
-    assert mine.table is None
-    assert np.array_equal(mine(image), values - values.mean())
 
 
 def test_pictures_of_several_shapes_come_back_in_order(model_folder):
@@ -369,25 +295,3 @@ def test_a_folder_that_is_not_there():
 def test_bad_options_are_named(model_folder, options, message):
     with pytest.raises(InvalidInputError, match=message):
         load_encoder(str(model_folder("vit")), **options)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_what_a_gpu_replays_are_the_vectors_that_it_computes(model_folder, monkeypatch):
-    """Batches of a shape are recorded when they come again; the matrices that resize them may be forgotten."""
-    monkeypatch.setattr(resizing, "_MOST_KNOWN", 2)
-    encoder = load_encoder(str(model_folder("clip")), device="cuda")
-    random = np.random.default_rng(0)
-    for shape in ((48, 40), (32, 32), (64, 33)):
-        batches = [
-            torch.from_numpy(random.integers(0, 256, (8, *shape, 3), dtype=np.uint8)).cuda() for _ in range(4)
-        ]
-        with torch.inference_mode():
-            expected = [encoder._work(batch).cpu().numpy() for batch in batches]
-        found = []
-        for batch in batches:
-            found.append(encoder.encode(batch))
-            encoder.resizer(torch.zeros((1, 50, 60, 3), dtype=torch.uint8, device="cuda"))
-            torch.cuda.empty_cache()
-        assert encoder._vectors.works
-        for ours, theirs in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(ours, theirs)

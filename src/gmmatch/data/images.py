@@ -99,13 +99,16 @@ class TooLargeError(InvalidInputError):
         )
 
 
-def load_image(item: Any) -> Image:
+def load_image(item: Any, edge: int | None = None) -> Image:
     """Decode an image as 8-bit RGB.
 
     Parameters
     ----------
     item
         A path, :class:`ImageBytes`, the bytes of an image file, or a PIL image.
+    edge
+        The edge to which the picture will be resized: a JPEG file that is at least four times as large is decoded at
+        a half, a quarter or an eighth of its size, at least twice the edge, in a fraction of the time.
 
     Returns
     -------
@@ -143,11 +146,11 @@ def load_image(item: Any) -> Image:
     if isinstance(item, ImageBytes):
         if not item.data:
             raise BrokenImageError(item.name, "there is no image")
-        return _opened(io.BytesIO(item.data), item.name)
+        return _opened(io.BytesIO(item.data), item.name, edge)
     if isinstance(item, (str, os.PathLike)):
         try:
             with Path(item).open("rb") as file:
-                return _opened(file, str(item))
+                return _opened(file, str(item), edge)
         except OSError as error:
             raise BrokenImageError(str(item), error.strerror or str(error)) from None
     raise InvalidTypeError(
@@ -190,7 +193,7 @@ def allow_pixels(limit: int | None) -> None:
     pillow().MAX_IMAGE_PIXELS = limit
 
 
-def _opened(file: Any, name: str) -> Image:
+def _opened(file: Any, name: str, edge: int | None) -> Image:
     from PIL import UnidentifiedImageError
 
     try:
@@ -204,6 +207,8 @@ def _opened(file: Any, name: str) -> Image:
     except Exception as error:  # Pillow's decoders raise whatever a damaged header leads them to
         raise BrokenImageError(name, _one_line(error)) from None
     with picture:
+        if edge is not None:
+            picture.draft(None, (2 * edge, 2 * edge))  # None: the mode stays
         return _decoded(picture, name)
 
 

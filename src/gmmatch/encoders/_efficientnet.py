@@ -69,7 +69,7 @@ class EfficientNetEncoder(ModelEncoder):
         from PIL import Image, ImageOps
 
         edge = self.image_size
-        return np.asarray(ImageOps.fit(load_image(item), (edge, edge), Image.Resampling.BICUBIC))
+        return np.asarray(ImageOps.fit(load_image(item, edge), (edge, edge), Image.Resampling.BICUBIC))
 
     def encode(self, batch: Sequence[NDArray[np.uint8]]) -> Vectors:
         """Run the network; float16 numbers if it computes in float16, else float32."""
@@ -78,4 +78,4 @@ class EfficientNetEncoder(ModelEncoder):
             pixels = torch.from_numpy(np.stack(batch)).to(self.device).permute(0, 3, 1, 2)
             # What TensorFlow's weights were trained with.
             pixels = ((pixels.float() - 127.0) / 128.0).to(getattr(torch, self.dtype))
-            return self._numbers(self.model(pixels))()
+            return self._numbers(self.model(pixels))

@@ -28,7 +28,7 @@ class SentenceEncoder(FoundModelEncoder):
     prompt
         Put before every text; some models want ``"query: "`` or the like.
     trust_pickle
-        Whether weights of a folder may be a pickle, which can run code when it is loaded.
+        Whether weights may be a pickle, which can run code when it is loaded.
 
     Notes
     -----
@@ -58,7 +58,9 @@ class SentenceEncoder(FoundModelEncoder):
         also_try = () if "/" in spec else (f"sentence-transformers/{spec}",)
         super().__init__(spec, _WHAT, device, dtype, trust_pickle, also_try)
         self.prompt = prompt
-        self.batch_size = 64 if self.device == "cpu" else 256
+        self.batch_size = 256
+        # Texts of a batch are sorted by length, so that smaller ones compute less padding.
+        self._at_once = 32 if self.device == "cpu" else 256
         self._place_model()
         self.fingerprint = sha256_of(
             {
@@ -77,7 +79,11 @@ class SentenceEncoder(FoundModelEncoder):
     def _load(self, location: Model) -> None:
         package: Any = import_module("sentence_transformers")
         self.model = package.SentenceTransformer(
-            location.path, device="cpu", local_files_only=location.local, trust_remote_code=False
+            location.path,
+            device="cpu",
+            local_files_only=location.local,
+            trust_remote_code=False,
+            model_kwargs=location.weights,
         )
 
     def prepare(self, items: Items) -> list[str]:
@@ -89,9 +95,9 @@ class SentenceEncoder(FoundModelEncoder):
         return self._numbers(
             self.model.encode(
                 list(batch),
-                batch_size=len(batch),
+                batch_size=min(len(batch), self._at_once),
                 prompt=self.prompt or None,
                 show_progress_bar=False,
                 convert_to_tensor=True,
             )
-        )()
+        )

@@ -98,7 +98,7 @@ class PixelEncoder(Described):
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of the settings."""
-        return sha256_of({"encoder": self.name, "resample": "bilinear"})
+        return sha256_of({"encoder": self.name, "resample": "bilinear", "scaled_jpeg": True})
 
     @property
     def n_features(self) -> int:
@@ -112,7 +112,7 @@ class PixelEncoder(Described):
     def _pixels(self, item: Any) -> NDArray[np.uint8]:
         from PIL.Image import Resampling
 
-        picture = load_image(item).convert("L" if self.gray else "RGB")
+        picture = load_image(item, max(self.height, self.width)).convert("L" if self.gray else "RGB")
         return np.asarray(picture.resize((self.width, self.height), Resampling.BILINEAR)).ravel()
 
     def encode(self, batch: Sequence[NDArray[np.uint8]]) -> Vectors:

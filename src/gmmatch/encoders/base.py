@@ -35,12 +35,7 @@ class Encoder(Protocol):
     it runs in several threads at once while the model is busy. :meth:`encode` is the model: it runs in
     one thread, and may be called with a part of what ``prepare`` returned when memory runs out.
 
-    An encoder may have some members more. ``fit``: takes an iterator over the rows of a source, once, before any is
-    encoded. ``preparation``: a function that does the same as ``prepare``
-    and can be pickled, to be run in other processes (None: in threads). ``fetch``: takes a flat array that such a
-    process has prepared, in memory that is used again, and returns a copy, on a device for instance. ``collate``:
-    joins what was prepared for a batch, a list of its parts, to what ``encode`` takes. ``start``: begins what
-    ``encode`` does, and returns a function that waits for the vectors.
+    An encoder may have one member more: ``fit`` takes an iterator over the rows of a source, before any is encoded.
     """
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -55,7 +55,25 @@ MINILM = "minilm"
 """The sentence encoder whose weights are a package."""
 
 _HUB_TIMEOUT = 5.0
+# Files that run nothing, whoever reads them. A pickle may lie next to safetensors, which are what is loaded then.
+_HARMLESS = (
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".md",
+    ".safetensors",
+    ".model",
+    ".bpe",
+    ".onnx",
+    ".png",
+    ".jpg",
+    ".jpeg",
+)
+_SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+# What sentence-transformers imports by these names; both are theirs.
+_CLASS_KEYS = ("type", "types", "activation_function")
+_KNOWN_CLASSES = ("sentence_transformers.", "torch.nn.")
 _DTYPES = ("float32", "float16", "bfloat16")
 _MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
 
@@ -69,11 +87,17 @@ class Model(NamedTuple):
 
     path: str
     local: bool
+    trust_pickle: bool = False
 
     @property
     def folder(self) -> str | None:
         """The absolute path of a folder; None for a model of the hub."""
         return str(Path(self.path).resolve()) if Path(self.path).is_dir() else None
+
+    @property
+    def weights(self) -> dict[str, bool]:
+        """Options of a loader: no pickle is read unless it is trusted, and code in one is not run even then."""
+        return {"weights_only": True} | ({} if self.trust_pickle else {"use_safetensors": True})
 
     @property
     def name(self) -> str:
@@ -105,31 +129,53 @@ def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
     raise failures[0]
 
 
-def check_trusted(location: Model, *, trust_pickle: bool) -> None:
+def check_trusted(location: Model) -> None:
     """Raise if loading a model folder would run code that came with it: of its own modules, or of pickled weights."""
     if location.folder is None:
         return
     folder = Path(location.folder)
-    modules = folder / "modules.json"
-    layers = json.loads(modules.read_text(encoding="utf-8")) if modules.is_file() else []
-    foreign = [str(layer.get("type")) for layer in layers]
-    foreign = [kind for kind in foreign if not kind.startswith("sentence_transformers.")]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".cache" not in path.parts]
+    foreign = [name for path in files if path.suffix == ".json" for name in _class_names(path)]
+    foreign = [name for name in foreign if not name.startswith(_KNOWN_CLASSES)]
     if foreign:
         raise InvalidInputError(
             f"encoder={location.path!r} has code of its own ({foreign[0]}), which gmmatch never runs: wrap the model "
             "in a function, and give it as 'file.py:function'."
         )
-    pickled = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() in _PICKLED and not any(path.parent.glob("*.safetensors"))
-    ]
-    if pickled and not trust_pickle:
-        raise InvalidInputError(
-            f"encoder={location.path!r} has its weights as a pickle ({pickled[0].relative_to(folder)}), which can "
-            "run code when it is loaded: save them as safetensors, or if you trust who made them, allow it by "
-            "--trust-pickle (trust_pickle in Python)."
-        )
+    if location.trust_pickle:
+        return
+    for path in files:
+        suffix, hidden = path.suffix.lower(), path.name.startswith(".")
+        unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
+        if suffix not in _HARMLESS and not hidden and not unread:
+            what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
+            raise InvalidInputError(
+                f"encoder={location.path!r} has {what} ({path.relative_to(folder)}), which can run code when it is "
+                "loaded: save weights as safetensors, or if you trust who made them, allow it by --trust-pickle "
+                "(trust_pickle in Python)."
+            )
+
+
+def _class_names(path: Path) -> list[str]:
+    """Return what a settings file of a model wants to be imported, at any depth."""
+    if path.name in ("tokenizer.json", "vocab.json"):
+        return []
+    try:
+        pending = [json.loads(path.read_text(encoding="utf-8"))]
+    except (ValueError, RecursionError):
+        return []  # who loads the model will say what is wrong
+    names: list[str] = []
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += value
+        elif isinstance(value, dict):
+            pending += value.values()
+            for key in _CLASS_KEYS:
+                named = value.get(key)
+                found = list(named.values()) if isinstance(named, dict) else [named]
+                names += [name for name in found if isinstance(name, str) and "." in name]
+    return names
 
 
 def _is_cached(name: str) -> bool:
@@ -214,32 +260,10 @@ class ModelEncoder(Described):
         precise = self.model.to(getattr(self._torch, self.dtype))
         self.model = precise.eval().requires_grad_(False).to(self.device)
 
-    def _numbers(self, vectors: Any) -> Callable[[], Vectors]:
-        """Return what waits for the model's output: float16 numbers if it computes in float16, else float32."""
-        there = vectors if self.dtype == "float16" else vectors.float()
-        if not there.is_cuda:
-            array: Vectors = there.cpu().numpy()
-            return lambda: array
-        copied = self._torch.empty(there.shape, dtype=there.dtype, pin_memory=True)
-        copied.copy_(there, non_blocking=True)
-        done = self._torch.cuda.Event(blocking=True)
-        done.record(self._torch.cuda.current_stream(there.device))
-
-        def wait() -> Vectors:
-            done.synchronize()
-            array: Vectors = copied.numpy()
-            return array
-
-        return wait
-
-
-def devices_present(torch: Any) -> dict[str, int]:
-    """Return how many devices of each type this machine has, the fastest type first."""
-    return {
-        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        "mps": int(torch.backends.mps.is_available()),
-        "cpu": 1,
-    }
+    def _numbers(self, vectors: Any) -> Vectors:
+        """Return the model's output as float16 numbers if it computes in float16, else as float32."""
+        array: Vectors = (vectors if self.dtype == "float16" else vectors.float()).cpu().numpy()
+        return array
 
 
 class FoundModelEncoder(ModelEncoder, ABC):
@@ -253,8 +277,8 @@ class FoundModelEncoder(ModelEncoder, ABC):
     ) -> None:  # fmt: skip
         super().__init__(device, dtype, what[2])
         with explained(spec, *what):
-            location = find_model(spec, also_try)
-            check_trusted(location, trust_pickle=trust_pickle)
+            location = find_model(spec, also_try)._replace(trust_pickle=trust_pickle)
+            check_trusted(location)
             self._load(location)
         self.name, self.folder = location.name, location.folder
         if spec == MINILM:
@@ -263,6 +287,15 @@ class FoundModelEncoder(ModelEncoder, ABC):
     @abstractmethod
     def _load(self, location: Model) -> None:
         """Make ``self.model``, and what else comes with it."""
+
+
+def devices_present(torch: Any) -> dict[str, int]:
+    """Return how many devices of each type this machine has, the fastest type first."""
+    return {
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+        "cpu": 1,
+    }
 
 
 def choose_device(device: str, present: Mapping[str, int]) -> str:

@@ -1,38 +1,33 @@
 """Rows to vectors at the model's pace: reading and preparing run beside the model.
 
-One thread reads the source, ``workers`` threads decode and preprocess, and the caller's thread runs the model.
-Threads suffice for a model on a CPU: Pillow and NumPy let go of the interpreter while they work on pixels. Beside a
-GPU each of them has a process to do its work, and a batch is started before the vectors of the last one are fetched.
-What is prepared ahead is bounded, and results come in the order of the source.
+Workers decode and preprocess while the caller's thread runs the model: threads beside a CPU, processes of torch's
+``DataLoader`` beside a GPU. What is prepared ahead is bounded, and results come in the order of the source.
 """
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gmmatch._checks import check_whole_number
 from gmmatch._threads import available_cores
-from gmmatch.data.images import BrokenImageError, ImageBytes
+from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
 from gmmatch.encoders.models import free_memory, is_out_of_memory
-from gmmatch.encoders.worker import Worker
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 from gmmatch.groups import Label
 
 _ROWS_PER_TASK = 32
-# Small pictures go four times as many at once: beside an H200 the parent then took 40 µs of CPU a row instead of 55.
-_SMALL_TASK = 4 * _ROWS_PER_TASK
-_SMALL_BYTES = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -120,19 +115,21 @@ def encode_batches(
     """
     threads = check_options(workers, on_error)
     model = BackingOff(encoder)
-    with _Preparation(batches, encoder, threads, skip=on_error == "skip") as preparation:
-        starting = _starting(preparation, model)
-        started: deque[_Started] = deque()
-        failure: Exception | None = None
-        while failure is None:
-            try:
-                started.append(next(starting))
-            except Exception as error:  # what was started before is good
-                failure = error
-            while len(started) > (model.ahead if failure is None else 0):
-                yield _finish(*started.popleft(), model, dtype, on_error)
-        if not isinstance(failure, StopIteration):
-            raise failure
+    failures: list[Exception] = []
+    pieces = _cut(batches, failures)
+    prepare = partial(_prepare, encoder.prepare, skip=on_error == "skip")
+    on_gpu = not str(getattr(encoder, "device", "cpu")).startswith("cpu")
+    with closing((_in_processes if on_gpu else _in_threads)(prepare, pieces, threads)) as prepared:
+        done: list[_Prepared] = []
+        for result in prepared:
+            if isinstance(result, Exception):
+                raise result
+            done.append(result)
+            if result.is_last:
+                yield _encode(done, model, dtype, on_error)
+                done = []
+    if failures:
+        raise failures[0]
 
 
 def check_options(workers: int | None, on_error: str) -> int:
@@ -145,116 +142,141 @@ def check_options(workers: int | None, on_error: str) -> int:
     return workers
 
 
-_Task: TypeAlias = "tuple[Batch, list[Future[tuple[Items, list[SkippedRow]]]]]"
-_Started: TypeAlias = "tuple[Batch, list[SkippedRow], Callable[[], Vectors]]"
+class _Piece(NamedTuple):
+    """Some rows of a batch, so that several workers can prepare it."""
+
+    batch: Batch
+    is_last: bool
 
 
-class _Preparation:
-    """The threads beside the model's; iterating gives batches in order, and when they will be ready."""
+class _Prepared(NamedTuple):
+    """What became of the rows of a piece; without the rows themselves, which may be large."""
 
-    def __init__(self, batches: Iterable[Batch], encoder: Encoder, threads: int, *, skip: bool) -> None:
-        self.batches = iter(batches)
-        self.encoder = encoder
-        self.threads = threads
-        self.skip = skip
-        self.reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
-        self.preparers = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
-        self.remote = getattr(encoder, "preparation", None)
-        self.fetch = getattr(encoder, "fetch", np.copy)
-        self.workers: list[Worker] = []
-        self.of_thread = threading.local()
+    batch: Batch
+    is_last: bool
+    items: Any
+    skipped: list[SkippedRow]
 
-    def __enter__(self) -> _Preparation:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        for threads in (self.reader, self.preparers):
-            threads.shutdown(cancel_futures=True)
-        for worker in self.workers:  # all at once: each takes some 60 ms
-            worker.dismiss()
-        for worker in self.workers:
-            worker.close()
+def _cut(batches: Iterable[Batch], failures: list[Exception]) -> Iterator[_Piece]:
+    """Yield pieces of batches. If reading fails, that is noted for later: what came before is good."""
+    try:
+        for batch in batches:
+            # An array needs no preparation worth a task; cutting it would only mean joining it again.
+            size = max(1, len(batch)) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
+            for first in range(0, max(1, len(batch)), size):
+                yield _Piece(batch[first : first + size], first + size >= len(batch))
+    except Exception as error:
+        failures.append(error)
 
-    def __iter__(self) -> Iterator[_Task]:
-        ahead: deque[Future[_Task | None]] = deque([self.reader.submit(self._read)])
-        while (task := ahead.popleft().result()) is not None:
-            # One batch for the model to go on with, and work for every thread twice over.
-            most = 1 + -(-2 * self.threads // len(task[1]))
-            while len(ahead) < most:
-                ahead.append(self.reader.submit(self._read))
-            yield task
 
-    def _read(self) -> _Task | None:
-        """Read a batch and hand it to the preparing threads; None at the end of the source."""
-        batch = next(self.batches, None)
-        if batch is None:
-            return None
-        # An array needs no preparation worth a task; cutting it would only mean joining it again.
-        size = len(batch) if isinstance(batch.rows, np.ndarray) else _rows_per_task(batch.rows)
-        pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
-        return batch, [self.preparers.submit(self._prepared, piece) for piece in pieces]
-
-    def _prepared(self, piece: Batch) -> tuple[Items, list[SkippedRow]]:
-        """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
-        prepare = self._prepare()
+def _prepare(prepare: Callable[[Items], Items], piece: _Piece, *, skip: bool) -> _Prepared | Exception:
+    """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
+    batch = piece.batch
+    skipped = []
+    ready: Any = []
+    try:
         try:
-            return prepare(piece.rows), []
+            ready = prepare(batch.rows)
         except BrokenImageError:
-            if not self.skip:
+            if not skip:
                 raise
-        ready: list[Any] = []
-        skipped = []
-        for position, row in enumerate(piece.rows):
-            try:
-                ready.extend(prepare([row]))
-            except BrokenImageError as error:
-                skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
-        return ready, skipped
-
-    def _prepare(self) -> Callable[[Items], Items]:
-        """Return what this thread prepares rows with: the encoder, or a process of its own."""
-        if self.remote is None:
-            return self.encoder.prepare
-        worker: Worker | None = getattr(self.of_thread, "worker", None)
-        if worker is None:
-            worker = self.of_thread.worker = Worker(self.remote, self.fetch)
-            self.workers.append(worker)
-        return worker.prepare
+            for position, row in enumerate(batch.rows):
+                try:
+                    ready.extend(prepare([row]))
+                except BrokenImageError as error:
+                    skipped.append(SkippedRow(batch.start + position, batch.ids[position], str(error)))
+    except Exception as error:
+        return error
+    without_rows = Batch(None, batch.ids, batch.labels, batch.start)
+    return _Prepared(without_rows, piece.is_last, ready, skipped)
 
 
-def _rows_per_task(rows: Sequence[Any]) -> int:
-    small = all(isinstance(row, ImageBytes) and len(row.data) <= _SMALL_BYTES for row in rows[::16])
-    return _SMALL_TASK if small else _ROWS_PER_TASK
+def _in_threads(
+    prepare: Callable[[_Piece], _Prepared | Exception], pieces: Iterator[_Piece], threads: int
+) -> Generator[_Prepared | Exception, None, None]:
+    """Prepare pieces in order. Threads suffice on a CPU: Pillow lets go of the interpreter for its work."""
+    pending: deque[Future[_Prepared | Exception]] = deque()
+    with ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare") as executor:
+        try:
+            for piece in pieces:
+                pending.append(executor.submit(prepare, piece))
+                if len(pending) > 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
 
 
-def _starting(preparation: _Preparation, model: BackingOff) -> Iterator[_Started]:
-    for batch, tasks in preparation:
-        ready, skipped = _join(model.encoder, tasks)
-        yield batch, skipped, model(ready)
+def _in_processes(
+    prepare: Callable[[_Piece], _Prepared | Exception], pieces: Iterator[_Piece], workers: int
+) -> Generator[_Prepared | Exception, None, None]:
+    """Prepare pieces in order in processes of torch's, for a GPU is faster than one interpreter."""
+    from torch.utils.data import DataLoader
+
+    loader: Any = DataLoader(
+        _Mapped(prepare), sampler=pieces, batch_size=None, num_workers=workers, collate_fn=_unchanged
+    )
+    try:
+        for result in loader:
+            tensor = isinstance(result, _Prepared) and hasattr(result.items, "numpy")
+            yield result._replace(items=result.items.numpy()) if tensor else result
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise WorkerDiedError(
+            f"A process that decodes rows ended early ({first_line(error)}): run again with fewer workers."
+        ) from error
 
 
-def _join(encoder: Encoder, tasks: Sequence[Future[Any]]) -> tuple[Items, list[SkippedRow]]:
-    parts = [task.result() for task in tasks]
-    skipped = [row for _, rows in parts for row in rows]
-    if len(parts) == 1 and isinstance(parts[0][0], np.ndarray):
-        return parts[0][0], skipped
-    collate = getattr(encoder, "collate", None)
-    if collate is not None:
-        return collate([items for items, _ in parts]), skipped
-    return [item for items, _ in parts for item in items], skipped
+class _Mapped:
+    """A dataset of torch whose "indices" are pieces; arrays of one shape travel by shared memory."""
+
+    def __init__(self, prepare: Callable[[_Piece], _Prepared | Exception]) -> None:
+        self.prepare = prepare
+
+    def __getitem__(self, piece: _Piece) -> Any:
+        import torch
+
+        result = self.prepare(piece)
+        if isinstance(result, Exception) or len({getattr(item, "shape", None) for item in result.items}) != 1:
+            return result
+        if not isinstance(result.items[0], np.ndarray):
+            return result
+        return result._replace(items=torch.from_numpy(np.stack(result.items)))
+
+
+def _unchanged(result: Any) -> Any:
+    return result
+
+
+def _encode(
+    pieces: Sequence[_Prepared], model: BackingOff, dtype: DTypeLike | None, on_error: OnError
+) -> EncodedBatch:
+    batch = Batch(
+        None,
+        [name for piece in pieces for name in piece.batch.ids],
+        None if pieces[0].batch.labels is None else [label for p in pieces for label in p.batch.labels or ()],
+        pieces[0].batch.start,
+    )
+    skipped = [row for piece in pieces for row in piece.skipped]
+    alone = len(pieces) == 1 and isinstance(pieces[0].items, np.ndarray)
+    items = pieces[0].items if alone else [item for piece in pieces for item in piece.items]
+    return _finish(batch, skipped, model(items), model, dtype, on_error)
 
 
 def _finish(
     batch: Batch,
     skipped: list[SkippedRow],
-    wait: Callable[[], Vectors],
+    vectors: Vectors,
     model: BackingOff,
     dtype: DTypeLike | None,
     on_error: OnError,
 ) -> EncodedBatch:
     broken = {row.row - batch.start for row in skipped}
     kept = [position for position in range(len(batch)) if position not in broken]
-    vectors = wait()
     if len(vectors) != len(kept):
         raise InvalidInputError(
             f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
@@ -291,6 +313,10 @@ def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Enco
     return SkippedRow(row, name, f"{reason}.")
 
 
+class WorkerDiedError(GMMatchError, RuntimeError):
+    """A process that prepared rows ended before its work was done."""
+
+
 class OutOfMemoryError(GMMatchError, MemoryError):
     """Not even one row at a time fits into memory."""
 
@@ -301,22 +327,16 @@ class BackingOff:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.limit: int | None = None
-        self.start = getattr(encoder, "start", None) or self._encode
-        self.ahead = int(hasattr(encoder, "start"))
 
-    def _encode(self, batch: Items) -> Callable[[], Vectors]:
-        vectors = self.encoder.encode(batch)
-        return lambda: vectors
-
-    def __call__(self, batch: Items) -> Callable[[], Vectors]:
-        """Start to encode what the encoder's ``prepare`` returned, and return what waits for the vectors."""
+    def __call__(self, batch: Items) -> Vectors:
+        """Encode what the encoder's ``prepare`` returned."""
         if not len(batch):
-            return lambda: np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
+            return np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
         while True:
             size = len(batch) if self.limit is None else min(self.limit, len(batch))
             try:
-                parts = [self.start(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return lambda: parts[0]() if len(parts) == 1 else np.concatenate([wait() for wait in parts])
+                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
+                return parts[0] if len(parts) == 1 else np.concatenate(parts)
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
