@@ -151,7 +151,7 @@ class SilentError(Exception):
 
 
 def within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of Ray, and raise if it takes longer; where a process of Ray hangs, Ray waits for it forever."""
+    """Call a function of Ray, and raise if it takes longer; Ray waits forever for a process that hangs."""
     results: list[Any] = []
     failures: list[BaseException] = []
 

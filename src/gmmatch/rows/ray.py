@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from typing import Any
@@ -19,10 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, is_torch_array, to_numpy
+from gmmatch._array import Indices, Matrix, is_torch_array, start_indices, to_numpy
+from gmmatch._containers import is_ray_dataset
 from gmmatch.errors import GMMatchError, imported
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
+from gmmatch.rows.dataset import VectorBlock, read_vectors
 from gmmatch.rows.engine import RayEngine, SilentError, parse_engine, reason_of, within
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import RowFile
@@ -44,10 +47,25 @@ class WorkerLostError(GMMatchError, RuntimeError):
     """A worker died more often than it may be restarted, or there is no machine to restart it on."""
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """References to arrays that hold the rows of one worker, after some that are not its own."""
+
+    references: tuple[Any, ...]
+    skipped: int = 0
+
+    def load(self, n_rows: int) -> NDArray[Any]:
+        """Return the rows, without a copy where they lie in one array."""
+        arrays = [_get(reference) for reference in self.references]
+        rows: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return rows[self.skipped : self.skipped + n_rows]
+
+
 class Shard:
     """The rows of one worker.
 
-    Rows of an array come with each call, as a reference, and are kept; so a worker that was restarted has them again.
+    Rows of an array or a dataset come with each call, as references, and are kept; so a worker that was restarted has
+    them again.
 
     Parameters
     ----------
@@ -103,20 +121,20 @@ class Shard:
         """Return rows by their number in the shard."""
         return self._open(*spaces).take(index)
 
-    def _open(self, array: Any, *maps: Any) -> LocalRows:
-        """Return the rows of an array, or of the files without one, after some maps; all are given as references."""
+    def _open(self, blocks: Blocks | None, *maps: Any) -> LocalRows:
+        """Return the rows of blocks, or of the files without any, after some maps; all are given as references."""
         if self._rows is None:
             rows: Any = (
-                ArrayRows(_get(array), self.n_jobs)
-                if self.files is None
-                else FileRows(self.files, self.span, n_jobs=self.n_jobs)
+                FileRows(self.files or (), self.span, n_jobs=self.n_jobs)
+                if blocks is None
+                else ArrayRows(blocks.load(int(self.edges[-1])), self.n_jobs)
             )
             self._rows = _to_device(rows) if self.on_gpu else rows
         if not maps:
             return self._rows
         names = tuple(reference.hex() for reference in maps)
         if names not in self._mapped:
-            rows = self._open(array, *maps[:-1]).map(_get(maps[-1]))
+            rows = self._open(blocks, *maps[:-1]).map(_get(maps[-1]))
             self._mapped[names] = rows
             while len(self._mapped) > _KEPT_MAPS:
                 self._mapped.popitem(last=False)
@@ -145,33 +163,52 @@ def _to_device(rows: LocalRows) -> LocalRows:
     return TensorRows(tensor)
 
 
+def _cut(blocks: Sequence[VectorBlock], first: int, stop: int) -> Blocks:
+    """Return the blocks that hold a run of rows."""
+    starts = start_indices([block.n_rows for block in blocks])
+    low, high = int(np.searchsorted(starts, first, side="right")) - 1, int(np.searchsorted(starts, stop))
+    return Blocks(tuple(block.reference for block in blocks[low:high]), first - int(starts[low]))
+
+
 class RayRows(Rows):
     """Rows that the actors of a Ray cluster hold.
 
     Parameters
     ----------
-    source : array of shape (n, s), or sequence of paths or RowFile
-        Workers read files themselves; their paths must mean the same on every machine.
+    source : array of shape (n, s), dataset of Ray Data, or sequence of paths or RowFile
+        Workers read files themselves; their paths must mean the same on every machine. A dataset is read and
+        transformed first, and its vectors stay where Ray put them.
     engine : RayEngine or str
     """
 
     def __init__(self, source: Any, engine: RayEngine | str) -> None:
-        engine = parse_engine(engine)
+        engine, blocks, files = parse_engine(engine), None, None
         in_memory = isinstance(source, np.ndarray) or is_torch_array(source)
         if in_memory:
             source = to_numpy(source)
-            self._n_rows, self.n_features = (int(size) for size in source.shape)
+            shapes: list[Any] = [source.shape]
+        elif is_ray_dataset(source):
+            blocks = read_vectors(source)
+            shapes = [(block.n_rows, block.n_features) for block in blocks]
         else:
-            source = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
-            self._n_rows, self.n_features = sum(file.shape[0] for file in source), source[0].shape[1]
+            files = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
+            shapes = [file.shape for file in files]
+        self._n_rows, self.n_features = sum(int(shape[0]) for shape in shapes), int(shapes[0][1])
         n_workers = engine.connect()
         self._ray, self._timeout = imported("ray", "RayEngine needs Ray", "ray"), engine.timeout
         edges = block_edges(self._n_rows, self.n_features)
         cuts = np.linspace(0, len(edges) - 1, min(n_workers, len(edges) - 1) + 1).astype(np.int64)
         self._bounds = edges[cuts]
         spans = [(int(first), int(stop)) for first, stop in pairwise(self._bounds)]
-        # The array of each worker, and the maps of its rows.
-        self._arrays = [self._put(source[slice(*span)]) if in_memory else None for span in spans]
+        # The rows of each worker, unless it reads files, and the maps of them.
+        self._blocks: list[Blocks | None] = [
+            Blocks((self._put(source[slice(*span)]),))
+            if in_memory
+            else _cut(blocks, *span)
+            if blocks
+            else None
+            for span in spans
+        ]
         self._maps: tuple[Any, ...] = ()
         worker = self._ray.remote(
             num_cpus=engine.num_cpus,
@@ -184,7 +221,7 @@ class RayRows(Rows):
         )(Shard)
         self.workers = [
             worker.remote(
-                None if in_memory else source,
+                files,
                 span,
                 edges[first : last + 1] - edges[first],
                 int(first),
@@ -261,7 +298,7 @@ class RayRows(Rows):
             self._ray.kill(worker)
 
     def _spaces(self, number: int) -> tuple[Any, ...]:
-        return (self._arrays[number], *self._maps)
+        return (self._blocks[number], *self._maps)
 
     def _put(self, value: Any) -> Any:
         return self._ask(self._timeout, self._ray.put, value)
