@@ -2,12 +2,12 @@
 
 python -m benchmarks.encoding --json benchmarks/results/encoding.json
 
-A CLIP ViT-B/32 with random weights encodes JPEG files of 500 × 375 pixels, and PNG images of 32 × 32 in a Parquet
-file; both are made for it, from a few hundred different pictures, so that nothing is downloaded. Or give a MODEL (a
-folder or a name on the hub) and a SOURCE (anything that ``gmmatch embed`` takes). "Bare" is the model alone, in the
-layout and precision that gmmatch uses, on as many rows in as large batches, of which a few were decoded, preprocessed
-and put on the device beforehand. The sides take turns. Then each part alone: the start of the workers, everything but
-the model (reading, decoding by all workers, and the way to the device), and the resizing on the device.
+The default encoders encode JPEG files of 500 × 375 pixels, PNG images of 32 × 32 in a Parquet file, and texts; the
+encoder ``pixels`` takes both kinds of images. All are made for it, from a few hundred different ones, so that nothing
+is downloaded. ``--encoder`` names another encoder for images, a folder or a name on the hub. "Bare" is the model
+alone, in the layout and precision that gmmatch uses, on as many rows in as large batches, of which a few were
+prepared beforehand; for ``pixels`` it is a plain loop of Pillow. The sides take turns. Where others use the machine,
+``--cpu`` counts processor time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -25,105 +25,79 @@ from typing import Any
 import numpy as np
 
 from benchmarks import machine
+from benchmarks.default_encoders import write_texts
 from benchmarks.report import Ratio, Report
-from benchmarks.timing import Timing, side_by_side, timed
-from gmmatch import embed
-from gmmatch.data import Source, open_source
-from gmmatch.data.source import Batch
-from gmmatch.encoders import TransformersEncoder, encode_batches
+from benchmarks.timing import count_cpu_time, side_by_side
+from gmmatch import embed, load_encoder
+from gmmatch.data import ImageBytes, open_source
 
 BAR = 0.8
-READY = 4  # batches
+READY = 2  # batches
 
 
-class FirstRows:
-    """The first rows of a source."""
-
-    def __init__(self, source: Source, n_rows: int) -> None:
-        self.source, self.n_rows = source, n_rows
-        self.kind, self.has_labels = source.kind, source.has_labels
-
-    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
-        for batch in self.source.batches(batch_size, start):
-            if batch.start >= self.n_rows:
-                return
-            yield batch[: self.n_rows - batch.start]
-
-    def describe(self) -> dict[str, Any]:
-        return {}
-
-    def fingerprint(self) -> str:
-        return f"{self.source.fingerprint()} {self.n_rows}"
-
-
-class WithoutModel:
-    """An encoder that does all that another does beside its model."""
-
-    def __init__(self, encoder: TransformersEncoder) -> None:
-        self.name, self.kind, self.n_features = "none", encoder.kind, encoder.n_features
-        self.prepare, self.preparation, self.fetch = encoder.prepare, encoder.preparation, encoder.fetch
-        self.collate = encoder.collate
-
-    def encode(self, batch: Any) -> np.ndarray[Any, Any]:
-        return np.zeros((len(batch), 1), dtype=np.float32)
-
-
-def ready_batches(source: Any, encoder: TransformersEncoder, batch_size: int) -> list[Any]:
-    """Some batches as the model takes them, on the device."""
+def bare_images(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
+    """Return what runs a model on so many batches of ready pictures; the vectors end on the host, as they must."""
     import torch
 
-    from gmmatch.data import load_image
+    model = getattr(encoder, "pooler", encoder.model)
+    prepared = torch.from_numpy(np.stack(encoder.prepare(rows)))
+    if prepared.dtype == torch.uint8:
+        prepared = prepared.permute(0, 3, 1, 2).float() / 128 - 1
+    ready = prepared.to(
+        encoder.device, getattr(torch, encoder.dtype), memory_format=torch.channels_last
+    ).split(encoder.batch_size)
 
-    return [
-        torch.from_numpy(np.stack([encoder.processor(load_image(row)) for row in batch.rows])).to(
-            encoder.device, getattr(torch, encoder.dtype), memory_format=torch.channels_last
-        )
-        for batch in islice(source.batches(batch_size), READY)
-        if len(batch) == batch_size
+    def work(count: int) -> None:
+        with torch.inference_mode():
+            for batch in islice(cycle(ready), count):
+                vectors = model(batch)
+                (vectors[0] if isinstance(vectors, tuple) else vectors).cpu()
+
+    return work
+
+
+def bare_texts(encoder: Any, rows: list[str]) -> Callable[[int], object]:
+    """Return what runs a model on so many batches of tokens, which are sorted by length."""
+    import torch
+
+    size = encoder.batch_size
+    # As the package itself makes them: sorted by length, and on a CPU in smaller parts.
+    most = 32 if encoder.device == "cpu" else size
+    batches = [sorted(rows[i : i + size], key=len, reverse=True) for i in range(0, len(rows), size)]
+    ready = [
+        [
+            {name: value.to(encoder.device) for name, value in tokens.items() if torch.is_tensor(value)}
+            for i in range(0, len(texts), most)
+            for tokens in [encoder.model.preprocess(texts[i : i + most])]
+        ]
+        for texts in batches
     ]
 
+    def work(count: int) -> None:
+        with torch.inference_mode():
+            for parts in islice(cycle(ready), count):
+                for part in parts:
+                    encoder.model(dict(part))["sentence_embedding"].cpu()
 
-def bare(encoder: TransformersEncoder, batches: list[Any], count: int) -> np.ndarray[Any, Any]:
-    """The model as anybody would call it; the vectors end on the host, as they must."""
-    import torch
-
-    with torch.inference_mode():
-        return np.concatenate(
-            [encoder.pooler(batch)[0].cpu().numpy() for batch in islice(cycle(batches), count)]
-        )
+    return work
 
 
-def resizing(encoder: TransformersEncoder, source: Any, batch_size: int, count: int) -> float | None:
-    """Seconds that the device takes to resize so many batches of the first pictures."""
-    import torch
+def plain_loop(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
+    """Return what a short script would do to get small pictures: one after the other, by Pillow."""
+    from PIL import Image
 
-    from gmmatch.data import load_image
+    size = (encoder.width, encoder.height)
 
-    if encoder.preparation is None or encoder.resizer is None:
-        return None
-    rows = next(source.batches(batch_size)).rows
-    together = torch.from_numpy(np.stack([np.asarray(load_image(row)) for row in rows])).to(encoder.device)
+    def small(row: Any) -> np.ndarray[Any, Any]:
+        file = io.BytesIO(row.data) if isinstance(row, ImageBytes) else row
+        picture = Image.open(file).convert("RGB").resize(size, Image.Resampling.BILINEAR)
+        return np.asarray(picture, dtype=np.float32).ravel() / 255
 
-    def work() -> None:
+    def work(count: int) -> None:
         for _ in range(count):
-            last = encoder.resizer(together)
-        last[0, 0, 0, 0].item()
+            np.stack([small(row) for row in islice(cycle(rows), encoder.batch_size)])
 
-    work()
-    return timed(work)
-
-
-def make_model(folder: Path) -> str:
-    """Write a vision model with random weights."""
-    from transformers import CLIPImageProcessor, CLIPVisionConfig, CLIPVisionModelWithProjection
-
-    config = CLIPVisionConfig(
-        hidden_size=768, intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, patch_size=32,
-        image_size=224, projection_dim=512,
-    )  # fmt: skip
-    CLIPVisionModelWithProjection(config).save_pretrained(folder)
-    CLIPImageProcessor().save_pretrained(folder)
-    return str(folder)
+    return work
 
 
 def make_photographs(folder: Path, n_rows: int) -> str:
@@ -161,72 +135,51 @@ def make_table(path: Path, n_rows: int) -> str:
     return str(path)
 
 
-def measure(report: Report, name: str, whole: Source, encoder: TransformersEncoder, options: Any) -> None:
+def measure(report: Report, name: str, path: str, encoder: Any, options: argparse.Namespace) -> None:
     """Add what was measured on one source to the report."""
-    batch_size = options.batch_size or encoder.batch_size
-    n_rows = min(options.rows or whole.n_rows or 0, whole.n_rows or options.rows) // batch_size * batch_size
-    source: Any = FirstRows(whole, n_rows)
-    ready, count = ready_batches(source, encoder, batch_size), n_rows // batch_size
+    source = open_source(path)
+    size = encoder.batch_size
+    rows = list(next(source.batches(READY * size)).rows)
+    prepare = {"text": bare_texts, "image": bare_images}[source.kind]
+    bare = (plain_loop if encoder.name.startswith("pixels") else prepare)(encoder, rows)
+    count = (source.n_rows or 0) // size
     with tempfile.TemporaryDirectory() as folder:
         places = (Path(folder, f"{number}.emb") for number in range(1000))
-        choices: dict[str, Any] = {"batch_size": batch_size, "workers": options.workers}
         sides: dict[str, Callable[[], object]] = {
-            f"{name}: bare model": lambda: bare(encoder, ready, count),
-            f"{name}: embed": lambda: embed(source, encoder, next(places), **choices),
+            f"{name}: bare": lambda: bare(count),
+            f"{name}: embed": lambda: embed(source, encoder, next(places), workers=options.workers),
         }
         times = side_by_side(sides, options.repetitions)
-        first: Any = FirstRows(whole, batch_size)
-        begun = timed(lambda: embed(first, encoder, next(places), **choices))
-    alone: Any = WithoutModel(encoder)
-    without = timed(lambda: list(encode_batches(source.batches(batch_size), alone, workers=options.workers)))
-    resized = resizing(encoder, source, batch_size, READY)
-    least, most = (list(times.values())[side] for side in (0, 1))
     report.timings |= times
-    report.timings[f"{name}: everything but the model"] = Timing((without,))
-    report.quantities |= {
-        f"{name}: rows": n_rows,
-        f"{name}: embed of one batch, which starts the workers, seconds": begun,
-        **{
-            f"{side}, rows per second": n_rows / taken.least
-            for side, taken in report.timings.items()
-            if name in side
-        },
-    }
-    if resized is not None:
-        report.quantities[f"{name}: resizing on the device, rows per second"] = READY * batch_size / resized
+    alone, whole = times.values()
+    report.quantities[f"{name}: rows"] = count * size
+    if not options.cpu:
+        report.quantities[f"{name}: embed, rows per second"] = count * size / whole.least
     # The fastest runs: others that use the machine only ever make one slower.
-    report.ratios += [
-        Ratio(f"{name}: throughput of embed / bare model, fastest runs", least.least / most.least, BAR),
-        Ratio(f"{name}: throughput of embed / bare model, medians", least.median / most.median),
-    ]
+    report.ratios.append(Ratio(f"{name}: bare / embed, fastest runs", alone.least / whole.least, BAR))
 
 
 def run(options: argparse.Namespace, folder: Path) -> Report:
-    encoder = TransformersEncoder(
-        options.model or make_model(folder / "clip-vit-base-patch32-random"),
-        device=options.device,
-        image_size=options.image_size,
-    )
+    images = load_encoder(options.encoder, kind="image", device=options.device)
+    texts = load_encoder(None, kind="text", device=options.device)
+    pixels = load_encoder("pixels")
     report = Report(
         name="encoding",
         title="encoding from files to a store, against the bare model on ready tensors",
         settings={
-            "model": encoder.name,
-            "batch_size": options.batch_size or encoder.batch_size,
-            "device": encoder.device,
-            "dtype": encoder.dtype,
+            "device": str(getattr(images, "device", "cpu")),
             "workers": options.workers or os.cpu_count(),
-            "resized by": "device" if encoder.preparation and encoder.preparation.exact else "Pillow",
+            "clock": "processor seconds" if options.cpu else "seconds",
         },
     )
-    if options.source is not None:
-        measure(report, Path(options.source).name, open_source(options.source), encoder, options)
-        return report
-    on_cpu = encoder.device == "cpu"
-    photographs = make_photographs(folder / "images", options.rows or (256 if on_cpu else 100_000))
-    measure(report, "JPEG files of 500 × 375", open_source(photographs), encoder, options)
-    table = make_table(folder / "table.parquet", options.rows or (256 if on_cpu else 300_000))
-    measure(report, "PNG images of 32 × 32", open_source(table), encoder, options)
+    few, many = options.rows, 8 * options.rows
+    write_texts(folder / "texts.jsonl", few)
+    measure(report, f"{texts.name}, texts", str(folder / "texts.jsonl"), texts, options)
+    for encoder, n_rows in ((images, few), (pixels, many)):
+        photographs = make_photographs(folder / f"images {n_rows}", n_rows)
+        measure(report, f"{encoder.name}, JPEG files of 500 × 375", photographs, encoder, options)
+        table = make_table(folder / f"{n_rows}.parquet", n_rows)
+        measure(report, f"{encoder.name}, PNG images of 32 × 32", table, encoder, options)
     return report
 
 
@@ -236,16 +189,18 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", nargs="?", help="folder or name of a vision model")
-    parser.add_argument("source", nargs="?", help="pictures: a folder, a Parquet file ...")
-    parser.add_argument("--rows", type=int, help="of each source; by default what takes some seconds")
-    parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--image-size", type=int, help="pixels, instead of what the model's processor says")
+    parser.add_argument("--encoder", help="for images; the default one if not given")
+    parser.add_argument(
+        "--rows", type=int, default=256, help="of each source; eight times as many for pixels"
+    )
     parser.add_argument("--workers", type=int)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="count processor time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result to FILE")
     options = parser.parse_args()
+    if options.cpu:
+        count_cpu_time()
     surroundings = machine.describe()
     for package in ("torch", "transformers", "pillow"):
         surroundings["libraries"][package] = machine.installed_version(package)

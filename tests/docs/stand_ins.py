@@ -233,6 +233,8 @@ def check_readme(names: Names) -> None:
     assert np.array_equal(names["X_small"], names["X"][selection.indices])
     assert np.array_equal(names["y_small"], names["y"][selection.indices])
     assert gm.Selection.load("digits.parquet") == selection
+    encoders = [gm.open_store(name).encoder for name in ("photos.emb", "texts.emb")]
+    assert encoders == ["efficientnet-lite2", "minilm"]  # those that need no network
     assert len(list(Path("picked").rglob("*.png"))) == 2 and Path("picks.html").exists()
     assert len(Path("picked.jsonl").read_text().splitlines()) == 3
 

@@ -6,6 +6,7 @@ How blocks are read is in ``blocks.py``, what stands in for the reader's own dat
 from __future__ import annotations
 
 import shlex
+import socket
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,17 @@ def pages_to_run() -> list[str]:
     return [page for page in ALL if runnable(page) and stand_in_for(page).elsewhere is None]
 
 
+def _connect_here(self, address, _connect=socket.socket.connect):
+    """What stands in for a network: only this machine can be reached."""
+    if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
+        "127.0.0.1",
+        "::1",
+        "localhost",
+    ):
+        raise OSError(f"a page asked for {address}")
+    return _connect(self, address)
+
+
 @pytest.fixture
 def shell(tmp_path, monkeypatch) -> Shell:
     """A folder to run a page in, and what stands in for models of the hub where there is no network."""
@@ -36,6 +48,7 @@ def shell(tmp_path, monkeypatch) -> Shell:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setattr(socket.socket, "connect", _connect_here)
     encoder = tmp_path / "lengths.py"
     encoder.write_text(
         "import numpy as np\n"

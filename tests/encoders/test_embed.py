@@ -16,7 +16,7 @@ import pytest
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.encoders import CallableEncoder, load_encoder, pipeline
+from gmmatch.encoders import CallableEncoder, load_encoder
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.store import open_store
 from gmmatch.store.run import embed
@@ -74,15 +74,6 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, model_folder, image_fold
     for workers in (1, 7):
         embed(open_source(image_folder), encoder, tmp_path / f"{workers}.emb", batch_size=7, workers=workers)
     assert contents(tmp_path / "1.emb") == contents(tmp_path / "7.emb")
-
-
-def test_other_processes_change_no_bit(tmp_path, model_folder, image_folder, monkeypatch):
-    """What is done for a GPU, done for a CPU."""
-    encoder = load_encoder(str(model_folder("uncropped")), device="cpu")
-    for name in ("threads", "processes"):
-        monkeypatch.setattr(pipeline, "_in_threads", getattr(pipeline, f"_in_{name}"))
-        embed(open_source(image_folder), encoder, tmp_path / name, batch_size=16, workers=2)
-    assert contents(tmp_path / "threads") == contents(tmp_path / "processes")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import _thread
 import random
 import threading
 import time
@@ -14,7 +14,7 @@ import pytest
 from gmmatch.data import BrokenImageError
 from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, SmallerBatchWarning, encode_batches, load_encoder
-from gmmatch.encoders.pipeline import OutOfMemoryError, WorkerDiedError
+from gmmatch.encoders.pipeline import OutOfMemoryError
 from gmmatch.errors import InvalidInputError
 
 
@@ -90,7 +90,7 @@ def test_little_is_prepared_ahead():
     results = encode_batches(batches_of(TEXTS * 20, size), encoder, workers=workers)
     next(results)
     time.sleep(0.2)  # time in which everything could be prepared
-    most = 2 * workers * 32 + 3 * size  # rows ready, one batch for the model, one being handed in
+    most = 2 * workers * 8 + 3 * size  # rows ready, one batch for the model, one being handed in
     assert 0 < encoder.prepared <= most + size
     results.close()
 
@@ -100,6 +100,21 @@ def test_no_thread_is_left_when_the_caller_stops_early():
     results = encode_batches(batches_of(TEXTS * 20, 5), Lengths(delay=0.001), workers=4)
     next(results)
     results.close()
+    assert threading.active_count() == before
+
+
+def test_ctrl_c_waits_for_no_more_than_a_few_rows_and_leaves_no_thread():
+    class Interrupted(Lengths):
+        def prepare(self, items):
+            if not self.prepared:
+                _thread.interrupt_main()
+            time.sleep(0.02)
+            return super().prepare(items)
+
+    before, encoder = threading.active_count(), Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        list(encode_batches(batches_of(TEXTS * 20, 64), encoder, workers=2))
+    assert 0 < encoder.prepared <= 64
     assert threading.active_count() == before
 
 
@@ -175,70 +190,6 @@ def test_numbers_that_do_not_fit_into_float16_are_found():
     vectors, _ = joined(encode_batches(batches_of(TEXTS, 50), encoder, dtype=np.float32))
     assert vectors.dtype == np.float32
     assert len(vectors) == 203
-
-
-# ----------------------------------------------------------------------------------- other processes
-
-
-class Remote(Lengths):
-    """Prepares in other processes, as beside a GPU."""
-
-    device = "cuda"
-
-    def prepare(self, items):
-        for text in items:
-            if text == "broken":
-                raise BrokenImageError("that row", "it is broken")
-            if text == "die":
-                os._exit(3)
-        return [np.full((int(text) % self.shapes + 1, 2), int(text), dtype=np.uint8) for text in items]
-
-    def encode(self, batch):
-        return np.array([[row.sum(), len(batch)] for row in batch], dtype=np.float32)
-
-
-@pytest.fixture
-def remote():
-    pytest.importorskip("torch", reason="needs the extra gmmatch[torch]")
-    encoder = Remote()
-    encoder.shapes = 3
-    return encoder
-
-
-@pytest.mark.parametrize("shapes", [1, 3])
-def test_other_processes_prepare_the_same_rows_in_order(remote, shapes):
-    remote.shapes = shapes
-    texts = [str(number) for number in range(100)]
-    vectors, ids = joined(encode_batches(batches_of(texts, 40), remote, workers=3))
-    assert vectors[:, 0].tolist() == [number * 2 * (number % shapes + 1) for number in range(100)]
-    assert ids == [f"id{number}" for number in range(100)]
-    assert remote.prepared == 0
-
-
-def test_a_broken_row_is_found_in_another_process(remote):
-    texts = ["1", "2", "broken", "4"]
-    with pytest.raises(BrokenImageError, match="that row is not a readable image: it is broken"):
-        list(encode_batches(batches_of(texts, 4), remote, workers=2))
-    [result] = encode_batches(batches_of(texts, 4), remote, workers=2, on_error="skip")
-    assert result.rows == [0, 1, 3]
-    assert result.skipped[0].reason == "that row is not a readable image: it is broken."
-
-
-def test_a_process_that_dies_is_one_line(remote):
-    with pytest.raises(WorkerDiedError, match=r"ended early \(.*\): run again with fewer workers") as error:
-        list(encode_batches(batches_of(["1", "die", "2"], 3), remote, workers=1))
-    assert "\n" not in str(error.value)
-
-
-def test_no_process_is_left(remote):
-    psutil = pytest.importorskip("psutil", reason="needs the extra gmmatch[dev]")
-    before = {child.pid for child in psutil.Process().children()}
-    results = encode_batches(batches_of([str(n % 100) for n in range(2000)], 20), remote, workers=2)
-    next(results)
-    started = {child.pid for child in psutil.Process().children()} - before
-    assert len(started) >= 2
-    results.close()
-    assert not started & {child.pid for child in psutil.Process().children()}
 
 
 # ------------------------------------------------------------------------------------- out of memory

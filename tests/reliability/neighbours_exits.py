@@ -22,8 +22,8 @@ from tests.reliability.counts import parser_of, report
 READS = {
     "ids": "open_store(path).ids",
     "ids of rows": "open_store(path).ids_of(np.arange(0, 900, 7))",
-    "labels and rows": "store = open_store(path); store.labels; store.as_array()[:100]",
-    "select": "store = open_store(path); gm.select(store.as_array(), y=store.labels, ids=store.ids_of, k=9)",
+    "labels and rows": "store = open_store(path); store.labels; store.to_numpy(np.arange(100))",
+    "select": "gm.select(open_store(path), k=9)",
 }
 
 

@@ -217,13 +217,18 @@ def test_a_table_is_read_by_the_thread_that_asks():
     """A thread of PyArrow that still holds Python's bytes when the interpreter ends aborts the process."""
     started = run(
         """
-        import io, os
+        import io, os, pathlib, tempfile
+        import numpy as np
         import pyarrow as pa, pyarrow.parquet as pq
         from gmmatch.files import parquet_table
+        from gmmatch.store.shard import RowTable, write_shard
+        folder = pathlib.Path(tempfile.mkdtemp())
+        shard = write_shard(folder, 0, RowTable([7], ["row 7"]), np.zeros((1, 4), np.float16))
         buffer = io.BytesIO()
         pq.write_table(pa.table({"id": [f"row {i}" for i in range(1000)]}), buffer)
         threads = len(os.listdir("/proc/self/task"))
         assert parquet_table(buffer.getvalue())["id"][999].as_py() == "row 999"
+        assert shard.read_table(folder).ids == ["row 7"]
         print(len(os.listdir("/proc/self/task")) - threads)
         """
     )

@@ -36,6 +36,9 @@ IMAGE_SUFFIXES = frozenset(
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF")
 """The formats behind these suffixes. No other is tried: for an EPS file Pillow would start Ghostscript."""
 
+JPEG_SCALE = 2
+"""How many times the size needed a large JPEG file is decoded at, at least. Vectors depend on it."""
+
 _SAMPLED_FILES = 256
 _ORIENTATION = 0x0112
 _ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
@@ -107,8 +110,8 @@ def load_image(item: Any, edge: int | None = None) -> Image:
     item
         A path, :class:`ImageBytes`, the bytes of an image file, or a PIL image.
     edge
-        The edge to which the picture will be resized: a JPEG file that is at least four times as large is decoded at
-        a half, a quarter or an eighth of its size, at least twice the edge, in a fraction of the time.
+        The edge to which the picture will be resized: a JPEG file whose edges are at least four times as long is
+        decoded at a half, a quarter or an eighth of its size, still twice the edge or more, in less time.
 
     Returns
     -------
@@ -208,7 +211,7 @@ def _opened(file: Any, name: str, edge: int | None) -> Image:
         raise BrokenImageError(name, _one_line(error)) from None
     with picture:
         if edge is not None:
-            picture.draft(None, (2 * edge, 2 * edge))  # None: the mode stays
+            picture.draft(None, (JPEG_SCALE * edge, JPEG_SCALE * edge))  # None: the mode stays
         return _decoded(picture, name)
 
 

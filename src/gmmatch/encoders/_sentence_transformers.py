@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
-from gmmatch.encoders.models import MINILM, FoundModelEncoder, Model, named_weights
+from gmmatch.encoders.models import MINILM, FoundModelEncoder, named_weights
 
 _WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
@@ -55,8 +56,9 @@ class SentenceEncoder(FoundModelEncoder):
         trust_pickle: bool = False,
     ) -> None:
         spec = str(model)
-        also_try = () if "/" in spec else (f"sentence-transformers/{spec}",)
-        super().__init__(spec, _WHAT, device, dtype, trust_pickle, also_try)
+        if "/" not in spec and spec != MINILM and not Path(spec).is_dir():
+            spec = f"sentence-transformers/{spec}"
+        super().__init__(spec, _WHAT, device, dtype, trust_pickle)
         self.prompt = prompt
         self.batch_size = 256
         # Texts of a batch are sorted by length, so that smaller ones compute less padding.
@@ -76,15 +78,9 @@ class SentenceEncoder(FoundModelEncoder):
         )
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
-    def _load(self, location: Model) -> None:
+    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
         package: Any = import_module("sentence_transformers")
-        self.model = package.SentenceTransformer(
-            location.path,
-            device="cpu",
-            local_files_only=location.local,
-            trust_remote_code=False,
-            model_kwargs=location.weights,
-        )
+        self.model = package.SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
 
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""

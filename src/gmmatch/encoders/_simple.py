@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import load_image, pillow
+from gmmatch.data.images import JPEG_SCALE, load_image, pillow
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
 from gmmatch.errors import InvalidInputError
@@ -98,7 +98,7 @@ class PixelEncoder(Described):
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of the settings."""
-        return sha256_of({"encoder": self.name, "resample": "bilinear", "scaled_jpeg": True})
+        return sha256_of({"encoder": self.name, "resample": "bilinear", "jpeg_scale": JPEG_SCALE})
 
     @property
     def n_features(self) -> int:

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.images import load_image
+from gmmatch.data.images import JPEG_SCALE, load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
-from gmmatch.encoders.models import FoundModelEncoder, Model, named_weights
+from gmmatch.encoders.models import FoundModelEncoder, named_weights
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 Pooling: TypeAlias = Literal["auto", "cls", "mean"]
@@ -85,15 +85,13 @@ class TransformersEncoder(FoundModelEncoder):
         # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
         self.model = self.model.to(memory_format=self._torch.channels_last)
         self.pooler = Pooler(self.model, pooling, trained=not self._missing)
-        settings = self.processor.to_dict()
-        sizes = [settings.get(name) or {} for name in ("size", "crop_size")]
-        edges = [
-            edge for size in sizes for edge in (size.values() if isinstance(size, dict) else [size]) if edge
-        ]
+        # Without what a version of transformers adds to it.
+        settings = {key: value for key, value in self.processor.to_dict().items() if value is not None}
+        settings = {key: value for key, value in settings.items() if key[0] != "_"}
+        sizes = [dict(settings.get(name) or {}).values() for name in ("size", "crop_size")]
+        edges = [edge for size in sizes for edge in size if edge]
         self._edge = max(edges, default=None) if settings.get("do_resize") else None
         self.pooling, self.n_features = self._try_out()
-        # Without what a version of transformers adds to it.
-        settings = {key: value for key, value in settings.items() if value is not None and key[0] != "_"}
         self.fingerprint = sha256_of(
             {
                 "encoder": "transformers",
@@ -101,12 +99,13 @@ class TransformersEncoder(FoundModelEncoder):
                 "weights": weights,
                 "pooling": self.pooling,
                 "processor": settings,
+                "jpeg_scale": JPEG_SCALE if self._edge else None,
             }
         )
 
-    def _load(self, location: Model) -> None:
-        self.processor = _load_processor(location, self._image_size)
-        self.model, self._missing = _load_model(location)
+    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
+        self.processor = _load_processor(path, self._image_size, **options)
+        self.model, self._missing = _load_model(path, weights, **options)
 
     def prepare(self, items: Items) -> list[NDArray[np.float32]]:
         """Decode and preprocess; numbers of shape (3, height, width)."""
@@ -162,35 +161,31 @@ class TransformersEncoder(FoundModelEncoder):
         return self._pooled_by, vectors.shape[1]
 
 
-def _load_processor(location: Model, image_size: int | None) -> Any:
+def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:
     transformers: Any = import_module("transformers")
     # The version with Pillow: torchvision is not needed, and nothing differs between machines.
     major = int(transformers.__version__.partition(".")[0])
-    options: dict[str, Any] = {"backend": "pil"} if major >= 5 else {"use_fast": False}
-    options |= {"local_files_only": location.local, "trust_remote_code": False}
-    processor = transformers.AutoImageProcessor.from_pretrained(location.path, **options)
+    options |= {"backend": "pil"} if major >= 5 else {"use_fast": False}
+    processor = transformers.AutoImageProcessor.from_pretrained(path, **options)
     if image_size is None:
         return processor
     for name in ("size", "crop_size"):
         size = getattr(processor, name, None)
         if size:
             options[name] = {edge: image_size for edge, pixels in dict(size).items() if pixels is not None}
-    return transformers.AutoImageProcessor.from_pretrained(location.path, **options)
+    return transformers.AutoImageProcessor.from_pretrained(path, **options)
 
 
-def _load_model(location: Model) -> tuple[Any, set[str]]:
+def _load_model(path: str, weights: dict[str, bool], **options: bool) -> tuple[Any, set[str]]:
     """Return the model and the names of the weights that the checkpoint does not have."""
     transformers: Any = import_module("transformers")
-    options = {"local_files_only": location.local, "trust_remote_code": False}
-    config = transformers.AutoConfig.from_pretrained(location.path, **options)
+    config = transformers.AutoConfig.from_pretrained(path, **options)
     architecture = (config.architectures or [""])[0]
     loader = transformers.AutoModel
     if architecture.endswith("VisionModelWithProjection"):
         # AutoModel would leave the projection out.
         loader = getattr(transformers, architecture)
-    model, loading = loader.from_pretrained(
-        location.path, output_loading_info=True, **location.weights, **options
-    )
+    model, loading = loader.from_pretrained(path, output_loading_info=True, **weights, **options)
     return model, set(loading["missing_keys"])
 
 

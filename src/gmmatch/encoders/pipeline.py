@@ -1,19 +1,19 @@
 """Rows to vectors at the model's pace: reading and preparing run beside the model.
 
-Workers decode and preprocess while the caller's thread runs the model: threads beside a CPU, processes of torch's
-``DataLoader`` beside a GPU. What is prepared ahead is bounded, and results come in the order of the source.
+One thread reads batches, others decode and preprocess pieces of them, and the caller's thread runs the model. Threads
+suffice: Pillow and NumPy release the interpreter for nearly all that they do. What is prepared ahead is bounded, and
+results come in the order of the source.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -24,10 +24,10 @@ from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
 from gmmatch.encoders.models import free_memory, is_out_of_memory
-from gmmatch.errors import GMMatchError, InvalidInputError, first_line
+from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.groups import Label
 
-_ROWS_PER_TASK = 32
+_ROWS_PER_TASK = 8  # so few that Ctrl-C need not wait for large photographs
 
 
 @dataclass(frozen=True)
@@ -115,21 +115,9 @@ def encode_batches(
     """
     threads = check_options(workers, on_error)
     model = BackingOff(encoder)
-    failures: list[Exception] = []
-    pieces = _cut(batches, failures)
-    prepare = partial(_prepare, encoder.prepare, skip=on_error == "skip")
-    on_gpu = not str(getattr(encoder, "device", "cpu")).startswith("cpu")
-    with closing((_in_processes if on_gpu else _in_threads)(prepare, pieces, threads)) as prepared:
-        done: list[_Prepared] = []
-        for result in prepared:
-            if isinstance(result, Exception):
-                raise result
-            done.append(result)
-            if result.is_last:
-                yield _encode(done, model, dtype, on_error)
-                done = []
-    if failures:
-        raise failures[0]
+    with closing(_prepare_ahead(batches, encoder, threads, on_error)) as prepared:
+        for batch, pieces in prepared:
+            yield _encode(batch, [piece.result() for piece in pieces], model, dtype, on_error)
 
 
 def check_options(workers: int | None, on_error: str) -> int:
@@ -142,141 +130,67 @@ def check_options(workers: int | None, on_error: str) -> int:
     return workers
 
 
-class _Piece(NamedTuple):
-    """Some rows of a batch, so that several workers can prepare it."""
-
-    batch: Batch
-    is_last: bool
+_Piece: TypeAlias = "tuple[Items, list[SkippedRow]]"
 
 
-class _Prepared(NamedTuple):
-    """What became of the rows of a piece; without the rows themselves, which may be large."""
+def _prepare_ahead(
+    batches: Iterable[Batch], encoder: Encoder, threads: int, on_error: OnError
+) -> Generator[tuple[Batch, list[Future[_Piece]]], None, None]:
+    """Yield batches with what will become of their pieces, and keep every thread busy meanwhile."""
+    reader = ThreadPoolExecutor(1, thread_name_prefix="gmmatch-read")
+    preparers = ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare")
+    source = iter(batches)
 
-    batch: Batch
-    is_last: bool
-    items: Any
-    skipped: list[SkippedRow]
+    def read() -> tuple[Batch, list[Future[_Piece]]] | None:
+        batch = next(source, None)
+        if batch is None:
+            return None
+        # An array needs no preparation worth a task; cutting it would only mean joining it again.
+        size = max(1, len(batch)) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
+        pieces = [batch[first : first + size] for first in range(0, len(batch), size)]
+        return batch, [preparers.submit(_prepare, encoder, piece, on_error) for piece in pieces]
 
-
-def _cut(batches: Iterable[Batch], failures: list[Exception]) -> Iterator[_Piece]:
-    """Yield pieces of batches. If reading fails, that is noted for later: what came before is good."""
+    ahead = deque([reader.submit(read)])
     try:
-        for batch in batches:
-            # An array needs no preparation worth a task; cutting it would only mean joining it again.
-            size = max(1, len(batch)) if isinstance(batch.rows, np.ndarray) else _ROWS_PER_TASK
-            for first in range(0, max(1, len(batch)), size):
-                yield _Piece(batch[first : first + size], first + size >= len(batch))
-    except Exception as error:
-        failures.append(error)
+        while (task := ahead.popleft().result()) is not None:
+            # One batch for the model to go on with, and work for every thread twice over.
+            while len(ahead) <= -(-2 * threads // max(1, len(task[1]))):
+                ahead.append(reader.submit(read))
+            yield task
+    finally:
+        reader.shutdown(cancel_futures=True)
+        preparers.shutdown(cancel_futures=True)
 
 
-def _prepare(prepare: Callable[[Items], Items], piece: _Piece, *, skip: bool) -> _Prepared | Exception:
+def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
     """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
-    batch = piece.batch
-    skipped = []
-    ready: Any = []
     try:
-        try:
-            ready = prepare(batch.rows)
-        except BrokenImageError:
-            if not skip:
-                raise
-            for position, row in enumerate(batch.rows):
-                try:
-                    ready.extend(prepare([row]))
-                except BrokenImageError as error:
-                    skipped.append(SkippedRow(batch.start + position, batch.ids[position], str(error)))
-    except Exception as error:
-        return error
-    without_rows = Batch(None, batch.ids, batch.labels, batch.start)
-    return _Prepared(without_rows, piece.is_last, ready, skipped)
-
-
-def _in_threads(
-    prepare: Callable[[_Piece], _Prepared | Exception], pieces: Iterator[_Piece], threads: int
-) -> Generator[_Prepared | Exception, None, None]:
-    """Prepare pieces in order. Threads suffice on a CPU: Pillow lets go of the interpreter for its work."""
-    pending: deque[Future[_Prepared | Exception]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="gmmatch-prepare") as executor:
-        try:
-            for piece in pieces:
-                pending.append(executor.submit(prepare, piece))
-                if len(pending) > 2 * threads:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _in_processes(
-    prepare: Callable[[_Piece], _Prepared | Exception], pieces: Iterator[_Piece], workers: int
-) -> Generator[_Prepared | Exception, None, None]:
-    """Prepare pieces in order in processes of torch's, for a GPU is faster than one interpreter."""
-    from torch.utils.data import DataLoader
-
-    loader: Any = DataLoader(
-        _Mapped(prepare), sampler=pieces, batch_size=None, num_workers=workers, collate_fn=_unchanged
-    )
-    try:
-        for result in loader:
-            tensor = isinstance(result, _Prepared) and hasattr(result.items, "numpy")
-            yield result._replace(items=result.items.numpy()) if tensor else result
-    except RuntimeError as error:
-        if "DataLoader worker" not in str(error):
+        return encoder.prepare(piece.rows), []
+    except BrokenImageError:
+        if on_error == "raise":
             raise
-        raise WorkerDiedError(
-            f"A process that decodes rows ended early ({first_line(error)}): run again with fewer workers."
-        ) from error
-
-
-class _Mapped:
-    """A dataset of torch whose "indices" are pieces; arrays of one shape travel by shared memory."""
-
-    def __init__(self, prepare: Callable[[_Piece], _Prepared | Exception]) -> None:
-        self.prepare = prepare
-
-    def __getitem__(self, piece: _Piece) -> Any:
-        import torch
-
-        result = self.prepare(piece)
-        if isinstance(result, Exception) or len({getattr(item, "shape", None) for item in result.items}) != 1:
-            return result
-        if not isinstance(result.items[0], np.ndarray):
-            return result
-        return result._replace(items=torch.from_numpy(np.stack(result.items)))
-
-
-def _unchanged(result: Any) -> Any:
-    return result
+    ready: list[Any] = []
+    skipped = []
+    for position, row in enumerate(piece.rows):
+        try:
+            ready.extend(encoder.prepare([row]))
+        except BrokenImageError as error:
+            skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
+    return ready, skipped
 
 
 def _encode(
-    pieces: Sequence[_Prepared], model: BackingOff, dtype: DTypeLike | None, on_error: OnError
-) -> EncodedBatch:
-    batch = Batch(
-        None,
-        [name for piece in pieces for name in piece.batch.ids],
-        None if pieces[0].batch.labels is None else [label for p in pieces for label in p.batch.labels or ()],
-        pieces[0].batch.start,
-    )
-    skipped = [row for piece in pieces for row in piece.skipped]
-    alone = len(pieces) == 1 and isinstance(pieces[0].items, np.ndarray)
-    items = pieces[0].items if alone else [item for piece in pieces for item in piece.items]
-    return _finish(batch, skipped, model(items), model, dtype, on_error)
-
-
-def _finish(
     batch: Batch,
-    skipped: list[SkippedRow],
-    vectors: Vectors,
+    pieces: Sequence[_Piece],
     model: BackingOff,
     dtype: DTypeLike | None,
     on_error: OnError,
 ) -> EncodedBatch:
-    broken = {row.row - batch.start for row in skipped}
-    kept = [position for position in range(len(batch)) if position not in broken]
+    """Run the model on a batch, and leave out rows whose vectors are not finite."""
+    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
+    skipped = [row for _, rows in pieces for row in rows]
+    kept = np.setdiff1d(np.arange(len(batch)), [row.row - batch.start for row in skipped])
+    vectors = model(items)
     if len(vectors) != len(kept):
         raise InvalidInputError(
             f"encoder={model.encoder.name!r} returned {len(vectors)} vectors for {len(kept)} rows."
@@ -284,19 +198,18 @@ def _finish(
     if dtype is not None:
         with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is found below
             vectors = vectors.astype(dtype, copy=False)
-    if not np.isfinite(vectors).all():
-        finite = np.asarray(np.isfinite(vectors).all(axis=1))
-        for number in np.flatnonzero(~finite):
-            skipped.append(_not_finite(batch, kept[number], vectors.dtype, model.encoder))
+    finite = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not finite.all():
+        broken = [_not_finite(batch, row, vectors.dtype, model.encoder) for row in kept[~finite].tolist()]
         if on_error == "raise":
-            raise InvalidInputError(skipped[-int((~finite).sum())].reason)
-        vectors = vectors[finite]
-        kept = [position for position, good in zip(kept, finite.tolist(), strict=True) if good]
+            raise InvalidInputError(broken[0].reason)
+        skipped, vectors, kept = [*skipped, *broken], vectors[finite], kept[finite]
+    positions = kept.tolist()
     return EncodedBatch(
         vectors=vectors,
-        rows=[batch.start + position for position in kept],
-        ids=[batch.ids[position] for position in kept],
-        labels=None if batch.labels is None else [batch.labels[position] for position in kept],
+        rows=[batch.start + position for position in positions],
+        ids=[batch.ids[position] for position in positions],
+        labels=None if batch.labels is None else [batch.labels[position] for position in positions],
         start=batch.start,
         stop=batch.start + len(batch),
         skipped=tuple(sorted(skipped, key=lambda row: row.row)),
@@ -311,10 +224,6 @@ def _not_finite(batch: Batch, position: int, dtype: np.dtype[Any], encoder: Enco
     if dtype == np.float16 and encoder.kind != "embedding":
         reason += "; numbers above 65,504 do not fit into float16, where dtype='float32' would help"
     return SkippedRow(row, name, f"{reason}.")
-
-
-class WorkerDiedError(GMMatchError, RuntimeError):
-    """A process that prepared rows ended before its work was done."""
 
 
 class OutOfMemoryError(GMMatchError, MemoryError):

@@ -74,11 +74,24 @@ def load_encoder(
     if spec is None:
         spec = {"embedding": "identity", "text": MINILM}.get(str(kind), EFFICIENTNET)
     encoder = _without_model(spec, kind)
-    if encoder is None:
-        return _model(str(spec), kind or _guess_kind(str(spec)), device, dtype, options)
-    for option in options:
-        raise InvalidInputError(f"{option}= is not an option of encoder={encoder.name!r}; it has none.")
-    return encoder
+    if encoder is not None:
+        _check_options(encoder.name, options, set())
+        return encoder
+    name = str(spec)
+    kind = kind or _guess_kind(name)
+    if kind == "embedding":
+        raise InvalidInputError(
+            f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
+        )
+    if name == EFFICIENTNET and kind == "image":
+        options.pop("trust_pickle", None)  # its weights are no pickle that could run code
+        _check_options(name, options, {"image_size"})
+        return EfficientNetEncoder(device=device, dtype=dtype, **options)
+    if kind == "text":
+        _check_options(name, options, {"prompt", "trust_pickle"})
+        return SentenceEncoder(name, device=device, dtype=dtype, **options)
+    _check_options(name, options, {"pooling", "image_size", "trust_pickle"})
+    return TransformersEncoder(name, device=device, dtype=dtype, **options)
 
 
 def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:
@@ -87,10 +100,8 @@ def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:
         given = not isinstance(spec, type) and isinstance(spec, Encoder)
         return spec if given else _callable(spec, kind, None)
     name = str(spec)
-    if name == "identity":
-        return IdentityEncoder()
-    if name == "words":
-        return WordsEncoder()
+    if name in ("identity", "words"):
+        return IdentityEncoder() if name == "identity" else WordsEncoder()
     if re.match(r"pixels(:|$)", name):
         return PixelEncoder.from_spec(name)
     if _FUNCTION.fullmatch(name) and not Path(name).is_dir():
@@ -103,27 +114,11 @@ def _callable(function: Any, kind: Kind | None, name: str | None) -> Encoder:
     return CallableEncoder(function, takes, name)
 
 
-def _model(name: str, kind: Kind, device: str, dtype: str, options: dict[str, Any]) -> Encoder:
-    if kind == "embedding":
-        raise InvalidInputError(
-            f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
-        )
-    known = {"text": {"prompt"}, "image": {"pooling", "image_size"}}[kind] | {"trust_pickle"}
-    if name == EFFICIENTNET:
-        known = {"image_size"}
-        options.pop(
-            "trust_pickle", None
-        )  # there is nothing to trust: its weights are no pickle that runs code
+def _check_options(name: str, options: dict[str, Any], known: set[str]) -> None:
     for option in options:
         if option not in known:
-            raise InvalidInputError(
-                f"{option}= is not an option of encoder={name!r}; it has {' and '.join(sorted(known))}."
-            )
-    if kind == "text":
-        return SentenceEncoder(name, device=device, dtype=dtype, **options)
-    if name == EFFICIENTNET:
-        return EfficientNetEncoder(device=device, dtype=dtype, **options)
-    return TransformersEncoder(name, device=device, dtype=dtype, **options)
+            has = " and ".join(sorted(known)) or "none"
+            raise InvalidInputError(f"{option}= is not an option of encoder={name!r}; it has {has}.")
 
 
 def _guess_kind(name: str) -> Kind:

@@ -6,13 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import write_file
-from gmmatch.store.old import OLD_VERSION, OldShard
+from gmmatch.store.old import OLD_VERSION, OldShard, as_new_document
 from gmmatch.store.shard import ArrowShard, check_file, damaged_file
 
 FORMAT_VERSION = 2
@@ -83,21 +83,11 @@ class Manifest:
             self.save_library_files(folder)
         document = {
             "format": _FORMAT,
-            "format_version": FORMAT_VERSION,
-            "complete": self.complete,
+            "format_version": self.format_version,
             "n_rows": self.n_rows,
-            "n_features": self.n_features,
-            "dtype": self.dtype,
-            "rows_per_shard": self.rows_per_shard,
-            "has_labels": self.has_labels,
-            "encoder": {
-                "name": self.encoder,
-                "fingerprint": self.encoder_fingerprint,
-                "details": self.encoder_details,
-            },
-            "source": {"fingerprint": self.source_fingerprint, "description": self.source},
-            "shards": [shard.document for shard in self.shards if isinstance(shard, ArrowShard)],
+            **vars(self),
         }
+        document["shards"] = [shard.document for shard in self.shards if isinstance(shard, ArrowShard)]
         text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, [text.encode("ascii")])
         if not self.complete:
@@ -203,26 +193,13 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 
 def _from_document(document: Mapping[str, Any]) -> Manifest:
-    encoder, source, shards = document["encoder"], document["source"], document["shards"]
-    old = document["format_version"] == OLD_VERSION
-    rows_per_shard = document["rows_per_shard"]
-    return Manifest(
-        encoder=encoder["name"],
-        encoder_fingerprint=encoder["fingerprint"],
-        encoder_details=dict(encoder["details"]),
-        dtype=document["dtype"],
-        source=dict(source["description"]),
-        source_fingerprint=source["fingerprint"],
-        n_features=document["n_features"],
-        rows_per_shard=rows_per_shard,
-        has_labels=document["has_labels"],
-        complete=document["complete"],
-        shards=tuple(
-            OldShard.of(number, rows_per_shard, shard) if old else ArrowShard.of(shard)
-            for number, shard in enumerate(shards)
-        ),
-        format_version=document["format_version"],
-    )
+    if document["format_version"] == OLD_VERSION:
+        document = as_new_document(document)
+        shards: Any = [OldShard.of(*entry) for entry in enumerate(document["shards"])]
+    else:
+        shards = [ArrowShard.of(entry) for entry in document["shards"]]
+    values = {one.name: document[one.name] for one in fields(Manifest)}
+    return Manifest(**{**values, "shards": tuple(shards)})
 
 
 def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:

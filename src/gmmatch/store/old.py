@@ -17,6 +17,19 @@ from gmmatch.store.shard import RowTable, damaged_file, decode_columns
 OLD_VERSION = 1
 
 
+def as_new_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an old manifest with the names of now; its shards are left as they are."""
+    encoder, source = document["encoder"], document["source"]
+    return {
+        **document,
+        "encoder": encoder["name"],
+        "encoder_fingerprint": encoder["fingerprint"],
+        "encoder_details": encoder["details"],
+        "source": source["description"],
+        "source_fingerprint": source["fingerprint"],
+    }
+
+
 @dataclass(frozen=True)
 class OldShard:
     """What the manifest of an old store says of a shard."""
@@ -27,11 +40,9 @@ class OldShard:
     table: tuple[str, int, str]
 
     @classmethod
-    def of(cls, number: int, rows_per_shard: int, document: Mapping[str, Any]) -> OldShard:
+    def of(cls, number: int, document: Mapping[str, Any]) -> OldShard:
         """Read what a manifest holds."""
-        start, n_rows = number * rows_per_shard, document["n_rows"]
-        if document["start"] != start:
-            raise ValueError(f"its shard {number} is out of place")
+        start, n_rows = document["start"], document["n_rows"]
         files = []
         for kind, suffix in (("array", "npy"), ("table", "parquet")):
             entry, name = document[kind], f"shard-{start:012d}-{start + n_rows:012d}.{suffix}"
