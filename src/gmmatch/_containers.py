@@ -57,7 +57,7 @@ def count_rows(dataset: Any) -> int:
     )
 
 
-def wrong_length(found: int, expected: int) -> str:
+def wrong_length(n_rows: int, expected: int) -> str:
     """Return what is said of a dataset that a selection was not made from.
 
     Examples
@@ -66,7 +66,7 @@ def wrong_length(found: int, expected: int) -> str:
     'dataset has 3 rows, but the selection was made from 4: a'
     """
     return (
-        f"dataset has {found:,} rows, but the selection was made from {expected:,}: apply it to the dataset it was "
+        f"dataset has {n_rows:,} rows, but the selection was made from {expected:,}: apply it to the dataset it was "
         "made from."
     )
 

@@ -72,7 +72,7 @@ def open_rows(
     if isinstance(X, RowSource):
         rows = X.open_rows(**options)
     else:
-        if is_ray_dataset(X):
+        if not isinstance(X, np.ndarray) and is_ray_dataset(X):
             options.setdefault("engine", "ray")
         backend, source = _choose(X, options.get("engine"), name)
         unused = options.keys() - signature(backend).parameters.keys()

@@ -9,11 +9,9 @@ depend on the number of workers.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -22,29 +20,21 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, is_torch_array, start_indices, to_numpy
 from gmmatch._containers import is_ray_dataset
-from gmmatch.errors import GMMatchError, imported
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.dataset import VectorBlock, read_vectors
-from gmmatch.rows.engine import RayEngine, SilentError, parse_engine, reason_of, within
+from gmmatch.rows.engine import RayEngine, parse_engine
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import RowFile
 from gmmatch.rows.tree import TreeFold, block_edges
+from gmmatch.rows.workers import WorkerLostError, Workers, share
 
 __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 
 # Larger arguments are stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
-# How long a call may take before the driver asks whether its worker still lives.
-_CHECK_SECONDS = 5.0
-# How much longer than it was allowed to a call of Ray may take before this machine's part of Ray counts as dead.
-_SILENT_SECONDS = 10.0
 # Mapped rows that a worker keeps: of the last space, and of the one before it.
 _KEPT_MAPS = 2
-
-
-class WorkerLostError(GMMatchError, RuntimeError):
-    """A worker died more often than it may be restarted, or there is no machine to restart it on."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +79,6 @@ class Shard:
         span: tuple[int, int],
         edges: Indices,
         first_block: int,
-        *,
         n_jobs: int,
         on_gpu: bool,
     ) -> None:
@@ -194,47 +183,23 @@ class RayRows(Rows):
             files = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
             shapes = [file.shape for file in files]
         self._n_rows, self.n_features = sum(int(shape[0]) for shape in shapes), int(shapes[0][1])
-        n_workers = engine.connect()
-        self._ray, self._timeout = imported("ray", "RayEngine needs Ray", "ray"), engine.timeout
+        n_workers, self._engine = engine.connect(), engine
         edges = block_edges(self._n_rows, self.n_features)
         cuts = np.linspace(0, len(edges) - 1, min(n_workers, len(edges) - 1) + 1).astype(np.int64)
         self._bounds = edges[cuts]
         spans = [(int(first), int(stop)) for first, stop in pairwise(self._bounds)]
         # The rows of each worker, unless it reads files, and the maps of them.
-        self._blocks: list[Blocks | None] = [
-            Blocks((self._put(source[slice(*span)]),))
-            if in_memory
-            else _cut(blocks, *span)
-            if blocks
-            else None
-            for span in spans
-        ]
+        self._blocks: list[Blocks | None] = [None] * len(spans)
+        if in_memory:
+            self._blocks = [Blocks((share(engine, source[slice(*span)]),)) for span in spans]
+        elif blocks is not None:
+            self._blocks = [_cut(blocks, *span) for span in spans]
         self._maps: tuple[Any, ...] = ()
-        worker = self._ray.remote(
-            num_cpus=engine.num_cpus,
-            num_gpus=engine.num_gpus,
-            max_restarts=engine.max_restarts,
-            # A call that finds no worker does not count: a machine that is gone is noticed after a while only.
-            max_task_retries=-1,
-            scheduling_strategy="SPREAD",
-            concurrency_groups={"health": 1},
-        )(Shard)
-        self.workers = [
-            worker.remote(
-                files,
-                span,
-                edges[first : last + 1] - edges[first],
-                int(first),
-                n_jobs=max(1, int(engine.num_cpus)),
-                on_gpu=engine.num_gpus > 0,
-            )
-            for span, (first, last) in zip(spans, pairwise(cuts), strict=True)
-        ]
-        try:
-            self._check_workers("start")
-        except BaseException:
-            self.close()
-            raise
+        runs = [(edges[first : last + 1] - edges[first], int(first)) for first, last in pairwise(cuts)]
+        options = (max(1, int(engine.num_cpus)), engine.num_gpus > 0)
+        shards = [(files, span, *run, *options) for span, run in zip(spans, runs, strict=True)]
+        self._workers = Workers(Shard, engine, shards)
+        self.workers = self._workers.actors
 
     def __len__(self) -> int:
         return self._n_rows
@@ -249,20 +214,20 @@ class RayRows(Rows):
             self.workers[owner].take.remote(self._spaces(owner), index[owners == owner] - self._bounds[owner])
             for owner in numbers
         ]
-        for owner, values in zip(numbers, self._collect(pending), strict=True):
+        for owner, values in zip(numbers, self._workers.collect(pending), strict=True):
             rows[owners == owner] = values
         return rows
 
     def map(self, row_map: RowMap) -> RayRows:
         """Return the rows that ``row_map`` makes of these; workers make them when they are first needed."""
         mapped = copy(self)
-        mapped._maps = (*self._maps, self._put(row_map))
+        mapped._maps = (*self._maps, share(self._engine, row_map))
         mapped.n_features = int(row_map(np.zeros((1, self.n_features))).shape[1])
         return mapped
 
     def scatter(self, values: NDArray[Any]) -> list[Any]:
         """Put the values of each worker's rows into the object store, once."""
-        return [self._put(values[first:stop]) for first, stop in pairwise(self._bounds)]
+        return [share(self._engine, values[first:stop]) for first, stop in pairwise(self._bounds)]
 
     def run_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, combine: Combine | None
@@ -270,8 +235,8 @@ class RayRows(Rows):
         """Run a function on all blocks; combine or join the results."""
         shares = [self.scatter(values) if isinstance(values, np.ndarray) else values for values in per_row]
         size = sum(value.nbytes for value in args if isinstance(value, np.ndarray))
-        sent = self._put(args) if size > _SHARED_BYTES else args
-        results = self._collect([
+        sent = share(self._engine, args) if size > _SHARED_BYTES else args
+        results = self._workers.collect([
             worker.run.remote(self._spaces(number), function, sent, combine, *(share[number] for share in shares))
             for number, worker in enumerate(self.workers)
         ])  # fmt: skip
@@ -289,61 +254,7 @@ class RayRows(Rows):
 
     def close(self) -> None:
         """End the workers."""
-        if self._ray.is_initialized():
-            with suppress(WorkerLostError):
-                self._ask(0.0, self._end_workers)
-
-    def _end_workers(self) -> None:
-        for worker in self.workers:
-            self._ray.kill(worker)
+        self._workers.close()
 
     def _spaces(self, number: int) -> tuple[Any, ...]:
         return (self._blocks[number], *self._maps)
-
-    def _put(self, value: Any) -> Any:
-        return self._ask(self._timeout, self._ray.put, value)
-
-    def _ask(self, seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of Ray that should come back within some seconds."""
-        try:
-            return within(seconds + _SILENT_SECONDS, function, *args)
-        except SilentError:
-            raise WorkerLostError(
-                "Ray's processes on this machine give no answer: see `ray status`, and start Ray again."
-            ) from None
-
-    def _collect(self, pending: Sequence[Any]) -> list[Any]:
-        """Return the results of calls, in order; raise what a worker raised."""
-        errors = self._ray.exceptions
-        get = partial(self._ray.get, list(pending), timeout=_CHECK_SECONDS)
-        while True:
-            try:
-                results: list[Any] = self._ask(_CHECK_SECONDS, get)
-                return results
-            except errors.GetTimeoutError:
-                self._check_workers("start again")
-            except errors.RayTaskError as error:
-                raise error.cause if isinstance(error.cause, Exception) else error from None
-            except errors.RayError as error:
-                raise WorkerLostError(
-                    f"A worker is lost ({reason_of(error)}): it may have run out of memory; ask for more workers, so "
-                    "that each has fewer rows, or raise max_restarts."
-                ) from None
-
-    def _check_workers(self, action: str) -> None:
-        """Raise unless all workers answer in time; without a machine to run on, Ray would wait for one forever."""
-        errors = self._ray.exceptions
-        calls = [worker.ping.options(concurrency_group="health").remote() for worker in self.workers]
-        wait = partial(self._ray.wait, calls, num_returns=len(calls), timeout=self._timeout)
-        _, missing = self._ask(self._timeout, wait)
-        if missing:
-            raise WorkerLostError(
-                f"{len(missing)} of {len(calls)} workers did not {action} within {self._timeout:g} seconds: machines "
-                "may be gone, or other jobs hold their CPUs (see `ray status`): ask for fewer workers, or wait."
-            )
-        try:
-            self._ask(_CHECK_SECONDS, self._ray.get, calls)
-        except errors.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, Exception) else error from None
-        except errors.RayError as error:
-            raise WorkerLostError(f"A worker did not {action} ({reason_of(error)}).") from None
