@@ -25,7 +25,7 @@ class RayTaskError(RayError):
 
 
 class Method:
-    """A method of an actor, or a function; as Ray does, it resolves references among its arguments, but not within tuples."""
+    """A method or a function; as Ray does, it resolves references among its arguments, but not within tuples."""
 
     def __init__(self, function: Any, num_returns: int = 1) -> None:
         self.function, self.num_returns = function, num_returns
@@ -37,7 +37,9 @@ class Method:
         try:
             result = self.function(*map(_value, args))
         except Exception as error:
-            result = (RayTaskError(error),) * self.num_returns if self.num_returns > 1 else RayTaskError(error)
+            result = (
+                (RayTaskError(error),) * self.num_returns if self.num_returns > 1 else RayTaskError(error)
+            )
         return [Reference(value) for value in result] if self.num_returns > 1 else Reference(result)
 
 

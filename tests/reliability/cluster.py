@@ -197,7 +197,8 @@ def measure(folder: Path, deaths: int, names: list[str]) -> dict[str, Any]:
     from ray.cluster_utils import Cluster
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it all nodes
-    head = {**SMALL, "num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder)}
+    (folder / "ray").mkdir()  # where a cluster of several nodes notes its address
+    head = {**SMALL, "num_cpus": 0, "include_dashboard": False}
     cluster = retry(lambda: Cluster(initialize_head=True, head_node_args=head), ray.shutdown)
     try:
         nodes = [retry(lambda: cluster.add_node(**SMALL), lambda: None) for _ in range(2)]

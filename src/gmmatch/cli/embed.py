@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gmmatch.cli.io.arguments import (
+    AddressOption,
     EmbeddingColumnOption,
+    EngineOption,
     JsonOption,
     SplitOption,
     heading,
@@ -77,8 +79,13 @@ def embed(
     force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
     as_json: JsonOption = False,
     batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,
-    workers: Annotated[int | None, runs_on("Threads that decode images.", min=1)] = None,
+    workers: Annotated[
+        int | None,
+        runs_on("Threads that decode images; with --engine ray, workers that encode.", min=1),
+    ] = None,
     device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    engine: EngineOption = None,
+    address: AddressOption = None,
 ) -> None:
     """Turn images, texts or vectors into a store of embeddings.
 
@@ -91,8 +98,11 @@ def embed(
       gmmatch embed photos/ -o photos.emb
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
       gmmatch embed texts.jsonl -o texts.emb --text-column body --on-error skip
+      gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
     _check_paths(source, output)
+    if address is not None and engine is None:
+        raise InvalidInputError("--address goes with --engine ray.")
     from gmmatch.data import open_source
 
     rows = open_source(
@@ -112,13 +122,19 @@ def embed(
 
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
+    running: dict[str, Any] = {"workers": workers}
+    if engine is not None:
+        # Each worker has a GPU if it was asked for by name, and computes as one would.
+        on_gpu = device.startswith("cuda")
+        trusted |= {"dtype": "float16"} if on_gpu else {}
+        running = {"engine": gm.RayEngine(workers, address=address, num_gpus=float(on_gpu))}
+        device = "cpu"
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
     with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
         report = gm.embed(
-            rows, model, output, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error,
-            progress=update,
+            rows, model, output, batch_size=batch_size, dtype=dtype, on_error=on_error, progress=update, **running
         )  # fmt: skip
     if as_json:
         print_json(describe_report(report, rows.kind))
