@@ -37,8 +37,8 @@ from gmmatch.store.shard import ArrowShard, RowTable, default_rows_per_shard, wr
 _PIECES_PER_WORKER = 8
 # A worker has this many calls, so that it does not wait for the next one.
 _CALLS_PER_WORKER = 2
-# Shards that were written are added to the manifest so often at most.
-_COMMIT_SECONDS = 2.0
+# Shards that were written are added to the manifest so often at most, and for no more than this share of the time.
+_COMMIT_SECONDS, _COMMIT_SHARE = 2.0, 0.05
 
 
 @dataclass(frozen=True)
@@ -82,20 +82,13 @@ class Encoded:
 
 
 class EncodingWorker:
-    """A model, and a source that it reads from.
+    """Encodes pieces of a source; what it needs comes with each call, as references, and is kept."""
 
-    Parameters
-    ----------
-    source : Source
-    encoder : Encoder
-        With its model in main memory.
-    encoding : Encoding
-    """
-
-    def __init__(self, source: Source, encoder: Encoder, encoding: Encoding) -> None:
-        self.source, self.encoder, self.encoding = source, encoder, encoding
-        if encoding.on_gpu and hasattr(encoder, "to_device"):
-            encoder.to_device("cuda")
+    def __init__(self) -> None:
+        self.source: Source
+        self.encoder: Any
+        self.encoding: Encoding
+        self._is_ready = False
         # Where the reading is, so that the next piece is not looked for from the beginning; it can be made again.
         self._batches: Iterator[Batch] = iter(())
         self._next_row = -1
@@ -103,8 +96,19 @@ class EncodingWorker:
     def ping(self) -> None:
         """Answer, also while a piece is encoded."""
 
-    def encode(self, piece: Piece) -> tuple[tuple[NDArray[Any], RowTable], Encoded]:
-        """Return the vectors of a piece, what else its rows have, and a summary."""
+    def encode(
+        self, references: tuple[Any, ...], piece: Piece
+    ) -> tuple[tuple[NDArray[Any], RowTable], Encoded]:
+        """Return the vectors of a piece, what else its rows have, and a summary.
+
+        References are to a Source, to an Encoder with its model in main memory, and to an Encoding.
+        """
+        if not self._is_ready:
+            ray = imported("ray", "RayEngine needs Ray", "ray")
+            self.source, self.encoder, self.encoding = ray.get(list(references))
+            if self.encoding.on_gpu and hasattr(self.encoder, "to_device"):
+                self.encoder.to_device("cuda")
+            self._is_ready = True
         how, done, blocks, table = self.encoding, Encoded(n_read=piece.stop - piece.first), [], RowTable()
         results = encode_batches(
             self._read(piece), self.encoder, workers=how.threads, dtype=how.dtype, on_error=how.on_error
@@ -190,7 +194,7 @@ class _Run:
         kept = [shard for shard in manifest.shards if shard.number in self.finished]
         self.n_before = sum(shard.n_rows for shard in kept)
         self.written: list[ArrowShard] = []
-        self._last_commit = time.monotonic()
+        self._next_commit = time.monotonic() + _COMMIT_SECONDS
 
     def encode(self, engine: RayEngine) -> None:
         """Encode the missing shards, and complete the store."""
@@ -209,9 +213,9 @@ class _Run:
                 pieces = self._cut(missing, n_workers)
                 n_workers = min(n_workers, len(pieces))
                 shared = tuple(share(engine, value) for value in (self.source, self.encoder, self.encoding))
-                workers = Workers(EncodingWorker, engine, [shared] * n_workers)
+                workers = Workers(EncodingWorker, engine, [()] * n_workers)
                 try:
-                    self._run(ray, workers, pieces)
+                    self._run(ray, workers, shared, pieces)
                 finally:
                     workers.close()
         finally:
@@ -253,7 +257,7 @@ class _Run:
             for first in self._rows_of(number)[::length]
         ]
 
-    def _run(self, ray: Any, workers: Workers, pieces: list[Piece]) -> None:
+    def _run(self, ray: Any, workers: Workers, shared: tuple[Any, ...], pieces: list[Piece]) -> None:
         """Give pieces to workers and shards to writers, until all are written."""
         write = ray.remote(num_cpus=0, max_retries=-1)(_write)
         empty = np.empty((0, self.n_features), self.commits.manifest.dtype)
@@ -268,7 +272,7 @@ class _Run:
 
         def start(worker: int) -> None:
             piece = runs[worker].popleft() if runs[worker] else max(runs, key=len).pop()
-            block, summary = workers.actors[worker].encode.options(num_returns=2).remote(piece)
+            block, summary = workers.actors[worker].encode.options(num_returns=2).remote(shared, piece)
             blocks[piece.shard][piece.first], calls[summary] = block, (worker, piece)
 
         for worker in list(range(len(runs))) * _CALLS_PER_WORKER:
@@ -306,9 +310,10 @@ class _Run:
 
     def _commit(self, shard: ArrowShard) -> None:
         self.written.append(shard)
-        if time.monotonic() - self._last_commit > _COMMIT_SECONDS:
+        if (began := time.monotonic()) > self._next_commit:
             self.commits.add(self.written)
-            self.written, self._last_commit = [], time.monotonic()
+            self.written, now = [], time.monotonic()
+            self._next_commit = now + max(_COMMIT_SECONDS, (now - began) / _COMMIT_SHARE)
 
 
 def _write(
