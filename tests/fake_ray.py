@@ -25,19 +25,22 @@ class RayTaskError(RayError):
 
 
 class Method:
-    """A method of an actor; as Ray does, it resolves references among its arguments, but not within tuples."""
+    """A method or a function; as Ray does, it resolves references among its arguments, but not within tuples."""
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
+    def __init__(self, function: Any, num_returns: int = 1) -> None:
+        self.function, self.num_returns = function, num_returns
 
-    def options(self, **_: Any) -> Method:
-        return self
+    def options(self, num_returns: int = 1, **_: Any) -> Method:
+        return Method(self.function, num_returns)
 
-    def remote(self, *args: Any) -> Reference:
+    def remote(self, *args: Any) -> Any:
         try:
-            return Reference(self.function(*(_value(argument) for argument in args)))
+            result = self.function(*map(_value, args))
         except Exception as error:
-            return Reference(RayTaskError(error))
+            result = (
+                (RayTaskError(error),) * self.num_returns if self.num_returns > 1 else RayTaskError(error)
+            )
+        return [Reference(value) for value in result] if self.num_returns > 1 else Reference(result)
 
 
 class Actor:
@@ -63,7 +66,7 @@ def _get(references: Any, timeout: float | None = None) -> Any:
 
 
 class FakeRay(ModuleType):
-    """What :mod:`gmmatch.rows.ray` uses of Ray, on a cluster with so many CPUs and GPUs."""
+    """What gmmatch uses of Ray without Ray Data, on a cluster with so many CPUs and GPUs."""
 
     def __init__(self, n_cpus: int = 8, n_gpus: int = 0) -> None:
         super().__init__("ray")
@@ -84,16 +87,21 @@ class FakeRay(ModuleType):
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": float(self.n_cpus), "GPU": float(self.n_gpus)}
 
-    def wait(self, references: list[Reference], **_: Any) -> tuple[list[Reference], list[Reference]]:
-        return references, []
+    def wait(
+        self, references: list[Reference], num_returns: int = 1, **_: Any
+    ) -> tuple[list[Reference], list[Reference]]:
+        return references[:num_returns], references[num_returns:]
 
     def kill(self, actor: Actor) -> None:
         actor.alive = False
 
     def remote(self, **_: Any) -> Any:
-        def decorate(kind: type) -> Any:
-            def start(*args: Any, **options: Any) -> Actor:
-                self.actors.append(Actor(kind(*args, **options)))
+        def decorate(kind: Any) -> Any:
+            if not isinstance(kind, type):
+                return Method(kind)
+
+            def start(*args: Any) -> Actor:
+                self.actors.append(Actor(kind(*map(_value, args))))
                 return self.actors[-1]
 
             return SimpleNamespace(remote=start)

@@ -35,7 +35,7 @@ def retry(start: Callable[[], Result], clean_up: Callable[[], object]) -> Result
 def ray_folder() -> Iterator[str]:
     """Hold an empty folder for a cluster, and these settings in the environment."""
     folder = tempfile.mkdtemp(prefix="gm")  # short: the names of sockets have a limit
-    with mock.patch.dict(os.environ, SETTINGS):
+    with mock.patch.dict(os.environ, {**SETTINGS, "RAY_TMPDIR": folder}):
         try:
             yield folder
         finally:

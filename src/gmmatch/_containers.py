@@ -19,6 +19,17 @@ def _bases(dataset: object) -> set[str]:
     return {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in type(dataset).__mro__}
 
 
+def is_ray_dataset(dataset: object) -> bool:
+    """Return whether something is a dataset of Ray Data.
+
+    Examples
+    --------
+    >>> is_ray_dataset([1, 2])
+    False
+    """
+    return "ray.Dataset" in _bases(dataset)
+
+
 def count_rows(dataset: Any) -> int:
     """Return how many rows a dataset has; raise where rows cannot be looked up by number.
 
@@ -43,6 +54,20 @@ def count_rows(dataset: Any) -> int:
     raise InvalidTypeError(
         f"dataset has type {type(dataset).__name__}, whose rows cannot be looked up by number: give a list, "
         "an array, a DataFrame, a Table, or a dataset with a length (list(dataset) makes one)."
+    )
+
+
+def wrong_length(n_rows: int, expected: int) -> str:
+    """Return what is said of a dataset that a selection was not made from.
+
+    Examples
+    --------
+    >>> wrong_length(3, 4)[:56]
+    'dataset has 3 rows, but the selection was made from 4: a'
+    """
+    return (
+        f"dataset has {n_rows:,} rows, but the selection was made from {expected:,}: apply it to the dataset it was "
+        "made from."
     )
 
 

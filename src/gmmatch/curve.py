@@ -19,7 +19,7 @@ from gmmatch.errors import InvalidInputError, imported
 from gmmatch.frames import Package, as_frame
 from gmmatch.groups import Groups
 from gmmatch.metrics import SubsetMetrics
-from gmmatch.rows import Rows, open_rows
+from gmmatch.rows import Rows, open_rows, per_row_values
 from gmmatch.selection.selection import Selection
 
 RANDOM = "random"
@@ -236,7 +236,7 @@ def budget_curve(
     selections = dict(selection) if isinstance(selection, Mapping) else {_name(selection): selection}
     if not selections:
         raise InvalidInputError("selection is empty: give at least one selection.")
-    y = getattr(X, "labels", None) if y is None else y
+    y = per_row_values(X, y, "labels")
     with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
         for name, other in selections.items():
             if other.n_rows != len(rows):

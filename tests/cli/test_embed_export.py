@@ -175,3 +175,12 @@ def test_ctrl_c_says_how_much_is_saved(photos, tmp_path, gmmatch, monkeypatch):
     result = gmmatch("embed", photos, "-o", tmp_path / "p.emb", "--encoder", "pixels")
     assert result.exit_code == 130
     assert "0 of 24 rows saved; run the same command to resume." in result.stderr
+
+
+@pytest.mark.slow
+def test_embed_on_ray_makes_the_same_store(photos, tmp_path, succeeds, ray_cluster):
+    asked = ("embed", photos, "--encoder", "pixels:8x8", "-o")
+    for name, more in (("here.emb", ()), ("there.emb", ("--engine", "ray", "--workers", 2))):
+        succeeds(*asked, tmp_path / name, *more)
+    here, there = (gm.open_store(tmp_path / name).manifest for name in ("here.emb", "there.emb"))
+    assert here == there

@@ -9,13 +9,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gmmatch as gm
 from tests.ray_processes import SETTINGS
 
 from .blocks import ROOT, blocks_of
-from .stand_ins import write_store
+from .stand_ins import write_photos, write_store
 
 pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
 pytestmark = pytest.mark.slow
@@ -34,6 +36,10 @@ def folder():
     """A folder with a short name, since sockets have a limit, and with the store of the guide."""
     path = Path(tempfile.mkdtemp(prefix="gm"))
     write_store(path / "photos.emb")
+    write_photos(path / "photos")
+    store = gm.open_store(path / "photos.emb")
+    columns = {"id": store.ids.astype(str), "label": store.labels, "vector": store.to_numpy().tolist()}
+    pq.write_table(pa.table(columns), path / "photos.parquet")
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -51,13 +57,26 @@ def test_a_cluster_is_started_used_and_stopped_as_the_guide_says(folder):
     skip_without_namespaces()
     commands = [line.replace("HEAD", "127.0.0.1") for block in blocks("") for line in block.splitlines()]
     programs = [line.split()[0] for line in commands]
-    assert programs == ["gmmatch", *("export", "ray", "ray"), *("export", "ray"), *("ray", "gmmatch")]
+    assert programs == [
+        "gmmatch",
+        *("export", "ray", "ray"),
+        *("export", "ray"),
+        *("ray", "gmmatch"),
+        "gmmatch",
+    ]
     stop = "ray stop"
     assert f"`{stop}`" in (ROOT / GUIDE).read_text(encoding="utf-8")
-    plain, batched = blocks("python")
-    (folder / "guide.py").write_text(
-        f"{plain}\nselection.save('picks-python.parquet')\n{batched}\nselection.save('picks-batches.parquet')\n"
-    )
+    plain, dataset, batched = blocks("python")
+    save = "selection.save('picks-{}.parquet')"
+    guide = [
+        plain,
+        save.format("python"),
+        batched,
+        save.format("batches"),
+        dataset,
+        "assert kept.count() == 20",
+    ]
+    (folder / "guide.py").write_text("\n".join(guide))
     count_processes = "ps -eo args | grep -c '[r]aylet --' > left.txt || true"
     script = ["set -e", "ip link set lo up", *commands, "python guide.py", stop, count_processes]
     settings = {
@@ -84,3 +103,4 @@ def test_a_cluster_is_started_used_and_stopped_as_the_guide_says(folder):
     # The command takes the random seed 0 by default, and the code of the guide names it.
     assert all(other.order.tolist() == here.order.tolist() for other in others)
     assert gm.Selection.load(folder / "picks-batches.parquet").k == 20
+    assert len(gm.open_store(folder / "photos-cluster.emb", verify=True)) == 24

@@ -20,6 +20,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import psutil
@@ -41,20 +42,21 @@ N_ROWS = 1_500
 class Killer:
     """Kills a worker at some calls: at least once in each function that workers run, while they work."""
 
-    def __init__(self, rows: RayRows, seed: int, kills: Counter[str]) -> None:
-        self.rows, self.random, self.kills = rows, random.Random(seed), kills
+    def __init__(self, seed: int, kills: Counter[str]) -> None:
+        self.random, self.kills = random.Random(seed), kills
         self.known: set[str] = set()
+        self.inner = RayRows.run_blocks
 
-    def run_blocks(self, function: Any, args: Any, per_row: Any, combine: Any) -> Any:
+    def run_blocks(self, rows: RayRows, function: Any, args: Any, per_row: Any, combine: Any) -> Any:
         """Do what the rows do, and kill a worker meanwhile."""
         name = getattr(function, "__name__", type(function).__name__)
         if name in self.known and self.random.random() > 0.01:
-            return RayRows.run_blocks(self.rows, function, args, per_row, combine)
+            return self.inner(rows, function, args, per_row, combine)
         self.known.add(name)
-        process = process_of(self.random.choice(self.rows.workers))
+        process = process_of(self.random.choice(rows.workers))
         timer = threading.Timer(self.random.uniform(0.0, 0.01), kill, [process])
         timer.start()
-        result = RayRows.run_blocks(self.rows, function, args, per_row, combine)
+        result = self.inner(rows, function, args, per_row, combine)
         timer.join()
         self.kills[name] += 1
         return result
@@ -94,9 +96,12 @@ def die_in_every_stage(file: Path, deaths: int, names: list[str]) -> dict[str, A
     while functions.total() < deaths or runs < len(names):
         name = names[runs % len(names)]
         before = functions.total()
-        with gm.open_rows(file, engine=ENGINE) as there:
-            assert isinstance(there, RayRows)
-            there.run_blocks = Killer(there, runs, functions).run_blocks  # type: ignore[method-assign]
+        killer = Killer(runs, functions)
+        # Of the class, as rows after a map are other objects.
+        replaced = mock.patch.object(
+            RayRows, "run_blocks", lambda rows, *call, by=killer: by.run_blocks(rows, *call)
+        )
+        with gm.open_rows(file, engine=ENGINE) as there, replaced:
             if pick(there, labels, name) != expected[name]:
                 raise AssertionError(f"{name}, run {runs}: other picks after deaths")
         methods[name] += functions.total() - before
@@ -197,7 +202,8 @@ def measure(folder: Path, deaths: int, names: list[str]) -> dict[str, Any]:
     from ray.cluster_utils import Cluster
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))  # and with it all nodes
-    head = {**SMALL, "num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder)}
+    (folder / "ray").mkdir()  # where a cluster of several nodes notes its address
+    head = {**SMALL, "num_cpus": 0, "include_dashboard": False}
     cluster = retry(lambda: Cluster(initialize_head=True, head_node_args=head), ray.shutdown)
     try:
         nodes = [retry(lambda: cluster.add_node(**SMALL), lambda: None) for _ in range(2)]

@@ -8,14 +8,12 @@ from tests.reliability.counts import committed, counted
 
 
 @pytest.mark.slow
-@pytest.mark.skip(reason="the harness cannot yet add and remove nodes of the new engine")
 def test_a_cluster_without_machines_and_drivers_that_end():
     pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
     found = counted("cluster", "--deaths", 2, "--methods", "easy", "robust")
     assert found["deaths"] >= 2 and found["all_dead_error_seconds"] < 60
 
 
-@pytest.mark.skip(reason="results/cluster.json is older than the harness: run it again with --deaths 100")
 def test_the_committed_counts_are_of_every_method():
     from tests.reliability.cluster import NAMES
 

@@ -11,6 +11,7 @@ import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 import gmmatch as gm
@@ -18,6 +19,7 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError, MissingDependenc
 from gmmatch.rows.ray import WorkerLostError, parse_engine
 from gmmatch.store import StoreWriter
 from tests.fake_ray import FakeRay
+from tests.ray_processes import ray_folder
 
 METHODS = ["easy", "moderate", "herding", "gm-matching", "kernel-herding"]
 
@@ -91,6 +93,37 @@ def test_a_store_brings_its_labels_and_ids(fake_ray, data, tmp_path):
     next(iter(sorted((tmp_path / "x.emb").glob("*.arrow")))).write_bytes(b"")
     with pytest.raises(InvalidInputError, match="damaged"):
         gm.select(store, k=20, method="herding", engine="ray:2")
+
+
+@pytest.mark.slow
+def test_a_screening_runs_on_workers(fake_ray, data):
+    X, y = data[0][:200], data[1][:200]
+    verdicts = [gm.screen(X, y, random_state=0, engine=on).verdict.tolist() for on in (None, "ray:3")]
+    assert verdicts[0] == verdicts[1] and len(fake_ray.actors) == 3
+
+
+def test_duplicates_are_found_on_workers(fake_ray, data):
+    X = np.concatenate([data[0][:300], data[0][:20]])
+    copies = [gm.duplicates(X, 0.9999, engine=on).rows.tolist() for on in (None, "ray:3")]
+    assert copies[0] == copies[1] and len(copies[0]) >= 20 and len(fake_ray.actors) == 3
+
+
+def test_a_curve_is_measured_on_workers(fake_ray, data):
+    X, y = data[0][:400], data[1][:400]
+    selection = gm.select(X, y, k=60, method="herding")
+    here, there = (
+        gm.budget_curve(selection, X, y, sizes=[20, 60], repeats=2, engine=on) for on in (None, "ray:3")
+    )
+    assert here.as_json() == there.as_json() and len(fake_ray.actors) == 3
+
+
+def test_a_call_that_never_comes_back_is_an_error(monkeypatch, fake_ray, data):
+    monkeypatch.setattr("gmmatch.rows.workers._SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("gmmatch.rows.workers._CHECK_SECONDS", 0.0)
+    with gm.open_rows(data[0], engine="ray") as rows:
+        monkeypatch.setattr(fake_ray, "get", lambda *_, **__: time.sleep(60))
+        with pytest.raises(WorkerLostError, match="Ray's processes on this machine give no answer"):
+            rows.take(np.arange(5))
 
 
 @pytest.mark.slow
@@ -182,6 +215,36 @@ def kill_workers(rows, seed, kills, stop):
             kills.count += 1
 
 
+KILL_AGENT = """
+import os, signal, threading
+import psutil, ray
+import numpy as np
+import gmmatch as gm
+ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
+[agent] = [process for process in psutil.Process().children() if process.name() == "raylet"]
+with gm.open_rows(np.random.default_rng(0).normal(size=(1500, 6)), engine=gm.RayEngine(2, num_cpus=0.5)) as rows:
+    gm.select(rows, k=100, method="herding")
+    threading.Timer(1.0, agent.send_signal, [signal.SIGKILL]).start()
+    try:
+        while True:
+            gm.select(rows, k=100, method="gm-matching")
+    except gm.GMMatchError as error:
+        print("error:", error, flush=True)
+        os._exit(3)
+"""
+
+
+@pytest.mark.slow
+def test_without_the_agent_of_the_node_it_ends_or_raises():
+    """Ray itself ends a process that has lost its node, unless the error comes first."""
+    pytest.importorskip("ray", reason="needs the extra gmmatch[ray]")
+    with ray_folder():
+        done = subprocess.run(
+            [sys.executable, "-c", KILL_AGENT], capture_output=True, text=True, timeout=90, check=False
+        )
+    assert (done.returncode == 3 and "error: " in done.stdout) or done.returncode == 1, done.stdout
+
+
 @pytest.mark.slow
 class TestOnRay:
     def test_equal_picks_on_real_workers(self, ray_cluster, data, paths):
@@ -212,6 +275,25 @@ class TestOnRay:
                     stop.set()
                     killer.join()
             assert all(order == expected for order in found)
+
+    def test_a_worker_that_is_killed_while_it_starts_is_replaced(self, ray_cluster, data):
+        killed = []
+
+        def kill_one():
+            deadline = time.monotonic() + 30.0
+            while not killed and time.monotonic() < deadline:
+                for process in psutil.process_iter(["pid", "cmdline"]):
+                    title = " ".join(process.info["cmdline"] or [])
+                    if title.startswith("ray::Shard.__init__"):
+                        killed.append(process.pid)
+                        os.kill(process.pid, signal.SIGKILL)
+                        break
+
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        found = pick(*data, "herding", engine=gm.RayEngine(2, num_cpus=0.5))
+        killer.join()
+        assert killed and found.order.tolist() == pick(*data, "herding").order.tolist()
 
     def test_a_worker_that_dies_too_often_is_an_error(self, ray_cluster, data):
         with gm.open_rows(data[0], engine=gm.RayEngine(2, num_cpus=0.5, max_restarts=0)) as rows:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from gmmatch.cli.io.arguments import (
+    AddressOption,
     EmbeddingColumnOption,
+    EngineOption,
     JsonOption,
     SplitOption,
     heading,
@@ -87,8 +89,13 @@ def embed(
     force: Annotated[bool, writes("Delete the store if there is one; begin again.", "--force")] = False,
     as_json: JsonOption = False,
     batch_size: Annotated[int | None, runs_on("Rows to encode at a time.", min=1)] = None,
-    workers: Annotated[int | None, runs_on("Threads that decode images.", min=1)] = None,
+    workers: Annotated[
+        int | None,
+        runs_on("Threads that decode images; with --engine ray, workers that encode.", min=1),
+    ] = None,
     device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    engine: EngineOption = None,
+    address: AddressOption = None,
 ) -> None:
     """Turn images, texts or vectors into a store of embeddings.
 
@@ -102,8 +109,11 @@ def embed(
       gmmatch embed photos/ -o photos.emb --encoder openai/clip-vit-base-patch32
       gmmatch embed texts.jsonl -o texts.emb --text body --on-error skip
       gmmatch embed pairs.jsonl -o pairs.emb --text '{instruction}\\n{output}'
+      gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
     _check_paths(source, output)
+    if address is not None and engine is None:
+        raise InvalidInputError("--address goes with --engine ray.")
     from gmmatch.data import open_source
 
     open_table = partial(
@@ -125,6 +135,13 @@ def embed(
 
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
+    running: dict[str, Any] = {"workers": workers}
+    if engine is not None:
+        # Each worker has a GPU if it was asked for by name, and computes as one would.
+        on_gpu = device.startswith("cuda")
+        trusted |= {"dtype": "float16"} if on_gpu else {}
+        running = {"engine": gm.RayEngine(workers, address=address, num_gpus=float(on_gpu))}
+        device = "cpu"
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
     if rows.kind == "text" and on_error == "skip":
         model = cast("Encoder", _Skipping(model))
@@ -132,8 +149,7 @@ def embed(
         delete_store(output)
     with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
         report = gm.embed(
-            rows, model, output, batch_size=batch_size, workers=workers, dtype=dtype, on_error=on_error,
-            progress=update,
+            rows, model, output, batch_size=batch_size, dtype=dtype, on_error=on_error, progress=update, **running
         )  # fmt: skip
     if as_json:
         print_json(describe_report(report, rows.kind))

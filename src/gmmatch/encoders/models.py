@@ -214,6 +214,11 @@ class ModelEncoder(Described):
         precise = self.model.to(getattr(self._torch, self.dtype))
         self.model = precise.eval().requires_grad_(False).to(self.device)
 
+    def to_device(self, device: str) -> None:
+        """Move the model to another device, as a worker of a cluster does; it computes in the same precision."""
+        self.device = choose_device(device, devices_present(self._torch))
+        self._place_model()
+
     def _numbers(self, vectors: Any) -> Vectors:
         """Return the model's output as float16 numbers if it computes in float16, else as float32."""
         array: Vectors = (vectors if self.dtype == "float16" else vectors.float()).cpu().numpy()

@@ -21,7 +21,7 @@ from gmmatch.methods.record import describe_input, record_parameters
 from gmmatch.methods.sampler import sampler_tags, validate_labels, validate_rows
 from gmmatch.preprocess import Preprocess, apply_steps, list_steps
 from gmmatch.problem import Problem, Reference, Screen
-from gmmatch.rows import open_rows
+from gmmatch.rows import open_rows, per_row_values
 from gmmatch.selection.selection import Selection
 from gmmatch.targets import Mean, Targets
 
@@ -91,10 +91,10 @@ class Method(ABC):
 
         Parameters
         ----------
-        X : array of shape (n, s), tensor, paths of .npy files, store or Rows
+        X : array of shape (n, s), tensor, paths of .npy files, store, Ray dataset or Rows
             The rows (embeddings). Never modified. An open store brings its labels and ids along.
         y : array of shape (n,), optional
-            Labels; picks are then made per class.
+            Labels; picks are then made per class. Of a Ray dataset, ``y`` and ``ids`` may name columns.
         sample_weight : array of shape (n,), optional
             How much each row counts in the target; for ``random``, in the draw.
         include, exclude : row numbers or boolean masks, optional
@@ -129,7 +129,7 @@ class Method(ABC):
         >>> GMMatching(k=4).select(X, y=["a", "a", "a", "b", "b", "b"], exclude=[5]).counts
         {'a': 2, 'b': 2}
         """
-        ids = getattr(X, "ids", None) if ids is None else ids
+        ids = per_row_values(X, ids, "ids")
         with self.open_problem(
             X, y, sample_weight=sample_weight, include=include, exclude=exclude, reference=reference,
             reference_weight=reference_weight, scores=scores, pred_probs=pred_probs, preprocess=preprocess,
@@ -163,7 +163,7 @@ class Method(ABC):
     ) -> Iterator[Problem]:
         """Open the rows and yield the problem as the method picks from it; arguments are those of :meth:`select`."""
         self.check_parameters()
-        y, steps = getattr(X, "labels", None) if y is None else y, list_steps(preprocess)
+        y, steps = per_row_values(X, y, "labels"), list_steps(preprocess)
         with (
             open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows,
             blas_threads_for(len(rows) * rows.n_features),

@@ -33,7 +33,7 @@ from gmmatch.report.names import Classes, RowNames
 from gmmatch.report.projection import ProjectionName, check_projection
 from gmmatch.report.rendering import check_target, write_page
 from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject, split_subject
-from gmmatch.rows import open_rows
+from gmmatch.rows import open_rows, per_row_values
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.selection import Selection
 
@@ -92,10 +92,7 @@ def write_report(
     """
     target = check_target(path)
     check_projection(projection)
-    y, ids = (
-        (getattr(X, "labels", None) if y is None else y),
-        (getattr(X, "ids", None) if ids is None else ids),
-    )
+    y, ids = per_row_values(X, y, "labels"), per_row_values(X, ids, "ids")
     with open_rows(X) as rows:
         selections, screening = split_subject(subject, len(rows))
         names = RowNames(ids, len(rows), list(selections.values()))

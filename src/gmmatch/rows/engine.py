@@ -53,7 +53,7 @@ class RayEngine:
     num_cpus: float = 1.0
     num_gpus: float = 0.0
     max_restarts: int = 4
-    timeout: float = 60.0
+    timeout: float = 45.0
 
     def __post_init__(self) -> None:
         if self.n_workers is not None:
@@ -101,7 +101,7 @@ def parse_engine(engine: str | RayEngine) -> RayEngine:
     Examples
     --------
     >>> parse_engine("ray:8")
-    RayEngine(n_workers=8, address=None, num_cpus=1.0, num_gpus=0.0, max_restarts=4, timeout=60.0)
+    RayEngine(n_workers=8, address=None, num_cpus=1.0, num_gpus=0.0, max_restarts=4, timeout=45.0)
     """
     if isinstance(engine, RayEngine):
         return engine
@@ -126,7 +126,13 @@ def _connect(ray: Any, address: str | None) -> None:
             ray.init(address="local", include_dashboard=False, **options)
         else:
             _check_reachable(address)
-            _within(_JOIN_SECONDS, partial(ray.init, address=address, **options))
+            try:
+                within(_JOIN_SECONDS, partial(ray.init, address=address, **options))
+            except SilentError:
+                # Where something else than Ray listens, Ray tries for minutes.
+                raise OSError(
+                    f"what listens there gave no answer of Ray within {_JOIN_SECONDS:g} seconds"
+                ) from None
     except Exception as error:  # Ray raises many kinds, and plain exceptions as well
         if address is None:
             raise GMMatchError(f"Ray could not be started on this machine: {reason_of(error)}.") from error
@@ -140,23 +146,30 @@ def _is_joined(ray: Any, address: str | None) -> bool:
     return bool(ray.get_runtime_context().gcs_address == address)
 
 
-def _within(seconds: float, function: Callable[[], Any]) -> None:
-    """Call a function, and raise if it takes longer: where something else than Ray listens, Ray tries for minutes."""
-    failures: list[Exception] = []
+class SilentError(Exception):
+    """A call of Ray did not come back in time."""
+
+
+def within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function of Ray, and raise if it takes longer; Ray waits forever for a process that hangs."""
+    results: list[Any] = []
+    failures: list[BaseException] = []
 
     def call() -> None:
         try:
-            function()
-        except Exception as error:
+            results.append(function(*args))
+        except BaseException as error:
             failures.append(error)
 
+    # A thread that never comes back must not keep the process from ending.
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join(seconds)
     if failures:
         raise failures[0]
-    if thread.is_alive():
-        raise OSError(f"what listens there gave no answer of Ray within {seconds:g} seconds")
+    if not results:
+        raise SilentError
+    return results[0]
 
 
 def _check_reachable(address: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gmmatch._array import Indices, array_namespace, is_torch_array, to_numpy
 from gmmatch._checks import LARGEST, not_finite
+from gmmatch._containers import is_ray_dataset
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import Rows
@@ -41,8 +42,9 @@ def open_rows(
 
     Parameters
     ----------
-    X : array of shape (n, s), torch tensor, path or list of paths of .npy files, store, or Rows
-        A tensor stays on its device, files are read block by block.
+    X : array of shape (n, s), torch tensor, path or list of paths of .npy files, store, Ray dataset, or Rows
+        A tensor stays on its device, files are read block by block. A ``ray.data.Dataset`` has one column of vectors,
+        and stays in its cluster.
     engine : RayEngine, optional
         Where the work runs: in this process without one.
     memory_limit : int, optional
@@ -70,7 +72,9 @@ def open_rows(
     if isinstance(X, RowSource):
         rows = X.open_rows(**options)
     else:
-        backend, source = _choose(X, engine, name)
+        if not isinstance(X, np.ndarray) and is_ray_dataset(X):
+            options.setdefault("engine", "ray")
+        backend, source = _choose(X, options.get("engine"), name)
         unused = options.keys() - signature(backend).parameters.keys()
         if unused:
             raise InvalidInputError(
@@ -85,8 +89,29 @@ def open_rows(
         rows.close()
 
 
+def per_row_values(X: Any, given: Any, name: str) -> Any:
+    """Return labels or ids: those that were given, or that ``X`` brings along; a text names a column of a dataset.
+
+    Examples
+    --------
+    >>> per_row_values([[1.0], [2.0]], ["a", "b"], "labels")
+    ['a', 'b']
+    """
+    if isinstance(given, str) and is_ray_dataset(X):
+        from gmmatch.rows.dataset import read_column
+
+        return read_column(X, given)
+    return getattr(X, name, None) if given is None else given
+
+
 def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
     """Return the backend for ``X``, and what it reads."""
+    # torch and Ray are optional, and slow to import.
+    if engine is not None:
+        from gmmatch.rows.ray import RayRows
+
+        if is_ray_dataset(X):
+            return RayRows, X
     paths = [X] if isinstance(X, (str, Path)) else X
     in_files = isinstance(paths, (list, tuple)) and bool(paths)
     in_files = in_files and all(isinstance(path, (str, Path)) for path in paths)
@@ -103,10 +128,7 @@ def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
             f"{name} has shape {tuple(source.shape)}: found array with 0 sample(s) or 0 feature(s) while a minimum "
             "of 1 is required."
         )
-    # torch and Ray are optional, and slow to import.
     if engine is not None:
-        from gmmatch.rows.ray import RayRows
-
         return RayRows, source
     if on_device:
         from gmmatch.rows.tensor import TensorRows

@@ -11,39 +11,51 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, is_torch_array, to_numpy
-from gmmatch.errors import GMMatchError, imported
+from gmmatch._array import Indices, Matrix, is_torch_array, start_indices, to_numpy
+from gmmatch._containers import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
-from gmmatch.rows.engine import RayEngine, parse_engine, reason_of
+from gmmatch.rows.dataset import VectorBlock, read_vectors
+from gmmatch.rows.engine import RayEngine, parse_engine
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import RowFile
 from gmmatch.rows.tree import TreeFold, block_edges
+from gmmatch.rows.workers import WorkerLostError, Workers, share
 
 __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 
 # Larger arguments are stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
-# How long a call may take before the driver asks whether its worker still lives.
-_CHECK_SECONDS = 10.0
 # Mapped rows that a worker keeps: of the last space, and of the one before it.
 _KEPT_MAPS = 2
 
 
-class WorkerLostError(GMMatchError, RuntimeError):
-    """A worker died more often than it may be restarted, or there is no machine to restart it on."""
+@dataclass(frozen=True)
+class Blocks:
+    """References to arrays that hold the rows of one worker, after some that are not its own."""
+
+    references: tuple[Any, ...]
+    skipped: int = 0
+
+    def load(self, n_rows: int) -> NDArray[Any]:
+        """Return the rows, without a copy where they lie in one array."""
+        arrays = [_get(reference) for reference in self.references]
+        rows: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return rows[self.skipped : self.skipped + n_rows]
 
 
 class Shard:
     """The rows of one worker.
 
-    Rows of an array come with each call, as a reference, and are kept; so a worker that was restarted has them again.
+    Rows of an array or a dataset come with each call, as references, and are kept; so a worker that was restarted has
+    them again.
 
     Parameters
     ----------
@@ -67,7 +79,6 @@ class Shard:
         span: tuple[int, int],
         edges: Indices,
         first_block: int,
-        *,
         n_jobs: int,
         on_gpu: bool,
     ) -> None:
@@ -99,20 +110,20 @@ class Shard:
         """Return rows by their number in the shard."""
         return self._open(*spaces).take(index)
 
-    def _open(self, array: Any, *maps: Any) -> LocalRows:
-        """Return the rows of an array, or of the files without one, after some maps; all are given as references."""
+    def _open(self, blocks: Blocks | None, *maps: Any) -> LocalRows:
+        """Return the rows of blocks, or of the files without any, after some maps; all are given as references."""
         if self._rows is None:
             rows: Any = (
-                ArrayRows(_get(array), self.n_jobs)
-                if self.files is None
-                else FileRows(self.files, self.span, n_jobs=self.n_jobs)
+                FileRows(self.files or (), self.span, n_jobs=self.n_jobs)
+                if blocks is None
+                else ArrayRows(blocks.load(int(self.edges[-1])), self.n_jobs)
             )
             self._rows = _to_device(rows) if self.on_gpu else rows
         if not maps:
             return self._rows
         names = tuple(reference.hex() for reference in maps)
         if names not in self._mapped:
-            rows = self._open(array, *maps[:-1]).map(_get(maps[-1]))
+            rows = self._open(blocks, *maps[:-1]).map(_get(maps[-1]))
             self._mapped[names] = rows
             while len(self._mapped) > _KEPT_MAPS:
                 self._mapped.popitem(last=False)
@@ -141,58 +152,54 @@ def _to_device(rows: LocalRows) -> LocalRows:
     return TensorRows(tensor)
 
 
+def _cut(blocks: Sequence[VectorBlock], first: int, stop: int) -> Blocks:
+    """Return the blocks that hold a run of rows."""
+    starts = start_indices([block.n_rows for block in blocks])
+    low, high = int(np.searchsorted(starts, first, side="right")) - 1, int(np.searchsorted(starts, stop))
+    return Blocks(tuple(block.reference for block in blocks[low:high]), first - int(starts[low]))
+
+
 class RayRows(Rows):
     """Rows that the actors of a Ray cluster hold.
 
     Parameters
     ----------
-    source : array of shape (n, s), or sequence of paths or RowFile
-        Workers read files themselves; their paths must mean the same on every machine.
+    source : array of shape (n, s), dataset of Ray Data, or sequence of paths or RowFile
+        Workers read files themselves; their paths must mean the same on every machine. A dataset is read and
+        transformed first, and its vectors stay where Ray put them.
     engine : RayEngine or str
     """
 
     def __init__(self, source: Any, engine: RayEngine | str) -> None:
-        engine = parse_engine(engine)
+        engine, blocks, files = parse_engine(engine), None, None
         in_memory = isinstance(source, np.ndarray) or is_torch_array(source)
         if in_memory:
             source = to_numpy(source)
-            self._n_rows, self.n_features = (int(size) for size in source.shape)
+            shapes: list[Any] = [source.shape]
+        elif is_ray_dataset(source):
+            blocks = read_vectors(source)
+            shapes = [(block.n_rows, block.n_features) for block in blocks]
         else:
-            source = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
-            self._n_rows, self.n_features = sum(file.shape[0] for file in source), source[0].shape[1]
-        n_workers = engine.connect()
-        self._ray, self._timeout = imported("ray", "RayEngine needs Ray", "ray"), engine.timeout
+            files = [file if isinstance(file, RowFile) else RowFile.of(file) for file in source]
+            shapes = [file.shape for file in files]
+        self._n_rows, self.n_features = sum(int(shape[0]) for shape in shapes), int(shapes[0][1])
+        n_workers, self._engine = engine.connect(), engine
         edges = block_edges(self._n_rows, self.n_features)
         cuts = np.linspace(0, len(edges) - 1, min(n_workers, len(edges) - 1) + 1).astype(np.int64)
         self._bounds = edges[cuts]
         spans = [(int(first), int(stop)) for first, stop in pairwise(self._bounds)]
-        # The array of each worker, and the maps of its rows.
-        self._arrays = [self._ray.put(source[slice(*span)]) if in_memory else None for span in spans]
+        # The rows of each worker, unless it reads files, and the maps of them.
+        self._blocks: list[Blocks | None] = [None] * len(spans)
+        if in_memory:
+            self._blocks = [Blocks((share(engine, source[slice(*span)]),)) for span in spans]
+        elif blocks is not None:
+            self._blocks = [_cut(blocks, *span) for span in spans]
         self._maps: tuple[Any, ...] = ()
-        worker = self._ray.remote(
-            num_cpus=engine.num_cpus,
-            num_gpus=engine.num_gpus,
-            max_restarts=engine.max_restarts,
-            max_task_retries=engine.max_restarts,
-            scheduling_strategy="SPREAD",
-            concurrency_groups={"health": 1},
-        )(Shard)
-        self.workers = [
-            worker.remote(
-                None if in_memory else source,
-                span,
-                edges[first : last + 1] - edges[first],
-                int(first),
-                n_jobs=max(1, int(engine.num_cpus)),
-                on_gpu=engine.num_gpus > 0,
-            )
-            for span, (first, last) in zip(spans, pairwise(cuts), strict=True)
-        ]
-        try:
-            self._check_workers("start")
-        except BaseException:
-            self.close()
-            raise
+        runs = [(edges[first : last + 1] - edges[first], int(first)) for first, last in pairwise(cuts)]
+        options = (max(1, int(engine.num_cpus)), engine.num_gpus > 0)
+        shards = [(files, span, *run, *options) for span, run in zip(spans, runs, strict=True)]
+        self._workers = Workers(Shard, engine, shards)
+        self.workers = self._workers.actors
 
     def __len__(self) -> int:
         return self._n_rows
@@ -207,20 +214,20 @@ class RayRows(Rows):
             self.workers[owner].take.remote(self._spaces(owner), index[owners == owner] - self._bounds[owner])
             for owner in numbers
         ]
-        for owner, values in zip(numbers, self._collect(pending), strict=True):
+        for owner, values in zip(numbers, self._workers.collect(pending), strict=True):
             rows[owners == owner] = values
         return rows
 
     def map(self, row_map: RowMap) -> RayRows:
         """Return the rows that ``row_map`` makes of these; workers make them when they are first needed."""
         mapped = copy(self)
-        mapped._maps = (*self._maps, self._ray.put(row_map))
+        mapped._maps = (*self._maps, share(self._engine, row_map))
         mapped.n_features = int(row_map(np.zeros((1, self.n_features))).shape[1])
         return mapped
 
     def scatter(self, values: NDArray[Any]) -> list[Any]:
         """Put the values of each worker's rows into the object store, once."""
-        return [self._ray.put(values[first:stop]) for first, stop in pairwise(self._bounds)]
+        return [share(self._engine, values[first:stop]) for first, stop in pairwise(self._bounds)]
 
     def run_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, combine: Combine | None
@@ -228,8 +235,8 @@ class RayRows(Rows):
         """Run a function on all blocks; combine or join the results."""
         shares = [self.scatter(values) if isinstance(values, np.ndarray) else values for values in per_row]
         size = sum(value.nbytes for value in args if isinstance(value, np.ndarray))
-        sent = self._ray.put(args) if size > _SHARED_BYTES else args
-        results = self._collect([
+        sent = share(self._engine, args) if size > _SHARED_BYTES else args
+        results = self._workers.collect([
             worker.run.remote(self._spaces(number), function, sent, combine, *(share[number] for share in shares))
             for number, worker in enumerate(self.workers)
         ])  # fmt: skip
@@ -247,43 +254,7 @@ class RayRows(Rows):
 
     def close(self) -> None:
         """End the workers."""
-        if self._ray.is_initialized():
-            for worker in self.workers:
-                self._ray.kill(worker)
+        self._workers.close()
 
     def _spaces(self, number: int) -> tuple[Any, ...]:
-        return (self._arrays[number], *self._maps)
-
-    def _collect(self, pending: Sequence[Any]) -> list[Any]:
-        """Return the results of calls, in order; raise what a worker raised."""
-        errors = self._ray.exceptions
-        while True:
-            try:
-                results: list[Any] = self._ray.get(list(pending), timeout=_CHECK_SECONDS)
-                return results
-            except errors.GetTimeoutError:
-                self._check_workers("start again")
-            except errors.RayTaskError as error:
-                raise error.cause if isinstance(error.cause, Exception) else error from None
-            except errors.RayError as error:
-                raise WorkerLostError(
-                    f"A worker is lost ({reason_of(error)}): it may have run out of memory; ask for more workers, so "
-                    "that each has fewer rows, or raise max_restarts."
-                ) from None
-
-    def _check_workers(self, action: str) -> None:
-        """Raise unless all workers answer in time; without a machine to run on, Ray would wait for one forever."""
-        errors = self._ray.exceptions
-        calls = [worker.ping.options(concurrency_group="health").remote() for worker in self.workers]
-        _, missing = self._ray.wait(calls, num_returns=len(calls), timeout=self._timeout)
-        if missing:
-            raise WorkerLostError(
-                f"{len(missing)} of {len(calls)} workers did not {action} within {self._timeout:g} seconds: machines "
-                "may be gone, or other jobs hold their CPUs (see `ray status`): ask for fewer workers, or wait."
-            )
-        try:
-            self._ray.get(calls)
-        except errors.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, Exception) else error from None
-        except errors.RayError as error:
-            raise WorkerLostError(f"A worker did not {action} ({reason_of(error)}).") from None
+        return (self._blocks[number], *self._maps)

@@ -15,7 +15,7 @@ from gmmatch.duplicates.search import find_duplicates
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.groups import Groups
 from gmmatch.problem import Problem
-from gmmatch.rows import open_rows
+from gmmatch.rows import open_rows, per_row_values
 from gmmatch.rows.base import Rows
 from gmmatch.screening.labels import judge_labels
 from gmmatch.screening.outliers import find_outliers
@@ -247,7 +247,7 @@ def screen(
     >>> int(result.trusted[:30].sum()), int(result.trusted[30:].sum())
     (0, 270)
     """
-    y = getattr(X, "labels", None) if y is None else y
+    y = per_row_values(X, y, "labels")
     with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
         problem = Problem.of(rows, y, k=1, per_class=None, pred_probs=pred_probs, random_state=random_state)
         screening = Screening(groups=groups, duplicates=duplicates)

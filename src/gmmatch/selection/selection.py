@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gmmatch._array import Indices, Mask, Vector
 from gmmatch._checks import check_sample_weight
-from gmmatch._containers import count_rows, take_rows
+from gmmatch._containers import count_rows, is_ray_dataset, take_rows, wrong_length
 from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.frames import Package, as_frame
@@ -316,7 +316,7 @@ class Selection:
         dataset
             What the selection was made from, or anything with a row for each of its rows: a list, an array, a pandas
             or polars DataFrame or Series, a torch tensor or Dataset, a Hugging Face Dataset, a pyarrow Table, a SciPy
-            sparse matrix, or any other sequence.
+            sparse matrix, a Ray Data Dataset, or any other sequence.
         order : bool
             Take the rows in pick order instead of the dataset's order.
 
@@ -329,13 +329,15 @@ class Selection:
         >>> Selection([3, 0], n_rows=4).apply(np.array([10, 11, 12, 13]), order=True)
         array([13, 10])
         """
+        rows = self.order if order else self.indices
+        if is_ray_dataset(dataset):
+            from gmmatch.rows.dataset import filter_dataset
+
+            return filter_dataset(dataset, rows, self.n_rows, ranked=order)
         length = count_rows(dataset)
         if length != self.n_rows:
-            raise InvalidInputError(
-                f"dataset has {length:,} rows, but the selection was made from {self.n_rows:,}: "
-                "apply it to the dataset it was made from."
-            )
-        return take_rows(dataset, self.order if order else self.indices)
+            raise InvalidInputError(wrong_length(length, self.n_rows))
+        return take_rows(dataset, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the selection to a file.

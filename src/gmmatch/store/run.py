@@ -19,6 +19,7 @@ from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
+from gmmatch.rows.engine import RayEngine, parse_engine
 from gmmatch.store.adding import add_rows, finish_replacing, has_grown
 from gmmatch.store.manifest import MANIFEST_NAME, Manifest, load_manifest
 from gmmatch.store.store import delete_store, open_store
@@ -86,6 +87,7 @@ def embed(
     progress: Progress | None = None,
     rows_per_shard: int | None = None,
     checkpoint_seconds: float = 60.0,
+    engine: Any = None,
 ) -> EmbedReport:
     """Encode all rows of a source into a store.
 
@@ -112,6 +114,9 @@ def embed(
         Halved as often as needed when memory runs out.
     workers
         Threads that decode and preprocess while the model runs; one per core by default.
+    engine
+        A :class:`~gmmatch.RayEngine`, or its name, such as ``"ray:8"``: encode on the workers of a cluster, each with
+        the model. The rows and their order are the same, and so are the shards if no row is skipped.
     dtype
         Of the numbers on disk: ``"float16"``, ``"float32"``, or ``"auto"``: what the store was started with,
         else what the encoder computes in.
@@ -155,7 +160,8 @@ def embed(
     size = _batch_size(batch_size, encoder, existing)
     kept_as = _dtype(dtype, encoder, source, existing)
     shards = {"rows_per_shard": rows_per_shard, "checkpoint_seconds": checkpoint_seconds}
-    run = _Run(encoder, size, kept_as, workers, on_error, progress or (lambda done, total: None), shards)
+    on = None if engine is None else parse_engine(engine)
+    run = _Run(encoder, size, kept_as, workers, on_error, progress or (lambda done, total: None), shards, on)
     n_before = run.into(path, source)
     store = open_store(path)
     return EmbedReport(
@@ -183,6 +189,7 @@ class _Run:
     on_error: OnError
     progress: Progress
     shards: dict[str, Any]
+    engine: RayEngine | None = None
     rows_at_once: int | None = None
     n_read: int | None = None
     skipped: dict[Id, str] = field(default_factory=dict)
@@ -199,20 +206,37 @@ class _Run:
             self.n_read = source.n_rows
             return known
         self.n_read = source.n_rows
-        with StoreWriter(
-            path,
-            encoder=self.encoder.name,
-            encoder_fingerprint=self.encoder.fingerprint,
-            encoder_details={**self.encoder.describe(), "batch_size": self.batch_size},
-            source=source.describe(),
-            source_fingerprint=source.fingerprint(),
-            n_features=self.encoder.n_features,
-            dtype=self.dtype,
-            **self.shards,
-        ) as writer:
+        requested: dict[str, Any] = {
+            "encoder": self.encoder.name,
+            "encoder_fingerprint": self.encoder.fingerprint,
+            "encoder_details": {**self.encoder.describe(), "batch_size": self.batch_size},
+            "source": source.describe(),
+            "source_fingerprint": source.fingerprint(),
+            "n_features": self.encoder.n_features,
+            "dtype": self.dtype,
+        }
+        if self.engine is not None:
+            return self._encode_on_workers(source, path, requested, least)
+        with StoreWriter(path, **requested, **self.shards) as writer:
             n_before = writer.n_rows
             if not writer.complete:
                 self._encode(source, writer, least)
+        return n_before
+
+    def _encode_on_workers(self, source: Source, path: Path, requested: dict[str, Any], least: int) -> int:
+        from gmmatch.store.cluster import Encoding, encode_on_workers
+
+        assert self.engine is not None
+        threads = self.workers or max(1, int(self.engine.num_cpus))
+        encoding = Encoding(self.batch_size, self.dtype, threads, self.on_error, self.engine.num_gpus > 0)
+        manifest = Manifest(**requested, rows_per_shard=self.shards["rows_per_shard"])
+        n_before, done = encode_on_workers(
+            source, self.encoder, path, manifest, encoding, self.engine, self.progress
+        )
+        self.skipped.update({row.id: row.reason for row in done.skipped})
+        self.rows_at_once = done.rows_at_once
+        if n_before + done.n_rows < least:
+            raise _nothing_encoded(done.n_read, [row.reason for row in done.skipped])
         return n_before
 
     def _encode(self, source: Source, writer: StoreWriter, least: int) -> None:

@@ -87,6 +87,10 @@ PicksArgument: TypeAlias = Annotated[
 ]
 EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of vectors.")]
 SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
+EngineOption: TypeAlias = Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")]
+AddressOption: TypeAlias = Annotated[
+    str | None, runs_on("Of the Ray cluster: 'auto' or host:port; by default one is started here.")
+]
 ForceOption: TypeAlias = Annotated[bool, writes("Replace the output if it exists.", "--force")]
 JsonOption: TypeAlias = Annotated[bool, writes("Print JSON instead of text.", "--json")]
 
@@ -148,11 +152,8 @@ class Running:
         str | None,
         runs_on("Most memory for rows of files, such as 2GB; 1GiB by default.", metavar="SIZE"),
     ] = None
-    engine: Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")] = None
-    address: Annotated[
-        str | None,
-        runs_on("Of the Ray cluster: 'auto' or host:port; by default one is started here."),
-    ] = None
+    engine: EngineOption = None
+    address: AddressOption = None
     workers: Annotated[int | None, runs_on("Workers of the Ray cluster.", min=1)] = None
 
     def options(self) -> dict[str, Any]:
