@@ -58,7 +58,7 @@ def test_broken_rows_are_skipped_if_asked(broken, tmp_path, text_encoder, encode
         "-e",
         text_encoder if encoder == "function" else encoder,
     ]
-    line = refused(*command)
+    line = refused(*command)  # about the damaged line; the missing text alone would be skipped
     assert f"line 2 of {broken} cannot be read" in line and line.endswith(
         "--on-error 'skip' leaves such rows out."
     )
@@ -119,3 +119,9 @@ def test_the_help_of_embed_is_grouped(succeeds):
     for option in ("--text ", "--id-column", "--on-error"):
         assert help.index("\nInput:") < help.index(f"  {option}") < help.index("\nEncoder:")
     assert "--text-column" not in help
+
+
+def test_missing_texts_are_skipped_and_counted(tmp_path, text_encoder, succeeds):
+    path = write(tmp_path / "x.jsonl", [{"text": "ab"}, {"text": None}, {"text": "c"}])
+    done = succeeds("embed", path, "-o", tmp_path / "x.emb", "-e", text_encoder, "--json")
+    assert done["n_rows"] == 2 and [row["row"] for row in done["skipped"]] == [1]

@@ -8,6 +8,8 @@ import tarfile
 
 import numpy as np
 
+from gmmatch.data import BrokenRowError
+
 
 def png(color=(10, 20, 30), size=(4, 3), mode="RGB"):
     """The bytes of a PNG file of one colour."""
@@ -30,6 +32,15 @@ def read_all(source, batch_size=3, start=0):
     if batches and batches[0].labels is not None:
         labels = [label for batch in batches for label in batch.labels]
     return rows, ids, labels
+
+
+def read_usable(source):
+    """All rows of a source, whose first broken row is raised."""
+    rows = read_all(source)[0]
+    for row in rows:
+        if isinstance(row, BrokenRowError):
+            raise row
+    return rows
 
 
 def same(a, b):

@@ -65,7 +65,7 @@ def test_text_and_labels_of_any_string_type(tmp_path, kind):
         tmp_path / "x.parquet",
         {"text": pa.array(texts, kind), "label": pa.array(["u", None, "v", "v", "", "w"], kind)},
     )
-    rows, _, labels = check_protocol(open_source(path, on_error="skip"))
+    rows, _, labels = check_protocol(open_source(path))
     assert rows[:2] + rows[3:] == ["a\nb", 'quo"te', "", "ünï", "x" * 1000]
     assert str(rows[2]) == f"row 2 of {path} has no text in column 'text'."
     assert labels == ["u", None, "v", "v", "", "w"]

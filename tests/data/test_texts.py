@@ -118,7 +118,7 @@ class TestBrokenRows:
     def test_json_lines(self, tmp_path):
         path = tmp_path / "x.jsonl"
         path.write_bytes(LINES)
-        rows, ids, labels = check_protocol(open_source(path, on_error="skip"))
+        rows, ids, labels = check_protocol(open_source(path))
         assert [row for row in rows if isinstance(row, str)] == ["a", "e"]
         for i, reason in REASONS.items():
             assert isinstance(rows[i], BrokenRowError)
@@ -129,7 +129,7 @@ class TestBrokenRows:
     def test_csv(self, tmp_path):
         path = tmp_path / "x.csv"
         path.write_bytes(b'id,text\n1,a\n2,"b"b\n3\n4,caf\xe9\n5,"x\ny"z\n6,d\n')
-        rows, ids, _ = check_protocol(open_source(path, on_error="skip", id_column="id"))
+        rows, ids, _ = check_protocol(open_source(path, id_column="id"))
         assert [row for row in rows if isinstance(row, str)] == ["a", "d"]
         assert ids == ["1", *(f"line {line} of {path}" for line in (3, 4, 5, 7)), "6"]
         assert "line 3 of" in str(rows[1]) and "cannot be read" in str(rows[1])
@@ -137,34 +137,26 @@ class TestBrokenRows:
         assert str(rows[3]) == f"line 5 of {path} is not UTF-8 text."
         assert "line 7 of" in str(rows[4]) and "nor the lines from 6 on" in str(rows[4])
 
-    @pytest.mark.parametrize("on_error", ["raise", "skip"])
-    def test_a_quote_that_is_never_closed_is_no_single_row(self, tmp_path, on_error):
+    def test_a_quote_that_is_never_closed_is_no_single_row(self, tmp_path):
         (tmp_path / "x.csv").write_text('text\na\n"b\nc\nd\n')
         with pytest.raises(InvalidInputError, match=r"line 3 of .* the file is damaged or truncated"):
-            list(open_source(tmp_path / "x.csv", on_error=on_error).batches(2))
+            list(open_source(tmp_path / "x.csv").batches(2))
 
     def test_parquet(self, tmp_path):
         bad = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", b"\xff", b"c"], pa.binary()).buffers())
         pq.write_table(pa.table({"text": bad}), tmp_path / "x.parquet")
-        rows = check_protocol(open_source(tmp_path / "x.parquet", on_error="skip"))[0]
+        rows = check_protocol(open_source(tmp_path / "x.parquet"))[0]
         assert rows[::2] == ["a", "c"]
         assert str(rows[1]) == f"row 1 of {tmp_path}/x.parquet is not UTF-8 text."
 
-    def test_by_default_the_error_names_the_row_and_what_to_do(self, tmp_path):
-        for line, reason in zip(LINES.splitlines(keepends=True)[1:7], REASONS.values(), strict=True):
-            path = tmp_path / "x.jsonl"
-            path.write_bytes(b'{"text": "a"}\n' + line)
-            words = reason.format(path).split(maxsplit=2)[2].rstrip(".")
-            with pytest.raises(BrokenRowError) as caught:
-                list(open_source(path).batches(8))
-            assert words in str(caught.value).replace("line 2", "line")
-            assert str(caught.value).endswith("; on_error='skip' leaves such rows out.")
+    def test_only_a_missing_text_is_no_damage(self, tmp_path):
+        (tmp_path / "x.jsonl").write_bytes(LINES)
+        rows = check_protocol(open_source(tmp_path / "x.jsonl"))[0]
+        assert [i for i in REASONS if rows[i].missing] == [
+            i for i, reason in REASONS.items() if "has no text" in reason
+        ]
 
     def test_a_row_whose_columns_are_all_missing_has_no_text(self, tmp_path):
         path = write(tmp_path / "x.jsonl", [{"a": "x", "b": "y"}, {"a": None}, {"b": "z"}])
-        rows = check_protocol(open_source(path, text_column="{a}-{b}", on_error="skip"))[0]
+        rows = check_protocol(open_source(path, text_column="{a}-{b}"))[0]
         assert rows[::2] == ["x-y", "-z"] and isinstance(rows[1], BrokenRowError)
-
-    def test_only_two_choices(self, tmp_path):
-        with pytest.raises(InvalidInputError, match="on_error='ignore': use raise or skip"):
-            open_source(tmp_path / "x.csv", on_error="ignore")

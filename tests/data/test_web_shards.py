@@ -9,7 +9,7 @@ import pytest
 from gmmatch.data import load_image, open_source
 from gmmatch.errors import InvalidInputError
 
-from .helpers import check_protocol, png, write_tar
+from .helpers import check_protocol, png, read_usable, write_tar
 
 
 def sample(key, value, label):
@@ -131,7 +131,7 @@ class TestErrors:
     def test_text_that_is_no_text(self, tmp_path):
         path = write_tar(tmp_path / "x.tar", [("1.txt", b"\xff\xfe\xff")])
         with pytest.raises(InvalidInputError, match=r"1 of .*x\.tar is not UTF-8 text"):
-            list(open_source(path).batches(1))
+            read_usable(open_source(path))
 
 
 def test_shards_are_streamed_not_loaded(tmp_path):

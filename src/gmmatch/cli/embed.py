@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,7 +30,6 @@ from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.encoders.base import Encoder
     from gmmatch.store.run import EmbedReport
 
 encodes_by = heading("Encoder")
@@ -63,7 +62,9 @@ def embed(
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
-        reads("What to do about a row that cannot be encoded: a broken image or line, a missing text."),
+        reads(
+            "What to do about a broken image, a damaged line, or a value that is no text. Missing texts are skipped."
+        ),
     ] = "raise",
     encoder: Annotated[
         str | None,
@@ -119,7 +120,6 @@ def embed(
     open_table = partial(
         open_source, source, text_column=_parse_text(text), image_column=image_column,
         embedding_column=embedding_column, label_column=label_column, split=split, streaming=streaming,
-        on_error=on_error,
     )  # fmt: skip
     rows = open_with_ids(open_table, id_column)
     if rows.n_rows == 0:
@@ -143,8 +143,6 @@ def embed(
         running = {"engine": gm.RayEngine(workers, address=address, num_gpus=float(on_gpu))}
         device = "cpu"
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
-    if rows.kind == "text" and on_error == "skip":
-        model = cast("Encoder", _Skipping(model))
     if force and is_store(output):
         delete_store(output)
     with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
@@ -160,35 +158,6 @@ def embed(
 def _parse_text(text: str | None) -> str | None:
     """Return a template with its line ends and tabs, which a shell passes on as they were typed."""
     return text if text is None or "{" not in text else text.replace("\\n", "\n").replace("\\t", "\t")
-
-
-class _Skipping:
-    """An encoder that refuses the rows that a source could not read, as it refuses images that are broken."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copying and pickling ask for
-            raise AttributeError(name)
-        value = getattr(self._encoder, name)
-        if name != "fit":
-            return value
-        return lambda rows: value(row for row in rows if not isinstance(row, Exception))
-
-    def prepare(self, items: Any) -> Any:
-        from gmmatch.data import BrokenImageError
-
-        class RefusedRowError(BrokenImageError):
-            """What is wrong with a row; it is no image."""
-
-            def __str__(self) -> str:
-                return self.reason
-
-        for item in items:
-            if isinstance(item, Exception):
-                raise RefusedRowError("", str(item))
-        return self._encoder.prepare(items)
 
 
 @contextmanager

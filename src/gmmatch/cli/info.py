@@ -109,7 +109,7 @@ def _describe_source(path: str) -> dict[str, Any]:
     from gmmatch.data.columns import UndecidedColumnsError
 
     try:
-        source = open_source(path, on_error="skip")
+        source = open_source(path)
     except UndecidedColumnsError as error:
         how = translate(str(error), ["--text", *(f"--{kind}-column" for kind in _USES)])
         return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}

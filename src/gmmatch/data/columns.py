@@ -54,8 +54,7 @@ class ColumnRequest:
     """The columns that the caller named; None where nothing was said.
 
     ``text`` may be a template of columns. ``label=""`` means that no column is to be taken as labels. ``prefer`` is
-    the kind of rows to take where there are columns of several kinds and none was named. ``skip`` is whether a row
-    without a usable text is to be passed on as a broken one.
+    the kind of rows to take where there are columns of several kinds and none was named.
     """
 
     image: str | None = None
@@ -64,7 +63,6 @@ class ColumnRequest:
     label: str | None = None
     id: str | None = None
     prefer: Kind | None = None
-    skip: bool = False
 
     def data(self) -> tuple[Kind, str] | None:
         """Return the kind and the column of the rows, if one was named."""

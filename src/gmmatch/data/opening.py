@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,7 +53,6 @@ def open_source(
     prefer: Kind | None = None,
     split: str | None = None,
     streaming: bool = False,
-    on_error: Literal["raise", "skip"] = "raise",
 ) -> BaseSource:
     """Open rows of images, text or embeddings, whatever form they have.
 
@@ -87,9 +86,6 @@ def open_source(
         Which split, where there are several.
     streaming
         Read a Hugging Face dataset over the network as it is used. Files are always streamed.
-    on_error
-        Of a table of texts, whether a damaged line, a missing text or a value that is no text raises an error, or
-        comes as a :class:`~gmmatch.data.BrokenRowError` among the texts, to be skipped.
 
     Returns
     -------
@@ -105,20 +101,14 @@ def open_source(
     Traceback (most recent call last):
     gmmatch.errors.DataFileNotFoundError: nowhere.parquet: there is no such file.
     """
-    if on_error not in ("raise", "skip"):
-        raise InvalidInputError(f"on_error={on_error!r}: use raise or skip.")
-    request = ColumnRequest(
-        image_column, text_column, embedding_column, label_column, id_column, prefer, on_error == "skip"
-    )
+    request = ColumnRequest(image_column, text_column, embedding_column, label_column, id_column, prefer)
     request.data()  # refuses two columns of rows before anything is read
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, request, split)
     source = _open_path(os.fspath(spec), request, split, streaming)
-    skips = source.kind == "text" and on_error == "skip"
     options = {
         "image_column": image_column, "text_column": text_column, "embedding_column": embedding_column,
         "label_column": label_column, "id_column": id_column, "prefer": prefer, "split": split,
-        "on_error": on_error if skips else None,
     }  # fmt: skip
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source

@@ -24,8 +24,19 @@ Id: TypeAlias = "int | str"
 class BrokenRowError(InvalidInputError):
     """A row of texts cannot be used: a damaged line, a missing text, or a value that is no text.
 
-    In a source that was opened with ``on_error="skip"``, it stands among the rows in place of the text.
+    It stands among the rows of a source in place of the text, and whoever reads the rows decides.
+
+    Parameters
+    ----------
+    message
+        Which row, and what is wrong with it.
+    missing
+        Whether there simply is no text.
     """
+
+    def __init__(self, message: str, *, missing: bool = False) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +48,7 @@ class Batch:
     rows
         Images: a list of :class:`~pathlib.Path` or :class:`~gmmatch.data.ImageBytes`, for
         :func:`~gmmatch.data.load_image`. Text: a list of strings, with a :class:`~gmmatch.data.BrokenRowError` for
-        each row without one if these are to be skipped. Vectors: an array of shape (b, s).
+        each row without one. Vectors: an array of shape (b, s).
     ids
         One per row, integers or strings.
     labels

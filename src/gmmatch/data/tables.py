@@ -78,7 +78,7 @@ class TableSource(BaseSource):
 
     def _choose(self, available: dict[str, ColumnType], request: ColumnRequest) -> None:
         self.columns = choose_columns(available, request, self.location, wide=True)
-        self.kind, self.how, self._skip = self.columns.kind, self.columns.how, request.skip
+        self.kind, self.how = self.columns.kind, self.columns.how
 
     @abstractmethod
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
@@ -152,7 +152,7 @@ class TableSource(BaseSource):
         columns = {column: records.columns[column] for column in chosen.members or (chosen.data,)}
         if chosen.kind == "text":
             texts = {column: _values(records, column, "surrogateescape") for column in columns}
-            return plain_texts(texts, chosen.data, name, records.broken, skip=self._skip)
+            return plain_texts(texts, chosen.data, name, records.broken)
         for i, reason in records.broken.items():
             raise InvalidInputError(f"{name(i)} {reason}.")
         if chosen.members:

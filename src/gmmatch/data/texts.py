@@ -58,10 +58,8 @@ def plain_texts(
     template: str,
     name: Callable[[int], str],
     broken: Mapping[int, str],
-    *,
-    skip: bool,
 ) -> list[Any]:
-    """Return the texts of rows as strings.
+    """Return the texts of rows as strings, with a :class:`BrokenRowError` in place of each that cannot be used.
 
     Parameters
     ----------
@@ -73,8 +71,6 @@ def plain_texts(
         Turns a position into a name for an error.
     broken
         What is wrong with rows that cannot be read, by position: "cannot be read: it is not valid JSON".
-    skip
-        Whether a :class:`BrokenRowError` stands in place of a text that cannot be used; if not, it is raised.
     """
     values = next(iter(columns.values()))
     if template in columns and not broken and {str}.issuperset(map(type, values)):
@@ -93,14 +89,13 @@ def plain_texts(
             cells = dict(zip(columns, row, strict=True))
             text = _text_of(cells, template) if fields is None else _fill(fields, cells)
             if text is None:
-                raise BrokenRowError(f"has no text in column {template!r}")
+                raise BrokenRowError(f"has no text in column {template!r}", missing=True)
             text.encode()
             texts.append(text)
         except (BrokenRowError, UnicodeEncodeError) as error:
             reason = "is not UTF-8 text" if isinstance(error, UnicodeEncodeError) else error
-            if not skip:
-                raise BrokenRowError(f"{name(i)} {reason}; on_error='skip' leaves such rows out.") from None
-            texts.append(BrokenRowError(f"{name(i)} {reason}."))
+            missing = isinstance(error, BrokenRowError) and error.missing
+            texts.append(BrokenRowError(f"{name(i)} {reason}.", missing=missing))
     return texts
 
 

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 from gmmatch._checks import check_whole_number
 from gmmatch._threads import available_cores
 from gmmatch.data.images import BrokenImageError
-from gmmatch.data.source import Batch, Id
+from gmmatch.data.source import Batch, BrokenRowError, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
 from gmmatch.encoders.models import free_memory, is_out_of_memory
 from gmmatch.errors import GMMatchError, InvalidInputError
@@ -96,8 +96,8 @@ def encode_batches(
     dtype
         Of the vectors; what the encoder returns by default.
     on_error
-        ``"raise"`` stops at the first row that cannot be encoded (a broken image; NaN or infinity in
-        the vector); ``"skip"`` leaves it out and lists it.
+        ``"raise"`` stops at the first row that cannot be encoded (a broken image, a damaged line; NaN or infinity in
+        the vector); ``"skip"`` leaves it out and lists it. A row without a text is always left out and listed.
 
     Yields
     ------
@@ -165,18 +165,35 @@ def _prepare_ahead(
 def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
     """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
     try:
-        return encoder.prepare(piece.rows), []
-    except BrokenImageError:
-        if on_error == "raise":
-            raise
+        return encoder.prepare(_check_rows(piece.rows)), []
+    except (BrokenImageError, BrokenRowError) as error:
+        _raise_unless_skipped(error, on_error)
     ready: list[Any] = []
     skipped = []
     for position, row in enumerate(piece.rows):
         try:
-            ready.extend(encoder.prepare([row]))
-        except BrokenImageError as error:
+            ready.extend(encoder.prepare(_check_rows([row])))
+        except (BrokenImageError, BrokenRowError) as error:
+            _raise_unless_skipped(error, on_error)
             skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
     return ready, skipped
+
+
+def _check_rows(rows: Any) -> Any:
+    """Return the rows if the source could read all of them."""
+    for row in () if isinstance(rows, np.ndarray) else rows:
+        if isinstance(row, BrokenRowError):
+            raise row
+    return rows
+
+
+def _raise_unless_skipped(error: BrokenImageError | BrokenRowError, on_error: OnError) -> None:
+    """Raise for a row that may not be skipped; one without a text always may."""
+    if on_error == "skip" or (isinstance(error, BrokenRowError) and error.missing):
+        return
+    if isinstance(error, BrokenRowError):
+        raise BrokenRowError(f"{error} on_error='skip' leaves such rows out.")
+    raise error
 
 
 def _encode(

@@ -14,7 +14,7 @@ import numpy as np
 
 from gmmatch._array import Indices
 from gmmatch._checks import check_whole_number
-from gmmatch.data.source import Id, Source
+from gmmatch.data.source import BrokenRowError, Id, Source
 from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, check_options, encode_batches
 from gmmatch.errors import InvalidInputError
@@ -122,7 +122,7 @@ def embed(
         else what the encoder computes in.
     on_error
         ``"raise"`` stops at a row that cannot be encoded and names it; what came before is kept.
-        ``"skip"`` leaves it out and reports it.
+        ``"skip"`` leaves it out and reports it, as it always does with a row that has no text.
     resume
         Whether to continue a store that exists; if not, an existing store is an error.
     progress
@@ -149,7 +149,8 @@ def embed(
     path = as_path(store_path)
     _check_kinds(source, encoder)
     if hasattr(encoder, "fit"):
-        encoder.fit(row for batch in source.batches(encoder.batch_size) for row in batch.rows)
+        rows = (row for batch in source.batches(encoder.batch_size) for row in batch.rows)
+        encoder.fit(row for row in rows if not isinstance(row, BrokenRowError))
     check_options(workers, on_error)
     finish_replacing(path)
     existing = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
