@@ -35,7 +35,7 @@ BAR = 0.8
 READY = 2  # batches
 
 
-def bare_images(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
+def bare_images(encoder: Any, rows: list[Any], size: int) -> Callable[[int], object]:
     """Return what runs a model on so many batches of ready pictures; the vectors end on the host, as they must."""
     import torch
 
@@ -45,7 +45,7 @@ def bare_images(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
         prepared = prepared.permute(0, 3, 1, 2).float() / 128 - 1
     ready = prepared.to(
         encoder.device, getattr(torch, encoder.dtype), memory_format=torch.channels_last
-    ).split(encoder.batch_size)
+    ).split(size)
 
     def work(count: int) -> None:
         with torch.inference_mode():
@@ -56,11 +56,10 @@ def bare_images(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
     return work
 
 
-def bare_texts(encoder: Any, rows: list[str]) -> Callable[[int], object]:
+def bare_texts(encoder: Any, rows: list[str], size: int) -> Callable[[int], object]:
     """Return what runs a model on so many batches of tokens, which are sorted by length."""
     import torch
 
-    size = encoder.batch_size
     # As the package itself makes them: sorted by length, and on a CPU in smaller parts.
     most = 32 if encoder.device == "cpu" else size
     batches = [sorted(rows[i : i + size], key=len, reverse=True) for i in range(0, len(rows), size)]
@@ -82,20 +81,20 @@ def bare_texts(encoder: Any, rows: list[str]) -> Callable[[int], object]:
     return work
 
 
-def plain_loop(encoder: Any, rows: list[Any]) -> Callable[[int], object]:
+def plain_loop(encoder: Any, rows: list[Any], size: int) -> Callable[[int], object]:
     """Return what a short script would do to get small pictures: one after the other, by Pillow."""
     from PIL import Image
 
-    size = (encoder.width, encoder.height)
+    shape = (encoder.width, encoder.height)
 
     def small(row: Any) -> np.ndarray[Any, Any]:
         file = io.BytesIO(row.data) if isinstance(row, ImageBytes) else row
-        picture = Image.open(file).convert("RGB").resize(size, Image.Resampling.BILINEAR)
+        picture = Image.open(file).convert("RGB").resize(shape, Image.Resampling.BILINEAR)
         return np.asarray(picture, dtype=np.float32).ravel() / 255
 
     def work(count: int) -> None:
         for _ in range(count):
-            np.stack([small(row) for row in islice(cycle(rows), encoder.batch_size)])
+            np.stack([small(row) for row in islice(cycle(rows), size)])
 
     return work
 
@@ -137,17 +136,18 @@ def make_table(path: Path, n_rows: int) -> str:
 
 def measure(report: Report, name: str, path: str, encoder: Any, options: argparse.Namespace) -> None:
     """Add what was measured on one source to the report."""
-    source = open_source(path)
-    size = encoder.batch_size
+    source: Any = open_source(path)
+    size = min(encoder.batch_size, source.n_rows or encoder.batch_size)
     rows = list(next(source.batches(READY * size)).rows)
     prepare = {"text": bare_texts, "image": bare_images}[source.kind]
-    bare = (plain_loop if encoder.name.startswith("pixels") else prepare)(encoder, rows)
+    bare = (plain_loop if encoder.name.startswith("pixels") else prepare)(encoder, rows, size)
     count = (source.n_rows or 0) // size
+    choices = {"batch_size": size, "workers": options.workers}
     with tempfile.TemporaryDirectory() as folder:
         places = (Path(folder, f"{number}.emb") for number in range(1000))
         sides: dict[str, Callable[[], object]] = {
             f"{name}: bare": lambda: bare(count),
-            f"{name}: embed": lambda: embed(source, encoder, next(places), workers=options.workers),
+            f"{name}: embed": lambda: embed(source, encoder, next(places), **choices),
         }
         times = side_by_side(sides, options.repetitions)
     report.timings |= times

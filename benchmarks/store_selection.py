@@ -155,7 +155,7 @@ def main() -> None:
                 **found,
                 "picked": selection.k,
                 "residual": selection.residual[None],
-                "median": selection.provenance["groups"][0],
+                "median": selection.provenance["targets"],
                 "times_the_store_was_read": found["bytes_read"] / size,
                 "read_GB_per_s": throughput / 1e9,
                 "sequential_GB_per_s_without_cache": size / cold / 1e9,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import random
+import signal
 import threading
 import time
 import warnings
@@ -112,8 +113,12 @@ def test_ctrl_c_waits_for_no_more_than_a_few_rows_and_leaves_no_thread():
             return super().prepare(items)
 
     before, encoder = threading.active_count(), Interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        list(encode_batches(batches_of(TEXTS * 20, 64), encoder, workers=2))
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(encode_batches(batches_of(TEXTS * 20, 64), encoder, workers=2))
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert 0 < encoder.prepared <= 64
     assert threading.active_count() == before
 

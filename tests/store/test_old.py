@@ -60,6 +60,8 @@ def test_it_is_not_continued_but_replaced_or_deleted(path):
     before = {file.name: file.read_bytes() for file in path.iterdir()}
     with pytest.raises(InvalidInputError, match=r"of the format of gmmatch 0\.2.*another folder.*--force"):
         StoreWriter(path, encoder="clip", encoder_fingerprint="f1")
+    with pytest.raises(InvalidInputError, match=r"of the format of gmmatch 0\.2"):
+        embed(ArraySource(X), load_encoder("identity"), path)
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
     delete_store(path)
     assert not path.exists()

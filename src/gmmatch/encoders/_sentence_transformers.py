@@ -9,12 +9,12 @@ from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
-from gmmatch.encoders.models import MINILM, FoundModelEncoder, named_weights
+from gmmatch.encoders.models import MINILM, NamedModelEncoder, named_weights
 
 _WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
 
-class SentenceEncoder(FoundModelEncoder):
+class SentenceEncoder(NamedModelEncoder):
     """A text model of ``sentence-transformers``, called as that package calls it.
 
     Parameters
@@ -44,7 +44,7 @@ class SentenceEncoder(FoundModelEncoder):
     """
 
     kind: Kind = "text"
-    settings = (*FoundModelEncoder.settings, "prompt")
+    settings = (*NamedModelEncoder.settings, "prompt")
 
     def __init__(
         self,

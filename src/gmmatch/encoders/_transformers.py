@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gmmatch.data.images import JPEG_SCALE, load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
-from gmmatch.encoders.models import FoundModelEncoder, named_weights
+from gmmatch.encoders.models import NamedModelEncoder, named_weights
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 Pooling: TypeAlias = Literal["auto", "cls", "mean"]
@@ -21,7 +21,7 @@ _WHAT = ("a vision model of transformers", "transformers", "vision")
 _CLS_TOKENS = ("cls_token", "class_embedding")
 
 
-class TransformersEncoder(FoundModelEncoder):
+class TransformersEncoder(NamedModelEncoder):
     """A vision model of ``transformers``.
 
     CLIP and similar models give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
@@ -59,7 +59,7 @@ class TransformersEncoder(FoundModelEncoder):
     """
 
     kind: Kind = "image"
-    settings = ("pooling", *FoundModelEncoder.settings)
+    settings = ("pooling", *NamedModelEncoder.settings)
 
     def __init__(
         self,

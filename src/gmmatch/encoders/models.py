@@ -98,10 +98,8 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
                 "a function, and give it as 'file.py:function'."
             )
     for path in () if trust_pickle else files:
-        suffix, hidden = (
-            path.suffix.lower(),
-            any(part.startswith(".") for part in path.relative_to(folder).parts),
-        )
+        suffix = path.suffix.lower()
+        hidden = "/." in f"/{path.relative_to(folder).as_posix()}"
         unread = suffix in _PICKLED and any((path.parent / name).is_file() for name in _SAFE_WEIGHTS)
         if suffix not in _HARMLESS and not hidden and not unread:
             what = "its weights as a pickle" if suffix in _PICKLED else "a file of a kind that is not known"
@@ -127,8 +125,8 @@ def _class_names(path: Path) -> list[str]:
             pending += value.values()
             for key in _CLASS_KEYS:
                 named = value.get(key)
-                found = list(named.values()) if isinstance(named, dict) else [named]
-                names += [name for name in found if isinstance(name, str) and "." in name]
+                values = list(named.values()) if isinstance(named, dict) else [named]
+                names += [name for name in values if isinstance(name, str) and "." in name]
     return names
 
 
@@ -227,7 +225,7 @@ class ModelEncoder(Described):
         return array
 
 
-class FoundModelEncoder(ModelEncoder, ABC):
+class NamedModelEncoder(ModelEncoder, ABC):
     """An encoder by a model that is found by its name or folder; ``_load`` loads it."""
 
     settings: tuple[str, ...] = ("folder", *ModelEncoder.settings)

@@ -84,7 +84,7 @@ def has_grown(existing: Manifest, source: Source, encoder_fingerprint: str, path
     same = same and _first_words(existing.source) == _first_words(now)
     if existing.source_fingerprint in (None, source.fingerprint()) or not same or source.n_rows is None:
         return False
-    if existing.encoder_fingerprint != encoder_fingerprint:
+    if existing.is_old or existing.encoder_fingerprint != encoder_fingerprint:
         return False
     why = None
     if isinstance(source.ids, range):

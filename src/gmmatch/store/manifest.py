@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,7 @@ def _from_document(document: Mapping[str, Any]) -> Manifest:
         shards: Any = [OldShard.of(*entry) for entry in enumerate(document["shards"])]
     else:
         shards = [ArrowShard.of(entry) for entry in document["shards"]]
-    values = {one.name: document[one.name] for one in fields(Manifest)}
+    values = {name: document[name] for name in Manifest.__dataclass_fields__}
     return Manifest(**{**values, "shards": tuple(shards)})
 
 
