@@ -77,6 +77,7 @@ class FakeRay(ModuleType):
             GetTimeoutError=type("GetTimeoutError", (RayError,), {}),
         )
         self.put, self.get = Reference, _get
+        self.cloudpickle = SimpleNamespace(register_pickle_by_value=lambda module: None)
 
     def is_initialized(self) -> bool:
         return True

@@ -19,7 +19,8 @@ from gmmatch.errors import InvalidInputError, imported
 from gmmatch.frames import Package, as_frame
 from gmmatch.groups import Groups
 from gmmatch.metrics import SubsetMetrics
-from gmmatch.rows import Rows, open_rows, per_row_values
+from gmmatch.rows import Rows, open_rows
+from gmmatch.rows.open import per_row_values
 from gmmatch.selection.selection import Selection
 
 RANDOM = "random"

@@ -184,3 +184,18 @@ def test_embed_on_ray_makes_the_same_store(photos, tmp_path, succeeds, ray_clust
         succeeds(*asked, tmp_path / name, *more)
     here, there = (gm.open_store(tmp_path / name).manifest for name in ("here.emb", "there.emb"))
     assert here == there
+
+
+@pytest.mark.slow
+def test_a_function_in_a_file_goes_to_the_workers(tmp_path, succeeds, ray_cluster):
+    (tmp_path / "lengths.py").write_text(
+        "import numpy as np\n\ndef measure(text):\n    return [len(text), text.count('e')]\n\n"
+        "def encode(texts):\n    return np.array([measure(text) for text in texts])\n"
+    )
+    (tmp_path / "texts.csv").write_text("text\n" + "".join(f"{'e' * row} a\n" for row in range(50)))
+    encoder = ("--encoder", f"{tmp_path / 'lengths.py'}:encode")
+    succeeds(
+        "embed", tmp_path / "texts.csv", "-o", tmp_path / "x.emb", *encoder, "--engine", "ray", "--workers", 2
+    )
+    expected = [[row + 2, row] for row in range(50)]
+    assert gm.open_store(tmp_path / "x.emb").to_numpy().tolist() == expected

@@ -20,6 +20,9 @@ from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 
+FILE_MODULE = "_gmmatch_encoder_"
+"""How the names of modules begin that were read from a file, and that no other process can import."""
+
 
 class CallableEncoder(Described):
     """Encode with any function from a list of items to an array with one row per item.
@@ -118,7 +121,7 @@ def _import_module(name: str, spec: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_gmmatch_encoder_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{FILE_MODULE}{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickle look a class's module up there

@@ -21,7 +21,8 @@ from gmmatch.methods.record import describe_input, record_parameters
 from gmmatch.methods.sampler import sampler_tags, validate_labels, validate_rows
 from gmmatch.preprocess import Preprocess, apply_steps, list_steps
 from gmmatch.problem import Problem, Reference, Screen
-from gmmatch.rows import open_rows, per_row_values
+from gmmatch.rows import open_rows
+from gmmatch.rows.open import per_row_values
 from gmmatch.selection.selection import Selection
 from gmmatch.targets import Mean, Targets
 

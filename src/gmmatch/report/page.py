@@ -33,7 +33,8 @@ from gmmatch.report.names import Classes, RowNames
 from gmmatch.report.projection import ProjectionName, check_projection
 from gmmatch.report.rendering import check_target, write_page
 from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject, split_subject
-from gmmatch.rows import open_rows, per_row_values
+from gmmatch.rows import open_rows
+from gmmatch.rows.open import per_row_values
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.selection import Selection
 

@@ -3,4 +3,3 @@ from .base import LocalRows as LocalRows
 from .base import RowMap as RowMap
 from .base import Rows as Rows
 from .open import open_rows as open_rows
-from .open import per_row_values as per_row_values

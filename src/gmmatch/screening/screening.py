@@ -15,8 +15,9 @@ from gmmatch.duplicates.search import find_duplicates
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.groups import Groups
 from gmmatch.problem import Problem
-from gmmatch.rows import open_rows, per_row_values
+from gmmatch.rows import open_rows
 from gmmatch.rows.base import Rows
+from gmmatch.rows.open import per_row_values
 from gmmatch.screening.labels import judge_labels
 from gmmatch.screening.outliers import find_outliers
 from gmmatch.screening.result import (

@@ -10,6 +10,7 @@ Ray Data is not used: it keeps rows in order by holding back what is ready, and 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.data.source import Batch, Source
+from gmmatch.encoders._callable import FILE_MODULE
 from gmmatch.encoders.base import Encoder, OnError
 from gmmatch.encoders.pipeline import SkippedRow, encode_batches
 from gmmatch.errors import InvalidInputError, imported
@@ -212,6 +214,9 @@ class _Run:
                 ray = imported("ray", "RayEngine needs Ray", "ray")
                 pieces = self._cut(missing, n_workers)
                 n_workers = min(n_workers, len(pieces))
+                # The code of a file goes along; workers cannot import it.
+                for name in [name for name in sys.modules if name.startswith(FILE_MODULE)]:
+                    ray.cloudpickle.register_pickle_by_value(sys.modules[name])
                 shared = tuple(share(engine, value) for value in (self.source, self.encoder, self.encoding))
                 workers = Workers(EncodingWorker, engine, [()] * n_workers)
                 try:
