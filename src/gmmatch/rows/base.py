@@ -178,7 +178,7 @@ class Rows(ABC):
         positions = sample_indices(len(self), _START_ROWS)
         sampled = codes[positions]
         counts = np.bincount(sampled[(sampled >= 0) & (weights[positions] > 0.0)], minlength=n_groups)
-        if len(self) < 8 * _START_ROWS or counts.min(initial=0) < _START_ROWS // 64:
+        if len(self) < 8 * _START_ROWS or counts.min(initial=_START_ROWS) < _START_ROWS // 64:
             return self.group_means(codes, weights, n_groups)
         values = self.take(positions), np.arange(len(positions)), sampled, weights[positions]
         block, numbers, sampled, drawn = map(read_only, values)

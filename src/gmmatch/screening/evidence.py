@@ -144,8 +144,11 @@ class Labels:
         top = np.argpartition(-scores.T, _N_CANDIDATES - 1, axis=1)[:, :_N_CANDIDATES].T.astype(np.int32)
         is_given = top == given
         unlikely = ~is_given.any(axis=0)
-        # The given label takes the first position, in exchange or in place of the class that is there.
-        top[np.argmax(is_given, axis=0), np.arange(n)] = top[0]
+        # The given label takes the first position, in exchange for the class that is there, or in place of the least
+        # likely one.
+        likelihood = np.take_along_axis(scores, top, axis=0)
+        position = np.where(unlikely, likelihood.argmin(axis=0), is_given.argmax(axis=0))
+        top[position, np.arange(n)] = top[0]
         top[0] = given
         return cls(
             given, n_classes, np.concatenate([top, np.full((1, n), n_classes, dtype=np.int32)]), unlikely

@@ -31,7 +31,7 @@ _REGRESSION_STEPS = 15
 # Rows that neighbors are searched among.
 _N_REFERENCE = 5_000
 # Regression on more rows x columns x classes costs more than all else; discriminant analysis then stands in for it.
-_REGRESSION_SIZE = 10**8
+_REGRESSION_SIZE = 2 * 10**8
 # Trees help where columns mean something by themselves, as in tables.
 _TREE_COLUMNS, _N_TREES = 100, 10
 
