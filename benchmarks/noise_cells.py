@@ -120,7 +120,7 @@ def make_cells(
 
 
 def take_subset(rows: Rows, labels: Labels, kind: str, seed: int) -> NDArray[np.int64]:
-    """Return row numbers: of the two classes that are hardest to tell apart, of 20 rows a class, or unbalanced 100:1."""
+    """Return row numbers: two classes that are hard to tell apart, 20 rows a class, or unbalanced 100:1."""
     random, counts = np.random.default_rng([seed, 3]), np.bincount(labels)
     n_classes = len(counts)
     if kind == "two":
@@ -186,7 +186,7 @@ def predict_out_of_fold(rows: Rows, labels: Labels, seed: int = 0) -> NDArray[np
 
 
 def measure(answer: Answer, cell: Cell) -> dict[str, float]:
-    """Return how right an answer is; NaN for what cannot be said."""
+    """Return how right an answer is; without what cannot be said."""
     bad = cell.true != cell.given
     flagged = answer.wrong | answer.doubtful
 
@@ -208,7 +208,7 @@ def measure(answer: Answer, cell: Cell) -> dict[str, float]:
     }
     for share in PICKED:
         result[f"picks_{share:.0%}"] = bad[pick(answer.suspicion, cell.given, share, cell.seed)].mean()
-    return {key: round(float(value), 4) for key, value in result.items()}
+    return {key: round(float(value), 4) for key, value in result.items() if not np.isnan(value)}
 
 
 def pick(

@@ -26,8 +26,8 @@ OUTLIER, OUT_OF_DISTRIBUTION, GROUP = 1, 2, 3
 _SAMPLE_ROWS, _NEIGHBOR_ROWS = 2_000, 4_000
 # Rows whose nearest neighbor tells whether labels have to do with rows at all.
 _INFORM_ROWS = 1_000
-# Fewer rows have groups by chance.
-_FEWEST_ROWS = 100
+# Fewer rows have groups by chance; and of fewer, the labels around a row are mixed by chance.
+_FEWEST_ROWS, _FEWEST_FOR_LABELS = 100, 1_000
 # The tail is fitted from the median to the 90% quantile, so that a tenth of the rows may be far out. It ends where a
 # tenth of a row is expected, but not before rows are half again as far as usual: nearer ones do no harm.
 _EXPECTED, _LEAST_RATE = 0.1, 0.1
@@ -48,6 +48,8 @@ _SMALLEST_SHARE, _FEWEST_IN_GROUP, _LARGEST_SHARE = 0.01, 20, 0.45
 # The group's labels overlap with those of all rows by this share of what a random sample does: a fault hits all
 # classes alike, a kind of its own belongs to some.
 _ALIKE = 0.9
+# Kinds of rows often belong to two classes alike, hardly ever to five.
+_TELLING_CLASSES = 5
 # Without labels, groups are corrupted for certain only if the others are one cloud: one more component may gain at
 # most this much log-likelihood a row. Normal data gain 0.0, the images and tables that were tried 0.3 to 8; there,
 # one more group is likely one more kind.
@@ -328,19 +330,20 @@ class Group:
 
 def find_groups(sample: Sample, random: np.random.Generator) -> tuple[list[Group], bool]:
     """Return groups, one after another among the rows that are left, and whether they are corrupted for certain."""
-    groups, n, labeled = list[Group](), len(sample.raw), len(sample.shares) > 1
+    groups, n = list[Group](), len(sample.raw)
     folds = random.permutation(n) % _FOLDS
     while len(groups) < _MAX_GROUPS and len(sample.raw) >= _FEWEST_ROWS:
         points = Points(sample.values, sample.codes, sample.modeled_shares)
         group, classes, columns = points.fit(_start_groups(points, sample), points.given_classes(), _STEPS)
         result = _choose_group(points, sample, classes, columns, folds)
         if result is None:
-            return groups, labeled or (bool(groups) and _gain(points, group, classes, folds) < _LARGEST_GAIN)
+            alone = bool(groups) and _gain(points, group, classes, folds) < _LARGEST_GAIN
+            return groups, alone or len(sample.shares) >= _TELLING_CLASSES
         mixture, column, cut, inside, distances = result
         distance = float(np.exp(0.5 * (np.median(distances[inside]) - np.median(distances[~inside]))))
         groups.append(Group(mixture, column, cut, inside.sum() / n, distance))
         sample, folds = sample[~inside], folds[~inside]
-    return groups, labeled
+    return groups, len(sample.shares) >= _TELLING_CLASSES
 
 
 def _choose_group(
@@ -483,7 +486,7 @@ def _mark_unexplained(
     random: np.random.Generator,
 ) -> Outliers:  # fmt: skip
     """Return the outliers with the rows around which labels say nothing."""
-    if len(given) < _FEWEST_ROWS:
+    if len(given) < _FEWEST_FOR_LABELS:
         return outliers
     references = _directions(sample.space(raw))
     near = _nearest(references, references, _NEIGHBORS + 1)
