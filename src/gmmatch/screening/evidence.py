@@ -65,7 +65,7 @@ class Standardize:
         fitted = cls(center, scale, None)
         if values.shape[1] <= _MAX_COLUMNS:
             return fitted
-        return cls(center, scale, _principal_components(fitted(values), _MAX_COLUMNS))
+        return cls(center, scale, principal_components(fitted(values), _MAX_COLUMNS))
 
     def __call__(self, block: Any) -> Any:
         """Return standardized rows in float32, in the namespace of the block."""
@@ -77,7 +77,7 @@ class Standardize:
         return xp.astype(values, xp.float32)
 
 
-def _principal_components(values: Matrix, count: int) -> Matrix:
+def principal_components(values: Matrix, count: int) -> Matrix:
     """Return directions of the largest variance, shape (s, count), from the smaller of the two products."""
     from scipy.linalg import eigh
 
