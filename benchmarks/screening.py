@@ -102,7 +102,8 @@ def picks_of(
         chosen = gm.select(rows[some], y=labels[some], k=k, method="random", random_state=seed)
         return some[chosen.indices], keeps
     chosen = gm.select(rows, y=labels, k=k, method=name, random_state=seed)
-    return chosen.indices, None if chosen.screening is None else chosen.screening.kept
+    named = None if chosen.screening is None else np.isin(chosen.screening.verdict, ("wrong", "doubtful"))
+    return chosen.indices, None if named is None else ~named
 
 
 def measure(
@@ -137,7 +138,7 @@ def corrupted(data: dict[str, Any], kind: str, share: float, seed: int) -> dict[
     chosen = gm.select(rows, y=labels, k=0.2, method="robust", random_state=seed)
     return {
         "picked_of_chance": float(bad[chosen.indices].mean() / bad.mean()),
-        "clean_dropped": float(1.0 - chosen.screening.kept[~bad].mean()),
+        "clean_dropped": float((chosen.screening.verdict == "wrong")[~bad].mean()),
         "reasons": chosen.screening.counts,
     }
 

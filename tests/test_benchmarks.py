@@ -9,7 +9,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from benchmarks.noise_cells import (
+    DEVELOPMENT,
+    JUDGING,
+    NOISES,
+    Answer,
+    Cell,
+    corrupt_labels,
+    make_cells,
+    measure,
+)
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _NAMES = ("weiszfeld-pass", "median", "picks", "kernel-herding", "memory", "imports", "calibrate")
@@ -101,3 +113,59 @@ def test_the_numpy_rival_solves_the_same_problem() -> None:
         [sys.executable, "-c", code], cwd=_REPOSITORY, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("noise", [noise for noise in NOISES if "=" in noise and "-" not in noise])
+def test_a_wrong_label_is_of_another_class_and_as_frequent_as_named(noise: str) -> None:
+    random = np.random.default_rng(0)
+    true = np.arange(1200) % 6
+    rows = (random.standard_normal((1200, 4)) + 2.0 * random.standard_normal((6, 4))[true]).astype(np.float32)
+    kind, _, rate = noise.partition("=")
+    wrong = corrupt_labels(rows, true, kind, float(rate), 0) != true
+    expected = float(rate) / (3 if kind == "onesided" else 1)
+    assert abs(wrong.mean() - expected) < 0.04
+
+
+def test_subsets_are_of_two_classes_small_or_unbalanced() -> None:
+    random = np.random.default_rng(0)
+    true = np.arange(1200) % 6
+    rows = (random.standard_normal((1200, 4)) + 2.0 * random.standard_normal((6, 4))[true]).astype(np.float32)
+    cells = {cell.noise: cell for cell in make_cells("toy", rows, true, NOISES, 0)}
+    assert "human" not in cells
+    assert np.bincount(cells["two-clean"].true).tolist() == [200, 200]
+    assert np.bincount(cells["tiny-clean"].true).tolist() == [20] * 6
+    counts = np.bincount(cells["imb-clean"].true)
+    assert counts.max() == 200 and counts.min() == 3
+    assert all(np.array_equal(cell.true, cell.given) for name, cell in cells.items() if "clean" in name)
+
+
+def test_measures_of_a_worked_example() -> None:
+    true, given = np.array([0, 0, 0, 1, 1, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 1, 0, 0])
+    wrong = np.array([False, False, True, True, False, False, False, False])
+    doubtful = np.array([False] * 6 + [True, False])
+    cell = Cell("toy", "sym=0.4", 0, np.zeros((8, 1), np.float32), true, given)
+    suspicion = np.array([0, 0, 3, 2, 0, 0, 2.5, 0.5])
+    found = measure(Answer(suspicion, wrong, doubtful, 0.3, 0.1, 0.5), cell)
+    assert found["true"] == 0.375 and found["precision"] == 0.5
+    assert found["f1"] == pytest.approx(4 / 6, abs=1e-4) and found["f1_wrong"] == pytest.approx(2 / 5)
+    assert found["clean_wrong"] == 0.2 and found["auroc"] == pytest.approx(14 / 15, abs=1e-4)
+    assert found["picks_10%"] == 0.0
+
+
+def test_committed_cells_are_of_data_kept_for_judging() -> None:
+    results = json.loads((_REPOSITORY / "benchmarks/results/noise.json").read_text(encoding="utf-8"))
+    measured = {run["data"] for run in results["runs"]}
+    assert not measured & set(DEVELOPMENT)
+    assert set(JUDGING) <= measured
+    assert {run["seed"] for run in results["runs"]} == {0, 1}
+
+
+@pytest.mark.slow
+def test_label_noise_is_measured_beside_rules_and_without_parts(tmp_path: Path) -> None:
+    path = tmp_path / "noise.json"
+    options = ["--tables", "wine", "--noise", "sym=0.2", "--seeds", 1, "--ablations", "--json", path]
+    done = run("benchmarks.noise", *options)
+    assert done.returncode == 0, done.stderr
+    (cell,) = json.loads(path.read_text(encoding="utf-8"))["runs"]
+    assert {"gmmatch", "regression", "neighbors"} < set(cell["by"])
+    assert all(0.0 <= by["f1"] <= 1.0 for by in cell["by"].values())

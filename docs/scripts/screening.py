@@ -9,7 +9,6 @@ from docs.scripts.results import ROOT, cite, load, percent, table
 
 RESULTS = "benchmarks/results/screening.json"
 TRAININGS = "benchmarks/results/screening-training.json"
-SMALL = "benchmarks/results/screening-tables.json"
 
 
 def robust() -> str:
@@ -19,8 +18,6 @@ def robust() -> str:
     parts = [sections(load(RESULTS))]
     if (ROOT / TRAININGS).exists():
         parts.append(trained(load(TRAININGS)))
-    if (ROOT / SMALL).exists():
-        parts.append(small(load(SMALL)))
     return "\n\n".join(parts)
 
 
@@ -88,10 +85,12 @@ def label_noise(runs: list[dict[str, Any]]) -> str:
     parts.append(table(["picked by", *heads], rows("wrong_picks", "wrong_picks")))
     parts.append("Accuracy of a linear probe trained on the picks:")
     parts.append(table(["picked by", *heads], rows("probe", "probe")))
-    # Where no label is wrong there is nothing to find, and every dropped row is one too many.
+    # Where no label is wrong there is nothing to find, and every row that is named is one too many.
     screens = [line for line in rows("f1", "dropped") if line[0] != "correct labels"]
     if screens:
-        parts.append("F1 of finding mislabeled rows; under *none*, the share of rows dropped:")
+        parts.append(
+            "F1 of finding mislabeled rows; under *none*, the share of rows named wrong or doubtful:"
+        )
         parts.append(table(["screened by", *heads], screens))
     return "\n\n".join(parts)
 
@@ -148,48 +147,4 @@ def trained(found: dict[str, Any]) -> str:
         + "\n\n"
         + "\n\n".join(parts)
         + f"\n\n`{found['command']}`, kept in {cite(TRAININGS)}."
-    )
-
-
-def small(found: dict[str, Any]) -> str:
-    """Return how well mislabeled rows of small data are found, by ``robust`` and by the better classifier.
-
-    Examples
-    --------
-    >>> run = {"data": "iris", "rows": 150, "noise": "none", "rate": 0, "method": "robust", "clean_dropped": 0.01}
-    >>> print(small({"runs": [run], "command": "make"}).splitlines()[-3])
-    | iris, 150 | 1.0% |
-    """
-    runs = found["runs"]
-    cases = dict.fromkeys((run["noise"], run["rate"]) for run in runs)
-    rows = []
-    for data, count in dict.fromkeys((run["data"], run["rows"]) for run in runs):
-        cells = []
-        for noise, rate in cases:
-            field, best = ("clean_dropped", min) if noise == "none" else ("f1", max)
-            some = [run for run in runs if (run["data"], run["noise"], run["rate"]) == (data, noise, rate)]
-            means = {
-                method: fmean(run[field] for run in some if run["method"] == method)
-                for method in dict.fromkeys(run["method"] for run in some)
-            }
-            peers = [mean for method, mean in means.items() if method != "robust"]
-            shown = [means[method] for method in means if method == "robust"] + (
-                [best(peers)] if peers else []
-            )
-            missed = sum(run.get("warned", False) for run in some)
-            cell = " / ".join(percent(value) for value in shown)
-            cells.append(f"{cell} ({missed} missed)" if missed else cell)
-        rows.append([f"{data}, {count:,}", *cells])
-    heads = [
-        "none" if noise == "none" else f"{noise.replace('symmetric', 'random')} {percent(rate, 0)}"
-        for noise, rate in cases
-    ]
-    return (
-        "## Tables and made-up classes\n\n"
-        "F1 of finding mislabeled rows by `robust` / by the better of a logistic regression and 15 neighbors that "
-        "do not agree with the label, means over five random seeds; under *none*, the share of clean rows dropped / "
-        "by the one that drops less. *Missed*: with so many of the seeds `robust` calls no label wrong, and warns "
-        "that it cannot tell. Under *nearest class*, rows are confused with the class they are nearest to, near ones "
-        "more often. The model was changed after a look at these data, so they are not held out.\n\n"
-        f"{table(['data, rows', *heads], rows)}\n\n`{found['command']}`, kept in {cite(SMALL)}."
     )

@@ -89,9 +89,9 @@ class Channel:
     def pool(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
         """Return the weighted evidence, shape (C, n)."""
         pooled: NDArray[np.float32] = np.tensordot(self.weights.astype(np.float32), scores, 1)
-        # The rest of the classes count as many.
+        # The rest of the classes count as many, with the mean offset: larger ones for all must not make it disappear.
         rest = np.log(labels.n_classes - labels.n_candidates + 1.0)
-        pooled += labels.gather(self.offsets.astype(np.float32), rest)
+        pooled += labels.gather((self.offsets - self.offsets.mean()).astype(np.float32), rest)
         return pooled
 
     def classify(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
@@ -197,6 +197,7 @@ def _maximize(
         joint /= total
         joint -= p
         by_class = labels.sum(joint) / n
+        by_class -= by_class.mean()
         by_weight = np.tensordot(scores, joint, 2).astype(np.float64) / n
         free = flat[: n_learners + n_classes]
         gradient = np.append(-by_weight, -by_class) + _PRIOR / n * free

@@ -65,7 +65,7 @@ class Standardize:
         fitted = cls(center, scale, None)
         if values.shape[1] <= _MAX_COLUMNS:
             return fitted
-        return cls(center, scale, _principal_components(fitted(values), _MAX_COLUMNS))
+        return cls(center, scale, principal_components(fitted(values), _MAX_COLUMNS))
 
     def __call__(self, block: Any) -> Any:
         """Return standardized rows in float32, in the namespace of the block."""
@@ -77,7 +77,7 @@ class Standardize:
         return xp.astype(values, xp.float32)
 
 
-def _principal_components(values: Matrix, count: int) -> Matrix:
+def principal_components(values: Matrix, count: int) -> Matrix:
     """Return directions of the largest variance, shape (s, count), from the smaller of the two products."""
     from scipy.linalg import eigh
 
@@ -144,8 +144,11 @@ class Labels:
         top = np.argpartition(-scores.T, _N_CANDIDATES - 1, axis=1)[:, :_N_CANDIDATES].T.astype(np.int32)
         is_given = top == given
         unlikely = ~is_given.any(axis=0)
-        # The given label takes the first position, in exchange or in place of the class that is there.
-        top[np.argmax(is_given, axis=0), np.arange(n)] = top[0]
+        # The given label takes the first position, in exchange for the class that is there, or in place of the least
+        # likely one.
+        likelihood = np.take_along_axis(scores, top, axis=0)
+        position = np.where(unlikely, likelihood.argmin(axis=0), is_given.argmax(axis=0))
+        top[position, np.arange(n)] = top[0]
         top[0] = given
         return cls(
             given, n_classes, np.concatenate([top, np.full((1, n), n_classes, dtype=np.int32)]), unlikely

@@ -31,7 +31,7 @@ _REGRESSION_STEPS = 15
 # Rows that neighbors are searched among.
 _N_REFERENCE = 5_000
 # Regression on more rows x columns x classes costs more than all else; discriminant analysis then stands in for it.
-_REGRESSION_SIZE = 10**8
+_REGRESSION_SIZE = 2 * 10**8
 # Trees help where columns mean something by themselves, as in tables.
 _TREE_COLUMNS, _N_TREES = 100, 10
 
@@ -171,19 +171,10 @@ class Neighbors(Learner):
 
     def search(self, values: Values) -> tuple[Indices, Values]:
         """Return the nearest rows of the reference, by position in the sample, and their weights."""
-        rows = self.features[self.reference]
         # Twice as many as there are votes: those of up to two folds of five are left out.
-        most = min(2 * self.count, len(rows))
-        nearest, weights = [], []
-        for first in range(0, len(values), 1024):
-            squares = squared_distances(values[first : first + 1024], rows)
-            near = np.argpartition(squares, most - 1, axis=1)[:, :most]
-            near = np.take_along_axis(
-                near, np.argsort(np.take_along_axis(squares, near, 1), 1, kind="stable"), 1
-            )
-            nearest.append(self.reference[near])
-            weights.append(1.0 / np.sqrt(np.take_along_axis(squares, near, 1) + np.float32(1e-6)))
-        return np.concatenate(nearest), np.concatenate(weights)
+        most = min(2 * self.count, len(self.reference))
+        nearest, squares = find_nearest(values, self.features[self.reference], most)
+        return self.reference[nearest], 1.0 / np.sqrt(squares + np.float32(1e-6))
 
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
         """Return the votes of the nearest rows."""
@@ -236,6 +227,19 @@ def make_learners(
         if values.shape[1] < _TREE_COLUMNS:
             learners.append(Trees(values, folds, n_classes))
     return learners
+
+
+def find_nearest(values: Values, references: Values, count: int) -> tuple[Indices, Values]:
+    """Return the nearest references of each row, the nearest first, and their squared distances: (rows, count)."""
+    nearest, squares = [], []
+    for first in range(0, len(values), 1024):
+        distances = squared_distances(values[first : first + 1024], references)
+        near = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        distances = np.take_along_axis(distances, near, axis=1)
+        order = np.argsort(distances, axis=1, kind="stable")
+        nearest.append(np.take_along_axis(near, order, axis=1))
+        squares.append(np.take_along_axis(distances, order, axis=1))
+    return np.concatenate(nearest), np.concatenate(squares)
 
 
 def squared_distances(left: Values, right: Values) -> Values:

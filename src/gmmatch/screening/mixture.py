@@ -1,22 +1,20 @@
-"""A mixture of the classes and of one group of no class, fitted from many starts at once.
+"""A mixture of the classes and of one group of no class.
 
     p(x, y) = (1 - e) sum_z pi_z N(x; mu_z, W) T[z, y]  +  e N(x; m, V) p_y
 
 The classes share the scatter W. The group has a mean and a scatter of its own, and labels as in the whole, which
 say nothing about it. T lets a few labels be wrong: a mislabeled row belongs to a class. Without labels there is one
-class. All starts take their steps of EM together, as products of matrices.
+class.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, Vector
-
-Stack = NDArray[np.float64]
+from gmmatch._array import Indices, Mask, Matrix, Vector
 
 # Labels that may be wrong, so that mislabeled rows make no group.
 _WRONG_LABELS = 0.05
@@ -25,147 +23,101 @@ _BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Mixtures:
-    """Parameters of M mixtures of K classes in r dimensions.
+class Sample:
+    """Rows in few dimensions, with their labels.
 
     Attributes
-    ----------
-    share : array of shape (M,)
-        Of the group.
-    class_shares : array of shape (M, K)
-    means : array of shape (M, K, r)
-    precision : array of shape (M, r, r)
-        Inverse of the scatter within classes.
-    volume : array of shape (M,)
-        Half the log-determinant of that scatter.
-    group_mean, group_precision, group_volume : arrays of shape (M, r), (M, r, r) and (M,)
-    """
-
-    share: Vector
-    class_shares: Matrix
-    means: Stack
-    precision: Stack
-    volume: Vector
-    group_mean: Matrix
-    group_precision: Stack
-    group_volume: Vector
-
-
-class Points:
-    """Rows in few dimensions with their labels, and what every step of EM needs of them.
-
-    Parameters
     ----------
     values : array of shape (n, r)
     codes : int64 array of shape (n,)
         The class of each row, -1 for rows without a label.
-    label_shares : array of shape (K,)
+    shares : array of shape (K,)
         The share of each label; of length 1 without labels.
     """
 
-    def __init__(self, values: Matrix, codes: Indices, label_shares: Vector) -> None:
-        self.values, self._index = values, np.triu_indices(values.shape[1])
-        self._products = values[:, self._index[0]] * values[:, self._index[1]]
-        n_classes, given = len(label_shares), codes >= 0
-        self._log_label, self._log_channel = np.zeros(len(codes)), np.zeros((len(codes), n_classes))
-        if n_classes > 1:
-            self._log_label[given] = np.log(label_shares[codes[given]] + 1e-12)
-            self._log_channel[given] = np.log(_WRONG_LABELS / (n_classes - 1))
-            self._log_channel[given, codes[given]] = np.log1p(-_WRONG_LABELS)
+    values: Matrix
+    codes: Indices
+    shares: Vector
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def given_classes(self) -> Stack:
-        """Return how far each row belongs to each class by its label alone, shape (1, n, K)."""
-        classes: Stack = np.exp(self._log_channel)[None]
-        classes /= classes.sum(axis=2, keepdims=True)
-        return classes
+    def __getitem__(self, kept: Mask) -> Sample:
+        return replace(self, values=self.values[kept], codes=self.codes[kept])
 
-    def fit(self, group: Matrix, classes: Stack, steps: int) -> tuple[Matrix, Stack, Stack]:
-        """Take steps of EM from how far rows belong to the group (M, n) and to each class (M or 1, n, K).
+    def channel(self) -> tuple[Matrix, Vector]:
+        """Return log T[z, y] of each class z and log p_y of each row's label y; 0 for rows without one."""
+        n_classes, given = len(self.shares), np.flatnonzero(self.codes >= 0)
+        log_channel, log_label = np.zeros((len(self), n_classes)), np.zeros(len(self))
+        if n_classes > 1:
+            log_channel[given] = np.log(_WRONG_LABELS / (n_classes - 1))
+            log_channel[given, self.codes[given]] = np.log1p(-_WRONG_LABELS)
+            log_label[given] = np.log(self.shares[self.codes[given]] + 1e-12)
+        return log_channel, log_label
 
-        Returns
-        -------
-        group, classes : arrays of shape (M, n) and (M, n, K)
-            The same afterwards.
-        columns : array of shape (M, 3, n)
-            As in :meth:`columns`.
-        """
-        for _ in range(steps):
-            columns, classes = self.columns(self.maximize(group, classes))
-            group = 1.0 / (1.0 + np.exp(-np.clip(columns[:, 0], -50.0, 50.0)))
-        return group, classes, columns
 
-    def maximize(self, group: Matrix, classes: Stack, folds: Indices | None = None) -> Mixtures:
-        """Return the likeliest parameters; with the ``folds`` of the rows, those of one start without each fold."""
+class Mixture:
+    """The likeliest parameters.
+
+    Parameters
+    ----------
+    sample : Sample
+    group : array of shape (n,)
+        How far each row belongs to the group.
+    classes : array of shape (n, K)
+        How far it belongs to each class, if not to the group.
+    """
+
+    def __init__(self, sample: Sample, group: Vector, classes: Matrix) -> None:
         group = np.clip(group, 1e-6, 1.0 - 1e-6)
-        rest = 1.0 - group
-        if folds is not None:
-            kept = folds != np.arange(folds.max() + 1)[:, None]
-            group, rest = group * kept, rest * kept
-        counts = np.matmul(rest[:, None], classes)[:, 0] + 1e-9
-        means = np.matmul((classes * rest[:, :, None]).swapaxes(1, 2), self.values) / counts[:, :, None]
-        precision, volume = self._invert(rest, np.matmul(means.swapaxes(1, 2) * counts[:, None], means))
-        size = group.sum(axis=1) + 1e-9
-        mean = group @ self.values / size[:, None]
-        outer = size[:, None, None] * mean[:, :, None] * mean[:, None]
-        return Mixtures(
-            size / (size + counts.sum(axis=1)), counts / counts.sum(axis=1, keepdims=True), means, precision, volume,
-            mean, *self._invert(group, outer),
-        )  # fmt: skip
+        self.log_odds = float(np.log(group.sum() / (1.0 - group).sum()))
+        self.classes = _Normal(sample.values, classes * (1.0 - group)[:, None])
+        self.group = _Normal(sample.values, group[:, None])
 
-    def _invert(self, weights: Matrix, explained: Stack) -> tuple[Stack, Vector]:
-        """Return the inverse of the scatter that means do not explain, and half its log-determinant.
-
-        As many rows as there are dimensions are added, scattered as its own diagonal is: few rows in many
-        dimensions would else leave directions without scatter.
-        """
-        r, (first, second) = self.values.shape[1], self._index
-        scatter = np.empty_like(explained)
-        scatter[:, first, second] = scatter[:, second, first] = weights @ self._products
-        scatter -= explained
-        total, diagonal = weights.sum(axis=1)[:, None] + 1e-9, np.arange(r)
-        scatter[:, diagonal, diagonal] = scatter[:, diagonal, diagonal].clip(0.0) * (1.0 + r / total)
-        scatter /= total[:, :, None] + r
-        scatter[:, diagonal, diagonal] += 1e-7
-        inverse: Stack = np.linalg.inv(scatter).astype(np.float64, copy=False)
-        return inverse, 0.5 * np.linalg.slogdet(scatter)[1]
-
-    def columns(self, mixtures: Mixtures) -> tuple[Stack, Stack]:
-        """Return what each row looks like to each mixture.
+    def judge(self, sample: Sample) -> tuple[Matrix, Matrix, Vector]:
+        """Return what rows look like.
 
         Returns
         -------
-        columns : array of shape (M, 3, n)
+        columns : array of shape (3, n)
             Log odds of the group, log squared distance from the nearest class, minus that from the group.
-        classes : array of shape (M, n, K)
-            How far the row belongs to each class, if not to the group.
+        classes : array of shape (n, K)
+            How far each row belongs to each class, if not to the group.
+        density : array of shape (n,)
+            The log density, but for a constant.
         """
-        squares = self.squares(mixtures.precision, mixtures.means)
-        joint = self._log_channel - 0.5 * squares + np.log(mixtures.class_shares)[:, None]
-        top = joint.max(axis=2, keepdims=True)
+        log_channel, log_label = sample.channel()
+        squares, from_group = self.classes.squares(sample.values), self.group.squares(sample.values)[:, 0]
+        joint = log_channel + np.log(self.classes.shares) - 0.5 * squares
+        top = joint.max(axis=1, keepdims=True)
         classes = np.exp(joint - top)
-        sums = classes.sum(axis=2, keepdims=True)
-        from_group = self.squares(mixtures.group_precision, mixtures.group_mean[:, None])[:, :, 0]
-        prior = np.log(mixtures.share) - np.log1p(-mixtures.share) + mixtures.volume - mixtures.group_volume
-        odds = prior[:, None] - 0.5 * from_group + self._log_label - (top + np.log(sums))[:, :, 0]
-        return np.stack([odds, np.log(squares.min(axis=2)), -np.log(from_group)], axis=1), classes / sums
+        total = classes.sum(axis=1, keepdims=True)
+        known = (top + np.log(total))[:, 0] - self.classes.volume
+        odds = self.log_odds - 0.5 * from_group - self.group.volume + log_label - known
+        columns = np.stack([odds, np.log(squares.min(axis=1)), -np.log(from_group)])
+        density = known - np.logaddexp(0.0, self.log_odds) + np.logaddexp(0.0, odds)
+        return columns, classes / total, density
 
-    def log_density(self, mixtures: Mixtures) -> Matrix:
-        """Return the log density of each row without its label, but for a constant, if there is one class, (M, n)."""
-        odds, squares, _ = self.columns(mixtures)[0].swapaxes(0, 1)
-        classes = np.log1p(-mixtures.share) - mixtures.volume
-        density: Matrix = classes[:, None] - 0.5 * np.exp(squares) + np.logaddexp(0.0, odds)
-        return density
 
-    def squares(self, precision: Stack, means: Stack) -> Stack:
-        """Return squared distances from each mean, shape (M, n, K)."""
-        first, second = self._index
-        packed = precision[:, first, second] * np.where(first == second, 1.0, 2.0)
-        slopes = np.matmul(means, precision)
-        squares: Stack = (packed @ self._products.T)[:, :, None] + (slopes * means).sum(axis=2)[:, None]
-        squares = squares - 2.0 * np.matmul(self.values, slopes.swapaxes(1, 2))
+class _Normal:
+    """Normal laws with one scatter, from weights of rows, shape (n, K)."""
+
+    def __init__(self, values: Matrix, weights: Matrix) -> None:
+        counts, r = weights.sum(axis=0) + 1e-9, values.shape[1]
+        self.shares, self.means = counts / counts.sum(), weights.T @ values / counts[:, None]
+        scatter = (values.T * weights.sum(axis=1)) @ values - (self.means.T * counts) @ self.means
+        # As many rows as there are dimensions are added, scattered as its own diagonal is: few rows in many
+        # dimensions would else leave directions without scatter.
+        diagonal = np.diag(scatter).clip(0.0)
+        np.fill_diagonal(scatter, diagonal * (1.0 + r / counts.sum()))
+        scatter = scatter / (counts.sum() + r) + 1e-7 * np.eye(r)
+        self.root = np.linalg.inv(np.linalg.cholesky(scatter)).T
+        self.volume = -float(np.log(np.diag(self.root)).sum())
+
+    def squares(self, values: Matrix) -> Matrix:
+        """Return squared distances from each mean, shape (n, K)."""
+        white, means = values @ self.root, self.means @ self.root
+        squares = (white**2).sum(axis=1)[:, None] - 2.0 * white @ means.T + (means**2).sum(axis=1)
         return squares.clip(1e-9)
 
 
