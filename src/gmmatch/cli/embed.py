@@ -187,9 +187,9 @@ def _check_paths(source: str, output: Path) -> None:
 
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:
     """Return what an embedding run did, as JSON can hold it."""
-    facts = asdict(report)
+    described = asdict(report)
     speed = {"seconds": round(report.seconds, 3), "rows_per_second": round(report.rows_per_second, 2)}
-    return {"store": str(facts.pop("path")), "kind": kind, **facts, **speed}
+    return {"store": str(described.pop("path")), "kind": kind, **described, **speed}
 
 
 def _print_summary(report: EmbedReport, kind: str) -> None:
