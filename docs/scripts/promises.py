@@ -53,7 +53,7 @@ def _damaged(found: dict[str, Any]) -> str:
 def _workers(found: dict[str, Any]) -> str:
     return (
         f"{found['deaths']:,} workers killed in {found['selections']} selections by {len(found['by_method'])} "
-        f"methods and variants, in {len(found['kills_by_call'])} kinds of calls, and a node removed"
+        f"methods, in {len(found['by_function'])} kinds of calls, and a node removed"
     )
 
 
