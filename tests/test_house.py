@@ -92,7 +92,7 @@ def trace(call):
 
 
 @pytest.mark.parametrize(
-    ("method", "most_functions", "most_kinds"), [("gm-matching", 121, 14), ("robust", 240, 40)]
+    ("method", "most_functions", "most_kinds"), [("gm-matching", 120, 14), ("robust", 240, 40)]
 )
 def test_one_selection_does_not_go_far(method, most_functions, most_kinds):
     random = np.random.default_rng(0)

@@ -122,7 +122,7 @@ class GeometricMedian:
         groups = problem.groups
         medians = problem.rows.group_medians(
             groups.codes,
-            self._sample(problem),
+            problem.weights if self.fraction == 1.0 else self._sample(problem),
             len(groups),
             eps=self.eps,
             max_iter=self.max_iter,
@@ -135,8 +135,6 @@ class GeometricMedian:
 
     def _sample(self, problem: Problem) -> Vector:
         """Return the weights, 0 for rows that are not drawn."""
-        if self.fraction == 1.0:
-            return problem.weights
         drawn = np.zeros_like(problem.weights)
         for group, rows in enumerate(problem.groups.split(problem.weights > 0.0)):
             count = min(len(rows), max(1, int(np.floor(self.fraction * len(rows) + 0.5))))

@@ -47,7 +47,7 @@ _MIN_GROUP_ROWS = 16
 # Picks whose rows are read at a time.
 _READ_ROWS = 1024
 # From this many numbers on, a second thread saves more than its start costs.
-_THREADED_ELEMENTS = 1 << 20
+_THREADED_ELEMENTS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,8 +192,8 @@ class _Run:
         self.n_total = int(source.n_rows or 0)
         self.n_features = manifest.n_features or _measure_features(source, encoder, encoding)
         self.size = manifest.rows_per_shard or default_rows_per_shard(self.n_features, manifest.dtype)
-        self.finished = self._find_finished(manifest)
-        kept = [shard for shard in manifest.shards if shard.number in self.finished]
+        self.complete = self._find_complete(manifest)
+        kept = [shard for shard in manifest.shards if shard.number in self.complete]
         self.n_before = sum(shard.n_rows for shard in kept)
         self.written: list[ArrowShard] = []
         self._next_commit = time.monotonic() + _COMMIT_SECONDS
@@ -206,7 +206,7 @@ class _Run:
             rows_per_shard=self.size,
             has_labels=self.source.has_labels,
         )
-        missing = [number for number in range(-(-self.n_total // self.size)) if number not in self.finished]
+        missing = [number for number in range(-(-self.n_total // self.size)) if number not in self.complete]
         self.done.n_read = self.n_total - sum(len(self._rows_of(number)) for number in missing)
         try:
             if missing:
@@ -233,7 +233,7 @@ class _Run:
     def _rows_of(self, number: int) -> range:
         return range(number * self.size, min((number + 1) * self.size, self.n_total))
 
-    def _find_finished(self, manifest: Manifest) -> set[int]:
+    def _find_complete(self, manifest: Manifest) -> set[int]:
         """Return the shards that need no more rows.
 
         The last one may wait for more if it is not full. A run without workers fills shards up after rows that it
