@@ -28,6 +28,8 @@ SAMPLE_ROWS = 20_000
 _STATISTICS_ROWS = 4_000
 # Embeddings have their signal in fewer directions; a covariance of more columns needs more rows than there are.
 _MAX_COLUMNS = 256
+# Numbers of the sample that are read at a time.
+_READ_ELEMENTS = 1 << 22
 # Standardized values beyond this are as wild as this.
 _LARGEST_VALUE = 6.0
 # Ten pairs of folds: the fewest folds with which the models see more than half of the rows.
@@ -66,6 +68,12 @@ class Standardize:
         if values.shape[1] <= _MAX_COLUMNS:
             return fitted
         return cls(center, scale, principal_components(fitted(values), _MAX_COLUMNS))
+
+    def take(self, rows: Rows, index: Indices) -> Values:
+        """Return some standardized rows, read a few at a time: they take less memory than the rows."""
+        size = max(1, _READ_ELEMENTS // rows.n_features)
+        parts = (rows.take(index[first : first + size]) for first in range(0, len(index), size))
+        return np.concatenate([self(part) for part in parts])
 
     def __call__(self, block: Any) -> Any:
         """Return standardized rows in float32, in the namespace of the block."""

@@ -95,7 +95,7 @@ def judge_labels(
     if pred_probs is None:
         standardize = Standardize.fit(rows)
         evidence: Evidence | GivenEvidence = Evidence(
-            standardize(rows.take(sample)), known[sample], len(classes), random
+            standardize.take(rows, sample), known[sample], len(classes), random
         )
     else:
         if pred_probs.shape[1] != len(names):
