@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -34,11 +35,6 @@ from benchmarks.noise_cells import (
 from benchmarks.noise_rules import ABLATIONS, left_out, screen, single_rules
 from benchmarks.noise_summary import rules_in, summarize
 from gmmatch._threads import one_blas_thread
-
-COMMAND = (
-    "python -m benchmarks.noise --ablations --data cifar10.npz cifar100.npz mnist.npz "
-    "--json benchmarks/results/noise.json"
-)
 
 
 def load_cells(source: str, noises: Sequence[str], n_rows: int, seed: int) -> Iterator[Cell]:
@@ -110,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-rules", action="store_true", help="leave out single rules and cleanlab")
     parser.add_argument("--ablations", nargs="*", metavar="PART", help="parts to leave out; all by default")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--json", type=Path, help="file to write")
+    parser.add_argument("--json", type=Path, help="file to write, or to add to")
     options = parser.parse_args(arguments)
     if options.ablations == []:
         options.ablations = list(ABLATIONS)
@@ -133,10 +129,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         some = [run for run in runs if name in run["by"]]
         print(name, {key: round(value, 3) for key, value in summarize(some, name).items()})
     if options.json is not None:
-        head = json.dumps({"command": COMMAND, "machine": machine.describe()})
-        lines = ",\n".join(f"  {json.dumps(run)}" for run in runs)
-        content = f'{head[:-1]},\n "runs": [\n{lines}\n ]}}\n'
-        options.json.write_text(content, encoding="utf-8")
+        words = [Path(word).name if word.endswith(".npz") else word for word in arguments or sys.argv[1:]]
+        write_results(options.json, " ".join(["python -m benchmarks.noise", *words]), runs)
+
+
+def write_results(path: Path, command: str, runs: list[dict[str, Any]]) -> None:
+    """Write cells in place of earlier ones of the same data, noise and seed."""
+    commands, earlier = [command], []
+    if path.exists():
+        content = json.loads(path.read_text(encoding="utf-8"))
+        commands = list(dict.fromkeys([*content["command"].split("; "), command]))
+        earlier = content["runs"]
+    cells = {(run["data"], run["noise"], run["seed"]): run for run in [*earlier, *runs]}
+    head = json.dumps({"command": "; ".join(commands), "machine": machine.describe()})
+    lines = ",\n".join(f"  {json.dumps(run)}" for run in cells.values())
+    path.write_text(f'{head[:-1]},\n "runs": [\n{lines}\n ]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

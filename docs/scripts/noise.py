@@ -9,6 +9,7 @@ from benchmarks.noise_summary import PICKED, Run, kind_of, mean_of, rules_in, su
 from docs.scripts.results import ROOT, cite, load, percent, table
 
 RESULTS = "benchmarks/results/noise.json"
+ABLATIONS = "benchmarks/results/noise-ablations.json"
 KINDS = {
     "sym=0.1": "any other class, 10%", "sym=0.2": "any other class, 20%", "sym=0.4": "any other class, 40%",
     "sym=0.6": "any other class, 60%", "pair=0.2": "next class, 20%", "pair=0.4": "next class, 40%",
@@ -24,11 +25,14 @@ def noise() -> str:
         return ""
     found = load(RESULTS)
     runs: list[Run] = found["runs"]
-    rules = [name for name in rules_in(runs) if not name.startswith("without ")]
+    rules = rules_in(runs)
     parts = [
-        ranking(runs, rules), said(runs), kinds(runs, rules), sets(runs, rules), ablations(runs),
+        ranking(runs, rules), said(runs), kinds(runs, rules), sets(runs, rules),
         f"`{found['command']}`, kept in {cite(RESULTS)}.",
     ]  # fmt: skip
+    if (ROOT / ABLATIONS).exists():
+        found = load(ABLATIONS)
+        parts += [ablations(found["runs"]), f"`{found['command']}`, kept in {cite(ABLATIONS)}."]
     return "\n\n".join(parts)
 
 
@@ -109,13 +113,9 @@ def sets(runs: Sequence[Run], rules: Sequence[str]) -> str:
 
 def ablations(runs: Sequence[Run]) -> str:
     """Return what each part of the model adds."""
-    parts = [name for name in rules_in(runs) if name.startswith("without ")]
-    if not parts:
-        return ""
-    some = [run for run in runs if parts[0] in run["by"]]
     lines = []
-    for name in ("gmmatch", *parts):
-        figures = summarize(some, name)
+    for name in rules_in(runs):
+        figures = summarize(runs, name)
         lines.append([
             "nothing" if name == "gmmatch" else name.removeprefix("without "),
             number(figures["f1"]), number(figures["auroc"]), percent(figures["picks_20%"]),
@@ -123,7 +123,7 @@ def ablations(runs: Sequence[Run]) -> str:
             number(figures["width"]),
         ])  # fmt: skip
     columns = ["left out", "F1", "AUROC", "20% picks", "sure cells", "precision", "truth inside", "width"]
-    text = "The same model with one part left out, one random seed:"
+    text = f"The same model with one part left out, over {len(runs)} cells, one random seed:"
     return f"## What each part adds\n\n{text}\n\n{table(columns, lines)}"
 
 

@@ -118,7 +118,7 @@ class _Normal:
         """Return squared distances from each mean, shape (n, K)."""
         white, means = values @ self.root, self.means @ self.root
         squares = (white**2).sum(axis=1)[:, None] - 2.0 * white @ means.T + (means**2).sum(axis=1)
-        return squares.clip(1e-9)
+        return np.asarray(squares.clip(1e-9))
 
 
 def find_valley(values: Vector, inside: NDArray[np.bool_], *, both: bool = False) -> tuple[float, float]:

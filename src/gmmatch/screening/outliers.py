@@ -97,6 +97,9 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
             return replace(
                 outliers, notes=[f"Groups of rows were not looked for: that takes {FEWEST_ROWS} rows."]
             )
+        if 2 * len(np.unique(raw, axis=0)) < len(raw):
+            # There is nothing but valleys between the few values that rows have.
+            return replace(outliers, notes=["Groups of rows were not looked for: most rows have equals."])
         space = Space.fit(standardize, spread_levels(raw, random))
         if n_classes and not labels_inform(standardize(raw), codes[index]):
             # A fault hits all classes alike, but so does everything where labels have nothing to do with the rows.
@@ -242,10 +245,10 @@ def _mark_groups(
     groups, sure = find_groups(space.values[: len(index)], given, shares, random)
     if not groups:
         return outliers
-    parts = [float(group.inside.mean()) for group in groups]
-    if sum(parts) > 0.5:
-        sizes = ", ".join(f"{part:.0%}" for part in parts)
-        note = f"The rows fall into several groups ({sizes}, and the rest): none is a majority, and all are kept."
+    sizes = [float(group.inside.mean()) for group in groups]
+    if sum(sizes) > 0.5:
+        shown = ", ".join(f"{size:.0%}" for size in sizes)
+        note = f"The rows fall into several groups ({shown}, and the rest): none is a majority, and all are kept."
         return replace(outliers, notes=[*outliers.notes, note])
     numbers, margin = rows.map_blocks(group_margins, space, groups, shares, per_row=(codes,)).T
     reason, notes = outliers.reason.copy(), list(outliers.notes)
