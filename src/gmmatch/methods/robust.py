@@ -19,9 +19,9 @@ class Robust(Matching):
     Examples
     --------
     >>> import numpy as np
-    >>> X = np.random.default_rng(0).standard_normal((200, 2))
-    >>> X[:50] += 15.0
-    >>> int(Robust(k=20, random_state=0).select(X).mask[:50].sum())
+    >>> X = np.random.default_rng(0).standard_normal((400, 2))
+    >>> X[:100] += 15.0
+    >>> int(Robust(k=20, random_state=0).select(X).mask[:100].sum())
     0
     """
 

@@ -68,8 +68,8 @@ class Noise:
             fixed = np.zeros(labels.candidates.shape, dtype=np.float32)
             fixed[:-1] = self.pairs[labels.candidates[:-1], labels.given]
         slope = (fixed == 0.0).astype(np.float32)
-        fixed[labels.own] = 1.0 - self.pairs.sum(axis=1)[labels.given]
-        slope[labels.own] = 1.0 - (self.pairs == 0.0).sum(axis=1)[labels.given]
+        fixed[labels.given_cells] = 1.0 - self.pairs.sum(axis=1)[labels.given]
+        slope[labels.given_cells] = 1.0 - (self.pairs == 0.0).sum(axis=1)[labels.given]
         return fixed, slope
 
     def transitions(self, labels: Labels) -> NDArray[np.float32]:

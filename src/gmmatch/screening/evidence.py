@@ -72,8 +72,8 @@ class Standardize:
     def take(self, rows: Rows, index: Indices) -> Values:
         """Return some standardized rows, read a few at a time: they take less memory than the rows."""
         size = max(1, _READ_ELEMENTS // rows.n_features)
-        parts = (rows.take(index[first : first + size]) for first in range(0, len(index), size))
-        return np.concatenate([self(part) for part in parts])
+        blocks = (rows.take(index[first : first + size]) for first in range(0, len(index), size))
+        return np.concatenate([self(block) for block in blocks])
 
     def __call__(self, block: Any) -> Any:
         """Return standardized rows in float32, in the namespace of the block."""
@@ -178,7 +178,7 @@ class Labels:
         return Labels(self.given[rows], self.n_classes, candidates, self.unlikely[rows])
 
     @property
-    def own(self) -> tuple[Any, Indices]:
+    def given_cells(self) -> tuple[Any, Indices]:
         """The index of the given label in arrays of shape (C, n)."""
         return (self.given if self.candidates is None else 0), np.arange(len(self))
 
@@ -241,9 +241,9 @@ class Evidence:
         self.without_fold = np.zeros(shape, dtype=np.float32)
         for pair in combinations(range(FOLDS), 2):
             rows = np.flatnonzero(np.isin(self.folds, pair))
-            predicted, own = self._predict(given, pair, rows), self.folds[rows]
+            predicted, row_folds = self._predict(given, pair, rows), self.folds[rows]
             for unseen, other in (pair, pair[::-1]):
-                self.without_fold[unseen][..., rows[own == other]] = predicted[..., own == other]
+                self.without_fold[unseen][..., rows[row_folds == other]] = predicted[..., row_folds == other]
 
     @property
     def scores(self) -> Scores:

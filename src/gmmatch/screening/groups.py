@@ -69,7 +69,7 @@ class Fit:
             return 1.0, 0, 0.0, inside
         depth, column, cut = min(
             (depth, number, cut)
-            for number, (depth, cut) in enumerate(find_valley(own, inside) for own in self.columns)
+            for number, (depth, cut) in enumerate(find_valley(column, inside) for column in self.columns)
         )
         return depth, column, cut, self.columns[column] > cut
 
@@ -145,9 +145,9 @@ def _likeness(inside: Mask, codes: Indices, shares: Vector) -> float:
     """Return how far the labels of some rows overlap with those of all; about 1 for a random sample."""
     if len(shares) == 1:
         return 1.0
-    own = codes[inside & (codes >= 0)]
-    size = max(1, len(own))
-    overlap = np.minimum(np.bincount(own, minlength=len(shares)) / size, shares).sum()
+    labels = codes[inside & (codes >= 0)]
+    size = max(1, len(labels))
+    overlap = np.minimum(np.bincount(labels, minlength=len(shares)) / size, shares).sum()
     # Half the mean absolute deviation of each count.
     return float(overlap / (1.0 - 0.4 * np.sqrt(shares * (1.0 - shares) / size).sum()))
 
@@ -188,11 +188,11 @@ def _start_groups(sample: Sample, classes: Matrix) -> list[Vector]:
     known = Mixture(sample, np.zeros(len(sample)), classes).classes
     squares = known.squares(sample.values)
     nearest = squares.argmin(axis=1)
-    own = np.where(sample.codes >= 0, sample.codes, nearest) if len(sample.shares) > 1 else nearest
-    residuals = sample.values - known.means[own]
+    members = np.where(sample.codes >= 0, sample.codes, nearest) if len(sample.shares) > 1 else nearest
+    residuals = sample.values - known.means[members]
     directions = (residuals @ np.linalg.eigh(residuals.T @ residuals)[1][:, :-4:-1]).T
     ends = [squares.min(axis=1), -squares.min(axis=1), directions[0], -directions[0]]
     starts = [(end, 0.05) for end in ends]
     starts += [(end, 0.2) for end in (*ends, *directions[1:], *-directions[1:])]
-    starts.append((-squares[np.arange(len(own)), own], 0.2))
+    starts.append((-squares[np.arange(len(members)), members], 0.2))
     return [(end <= np.quantile(end, share)).astype(np.float64) for end, share in starts]

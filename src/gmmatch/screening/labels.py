@@ -50,14 +50,15 @@ class LabelVerdicts:
 
     def summarize(self) -> None:
         """Compute the rate and the interval: from what is certainly wrong to what may be, by two standard errors."""
-        judged = self.verdict != NOT_JUDGED
-        n, probability, verdict = int(judged.sum()), self.probability[judged], self.verdict[judged]
+        is_judged = self.verdict != NOT_JUDGED
+        n, probability, verdict = int(is_judged.sum()), self.probability[is_judged], self.verdict[is_judged]
         self.rate = float(probability.mean())
         margin = 2.0 * float(np.sqrt(max(self.rate * (1.0 - self.rate), 1 / n) / n))
         low = min(float((verdict == WRONG).mean()), self.rate) - margin
         high = max(float((verdict != TRUSTED).mean()), self.rate) + margin
         self.interval = max(0.0, low), min(1.0, high)
-        self.probability[~judged], self.suspicion[~judged] = self.rate, np.median(self.suspicion[judged])
+        self.probability[~is_judged] = self.rate
+        self.suspicion[~is_judged] = np.median(self.suspicion[is_judged])
 
 
 def judge_labels(
@@ -114,10 +115,10 @@ def judge_labels(
         judge = RowJudge(standardize, evidence, explanation, rule)
         table = rows.map_blocks(judge_block, judge, per_row=(known, others))[others]
         verdict, probability, suspicion, suggested, confidence = table.T
-        said = Verdicts(
+        verdicts = Verdicts(
             verdict.astype(np.int8), probability, suspicion, suggested.astype(np.int64), confidence
         )
-        out.put(others, said, classes)
+        out.put(others, verdicts, classes)
     elif others.any():
         assert pred_probs is not None
         index = np.flatnonzero(others)

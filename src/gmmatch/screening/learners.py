@@ -98,14 +98,14 @@ class Regression(Learner):
         hessian = 0.25 * np.delete(self.products, excluded, axis=0).sum(axis=0) + np.diag(penalty)
         scaling = np.linalg.inv(np.linalg.cholesky(hessian)).T.astype(np.float32)
         inputs, ridge = features @ scaling, (scaling.T * penalty.astype(np.float32)) @ scaling
-        own = labels, np.arange(n)
+        given_cells = labels, np.arange(n)
 
         def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             weights = flat.reshape(-1, d).astype(np.float32)
             log_p = log_softmax(weights @ inputs.T)
-            value = -float(log_p[own].sum(dtype=np.float64))
+            value = -float(log_p[given_cells].sum(dtype=np.float64))
             residual = np.exp(log_p)
-            residual[own] -= 1.0
+            residual[given_cells] -= 1.0
             pull = weights @ ridge
             gradient = residual @ inputs + pull
             return value + 0.5 * float(np.vdot(weights, pull)), gradient.ravel().astype(np.float64)

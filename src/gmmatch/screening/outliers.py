@@ -106,8 +106,8 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
             codes, n_classes = np.full(len(rows), -1), 0
         outliers = _mark_groups(rows, codes, n_classes, index[:_MIXTURE_ROWS], space, outliers, random)
         if n_classes > 2:
-            judged = (outliers.reason[index] == 0) & (codes[index] >= 0)
-            outliers = _mark_unexplained(rows, codes, index[judged], space, outliers, random)
+            usable = (outliers.reason[index] == 0) & (codes[index] >= 0)
+            outliers = _mark_unexplained(rows, codes, index[usable], space, outliers, random)
     return outliers
 
 

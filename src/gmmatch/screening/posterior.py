@@ -53,7 +53,7 @@ class Posterior:
     @property
     def wrong(self) -> NDArray[np.float32]:
         """The probability that the given label is wrong."""
-        return np.asarray(1.0 - self.posterior[self.labels.own])
+        return np.asarray(1.0 - self.posterior[self.labels.given_cells])
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def explain(evidence: Evidence | GivenEvidence, seed: int) -> tuple[Explanation,
         return first, first.apply(scores, None, labels)
     clustered = clusters(plain.pool(scores, labels))
     guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
-    if 1.0 - guess.posterior(clustered, labels)[labels.own].mean() <= _LEAST_NOISE:
+    if 1.0 - guess.posterior(clustered, labels)[labels.given_cells].mean() <= _LEAST_NOISE:
         return first, first.apply(scores, None, labels)
     drawn = []
     for fold, unseen in enumerate(evidence.without_fold):

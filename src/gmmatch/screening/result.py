@@ -154,8 +154,10 @@ class ScreeningResult:
         wrong, doubtful = (
             int((mislabeled & (self.verdict_codes == code)).sum()) for code in (WRONG, DOUBTFUL)
         )
-        judged = max(1, int(((self.given >= 0) & (self.verdict_codes != NOT_JUDGED)).sum()))
-        certain = f"{_percent(wrong / judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
+        n_judged = max(1, int(((self.given >= 0) & (self.verdict_codes != NOT_JUDGED)).sum()))
+        certain = (
+            f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
+        )
         doubt = f", {doubtful:,} more rows are doubtful" if doubtful else ""
         if high < 0.005:
             return f"No label looks wrong (at most {_percent(high)} may be){doubt}."
@@ -169,12 +171,12 @@ class ScreeningResult:
             weights = None if weights is None else weights[rows]
             return np.bincount(self.given[rows], weights, minlength=len(self.labels))
 
-        rows, judged = count(labeled), count(labeled & (self.verdict_codes != NOT_JUDGED))
+        rows, n_judged = count(labeled), count(labeled & (self.verdict_codes != NOT_JUDGED))
         wrong, doubtful = (count(labeled & (self.verdict_codes == code)) for code in (WRONG, DOUBTFUL))
         total = count(labeled & (self.verdict_codes != NOT_JUDGED), self.probability)
         rates = [
             float(t / j) if j and self.noise_rate is not None else None
-            for t, j in zip(total, judged, strict=True)
+            for t, j in zip(total, n_judged, strict=True)
         ]
         columns = (self.labels, rows.tolist(), wrong.tolist(), doubtful.tolist(), rates)
         keys = ("label", "rows", "wrong", "doubtful", "noise_rate")

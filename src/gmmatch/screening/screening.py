@@ -105,13 +105,13 @@ class Screening:
             outliers = find_outliers(rows, codes, len(labels), seed)
             # Bad rows take no part in the evidence, and no class is suggested for them.
             bad = np.isin(outliers.reason, (1, 2))
-            judged = judge_labels(rows, np.where(bad, -1, codes), labels, pred_probs, seed)
-        verdict = judged.verdict.copy() if labels else np.full(n, TRUSTED, dtype=np.int8)
+            of_labels = judge_labels(rows, np.where(bad, -1, codes), labels, pred_probs, seed)
+        verdict = of_labels.verdict.copy() if labels else np.full(n, TRUSTED, dtype=np.int8)
         reason = np.where(np.isin(verdict, (WRONG, DOUBTFUL)), MISLABELED, NO_REASON)
         in_group = (outliers.reason == 3) & (verdict != WRONG)
         verdict[in_group], reason[in_group] = DOUBTFUL, GROUP
         verdict[bad], reason[bad] = WRONG, np.where(outliers.reason == 1, OUTLIER, OUT_OF_DISTRIBUTION)[bad]
-        suspicion = judged.suspicion.copy()
+        suspicion = of_labels.suspicion.copy()
         # Whatever their labels, bad rows are more suspicious than any other.
         suspicion[bad] = (
             max(float(suspicion.max(initial=0.0)), 0.0) + 1.0 + outliers.score[bad].clip(0.0, 1e6)
@@ -121,8 +121,8 @@ class Screening:
             duplicate_of = find_duplicates(rows, mask=~bad, n_jobs=n_jobs)
             reason[(reason == NO_REASON) & (duplicate_of >= 0)] = DUPLICATE
         return ScreeningResult(
-            verdict, reason, judged.probability, suspicion, codes, judged.suggested, judged.confidence,
-            duplicate_of, list(labels), judged.rate, judged.interval, [*judged.notes, *outliers.notes],
+            verdict, reason, of_labels.probability, suspicion, codes, of_labels.suggested, of_labels.confidence,
+            duplicate_of, list(labels), of_labels.rate, of_labels.interval, [*of_labels.notes, *outliers.notes],
         )  # fmt: skip
 
     def apply(self, problem: Problem) -> Problem:
@@ -163,20 +163,20 @@ class Screening:
         )
         total = max(1, int(pools.count(problem.available).sum()))
         short = 0
-        for group, own in enumerate(pools.split(problem.available)):
+        for group, members in enumerate(pools.split(problem.available)):
             if problem.per_class is not None or problem.classes is None:
                 quota = int(problem.quotas[group])
             else:
-                quota = -(-int(problem.quotas.sum()) * len(own) // total)
-            own = own[np.lexsort((suspicion[own], tiers[own]))]
-            least = min(len(own), max(quota, min(_CHOICE * quota, len(own) // 2)))
-            good = int((tiers[own] == 0).sum())
-            expected = np.cumsum(1.0 - trust[own][:good]) / np.arange(1, good + 1)
+                quota = -(-int(problem.quotas.sum()) * len(members) // total)
+            members = members[np.lexsort((suspicion[members], tiers[members]))]
+            least = min(len(members), max(quota, min(_CHOICE * quota, len(members) // 2)))
+            good = int((tiers[members] == 0).sum())
+            expected = np.cumsum(1.0 - trust[members][:good]) / np.arange(1, good + 1)
             tolerated = int(np.searchsorted(expected, self.tolerance or _TOLERANCE, side="right"))
-            allowed = int((tiers[own] < 9).sum())
+            allowed = int((tiers[members] < 9).sum())
             size = min(allowed, max(min(good, max(least, tolerated)), quota))
-            kept[own[:size]] = True
-            short += max(0, min(quota, size) - int((tiers[own] <= 1).sum()))
+            kept[members[:size]] = True
+            short += max(0, min(quota, size) - int((tiers[members] <= 1).sum()))
         if short:
             warn_caller(
                 GMMatchWarning(
@@ -224,7 +224,7 @@ def screen(
     ----------
     X : array of shape (n, s), tensor, paths of .npy files, store or Rows
     y : array of shape (n,), optional
-        Labels; without them only the rows are judged.
+        Labels; without them only the rows are of_labels.
     pred_probs : array of shape (n, K), optional
         Out-of-fold probabilities of your own model, as evidence in place of that of plain learners; columns in the
         order of the sorted labels.

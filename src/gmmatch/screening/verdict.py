@@ -57,17 +57,17 @@ class Rule:
     def judge(self, posterior: Posterior) -> Verdicts:
         """Return the verdicts: wrong where noise is certain and likely, doubtful where evidence objects."""
         labels, probability = posterior.labels, posterior.wrong
-        likely, own = probability > 0.5, posterior.classes[labels.own]
-        doubtful = likely | (probability > _DOUBT if self.sure else posterior.classes.max(axis=0) > own)
+        likely, given_p = probability > 0.5, posterior.classes[labels.given_cells]
+        doubtful = likely | (probability > _DOUBT if self.sure else posterior.classes.max(axis=0) > given_p)
         verdict = np.where(likely & self.sure, WRONG, np.where(doubtful, DOUBTFUL, TRUSTED))
         joint = posterior.classes * posterior.noise.raise_to(self.most_noise).transitions(labels)
-        own = joint[labels.own].copy()
-        joint[labels.own] = 0.0
-        suspicion = np.log(joint.sum(axis=0) + 1e-12) - np.log(own + 1e-12)
+        given_p = joint[labels.given_cells].copy()
+        joint[labels.given_cells] = 0.0
+        suspicion = np.log(joint.sum(axis=0) + 1e-12) - np.log(given_p + 1e-12)
         if labels.candidates is not None:
             # The rest of the classes together are no suggestion.
             joint[-1] = -1.0
-        position = np.where(verdict == TRUSTED, labels.own[0], joint.argmax(axis=0))
+        position = np.where(verdict == TRUSTED, labels.given_cells[0], joint.argmax(axis=0))
         confidence = posterior.posterior[position, np.arange(len(labels))]
         return Verdicts(
             verdict.astype(np.int8), probability, suspicion, labels.classes_at(position), confidence
