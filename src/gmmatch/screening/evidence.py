@@ -29,7 +29,7 @@ _STATISTICS_ROWS = 4_000
 # Embeddings have their signal in fewer directions; a covariance of more columns needs more rows than there are.
 _MAX_COLUMNS = 256
 # Numbers of the sample that are read at a time.
-_READ_ELEMENTS = 1 << 22
+_READ_ELEMENTS = 1 << 20
 # Standardized values beyond this are as wild as this.
 _LARGEST_VALUE = 6.0
 # Ten pairs of folds: the fewest folds with which the models see more than half of the rows.
@@ -78,7 +78,9 @@ class Standardize:
     def __call__(self, block: Any) -> Any:
         """Return standardized rows in float32, in the namespace of the block."""
         xp = array_namespace(block)
-        center, scale = asarray_like(self.center, block), asarray_like(self.scale, block)
+        center, scale = (
+            xp.astype(asarray_like(values, block), block.dtype) for values in (self.center, self.scale)
+        )
         values = xp.clip((block - center) / scale, -_LARGEST_VALUE, _LARGEST_VALUE)
         if self.projection is not None:
             values = xp.astype(values, xp.float32) @ asarray_like(self.projection, block)

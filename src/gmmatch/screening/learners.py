@@ -232,8 +232,8 @@ def make_learners(
 def find_nearest(values: Values, references: Values, count: int) -> tuple[Indices, Values]:
     """Return the nearest references of each row, the nearest first, and their squared distances: (rows, count)."""
     nearest, squares = [], []
-    for first in range(0, len(values), 1024):
-        distances = squared_distances(values[first : first + 1024], references)
+    for first in range(0, len(values), 256):  # tables of distances that stay in the cache
+        distances = squared_distances(values[first : first + 256], references)
         near = np.argpartition(distances, count - 1, axis=1)[:, :count]
         distances = np.take_along_axis(distances, near, axis=1)
         order = np.argsort(distances, axis=1, kind="stable")
