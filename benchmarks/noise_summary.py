@@ -77,6 +77,9 @@ def summarize(runs: Sequence[Run], name: str = "gmmatch") -> dict[str, float]:
         "rate_error": _mean(
             abs(a - b) for a, b in zip(column(sure, "rate"), column(sure, "true"), strict=True)
         ),
+        "channel_rate_error": _mean(
+            abs(a - b) for a, b in zip(column(by_channel, "rate"), true, strict=True)
+        ),
         "border_f1": mean_of(border, name, "f1"),
         "false_all_clears": float(sum(column(false_all_clears, "all_is_well"))),
         **{key: mean_of(noisy, name, key) for key in PICKED},

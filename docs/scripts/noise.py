@@ -120,9 +120,19 @@ def ablations(runs: Sequence[Run]) -> str:
             "nothing" if name == "gmmatch" else name.removeprefix("without "),
             number(figures["f1"]), number(figures["auroc"]), percent(figures["picks_20%"]),
             f"{figures['sure_cells']:.0f}", number(figures["precision"]), percent(figures["inside"], 0),
-            number(figures["width"]),
+            number(figures["width"]), percent(figures["channel_rate_error"]),
         ])  # fmt: skip
-    columns = ["left out", "F1", "AUROC", "20% picks", "sure cells", "precision", "truth inside", "width"]
+    columns = [
+        "left out",
+        "F1",
+        "AUROC",
+        "20% picks",
+        "sure cells",
+        "precision",
+        "truth inside",
+        "width",
+        "rate error",
+    ]
     text = f"The same model with one part left out, over {len(runs)} cells, one random seed:"
     return f"## What each part adds\n\n{text}\n\n{table(columns, lines)}"
 
