@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 from scipy.special import gammaln
 
 import gmmatch as gm
@@ -99,7 +100,9 @@ def one_case(n: int, k: int, dimensions: int, share: float, kind: str, seed: int
     """Return contamination and distance to the clean rows for ``robust`` and for others."""
     rows, bad = draw(n, dimensions, share, kind, seed)
     clean = rows[~bad]
-    kernel = gm.RBF.from_gamma(0.5) if dimensions == 2 else gm.RBF().fit(clean)
+    kernel = (
+        gm.RBF(bandwidth=1.0) if dimensions == 2 else gm.RBF(bandwidth=float(np.median(pdist(clean[:500]))))
+    )
     start = time.process_time()
     robust = gm.Robust(k=k, random_state=seed).select(rows)
     seconds = time.process_time() - start
