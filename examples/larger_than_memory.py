@@ -28,7 +28,7 @@ with StoreWriter(path, encoder="mine", encoder_fingerprint="1", rows_per_shard=1
     writer.finish()
 
 store = gm.open_store(path)
-size = sum(file.stat().st_size for file in path.glob("*.npy"))
+size = sum(file.stat().st_size for file in path.glob("*.arrow"))
 print(f"{len(store):,} rows of {store.n_features} numbers, {size / 1e6:.0f} MB")
 
 # %%

@@ -49,7 +49,7 @@ KERNELS = {
 }
 # The types of arguments that are no pointers to float64.
 INDICES = (
-    "rows table slots firsts active starts members gram_starts quotas order order_starts made picks codes"
+    "rows table slots firsts active starts members gram_starts quotas order order_starts n_picks picks codes"
 )
 NUMBERS = "n_rows n_features stride plain side"
 TYPES = {
