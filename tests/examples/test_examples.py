@@ -72,7 +72,7 @@ def own_scores_decide(ran: Ran) -> None:
 
 
 def the_target_is_met_from_disk(ran: Ran) -> None:
-    assert "120,000 rows of 32 numbers, 8 MB" in ran.printed and ran.pictures == 1
+    assert "120,000 rows of 32 numbers, 10 MB" in ran.printed and ran.pictures == 1
     assert ran.number("mean of the picks to the target: ") < 0.2 * ran.number("of as many random rows: ")
 
 
