@@ -159,6 +159,7 @@ def test_selections_on_a_gpu_are_those_of_the_cpu(method):
     random = np.random.default_rng(0)
     X = random.standard_normal((12_000, 32)).astype(np.float32)
     y = np.where(np.arange(12_000) < 9000, 0, random.integers(1, 4, 12_000))
+    X[:, :4] += 5 * np.eye(4, dtype=np.float32)[y]
     options = {"y": y, "k": 300, "method": method, "random_state": 0}
     selections = [gm.select(rows, **options) for rows in (torch.from_numpy(X).cuda(), X)]
     assert selections[0].order.tolist() == selections[1].order.tolist()
