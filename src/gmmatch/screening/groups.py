@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,7 +102,7 @@ class Group:
 
 
 def find_groups(
-    values: Matrix, codes: Indices, shares: Vector, random: np.random.Generator
+    values: Matrix, codes: Indices, shares: Vector, agreement: float, random: np.random.Generator
 ) -> tuple[list[Group], bool]:
     """Return groups, one after another among the rows that are left, and whether they are corrupted for certain.
 
@@ -111,6 +113,8 @@ def find_groups(
         The class of each row, -1 without a label.
     shares : array of shape (K,)
         Of the labels; of length 1 without.
+    agreement : float
+        How far labels follow the rows.
     random : Generator
     """
     groups, left = list[Group](), np.ones(len(values), dtype=bool)
@@ -120,7 +124,7 @@ def find_groups(
         start = np.exp(sample.channel()[0])
         start /= start.sum(axis=1, keepdims=True)
         fits = [Fit.of(sample, group, start) for group in _start_groups(sample, start)]
-        group = _choose_group(sample, fits, codes[left], shares, folds)
+        group = _choose_group(sample, fits, partial(_likeness, codes[left], shares, agreement), folds)
         if group is None:
             alone = bool(groups) and _gain(sample, fits, folds) < _LARGEST_GAIN
             break
@@ -141,25 +145,30 @@ def is_group(inside: Mask) -> bool:
     return bool(_SMALLEST_SHARE < inside.mean() < _LARGEST_SHARE and inside.sum() >= _FEWEST_IN_GROUP)
 
 
-def _likeness(inside: Mask, codes: Indices, shares: Vector) -> float:
-    """Return how far the labels of some rows overlap with those of all; about 1 for a random sample."""
+def _likeness(codes: Indices, shares: Vector, agreement: float, inside: Mask) -> float:
+    """Return how far the labels of some rows overlap with those of all: about 1 for a random sample.
+
+    What is missing counts in units of the agreement of labels with rows: where many labels are wrong, those of any
+    kind of rows are nearly as mixed as those of all.
+    """
     if len(shares) == 1:
         return 1.0
     labels = codes[inside & (codes >= 0)]
     size = max(1, len(labels))
     overlap = np.minimum(np.bincount(labels, minlength=len(shares)) / size, shares).sum()
     # Half the mean absolute deviation of each count.
-    return float(overlap / (1.0 - 0.4 * np.sqrt(shares * (1.0 - shares) / size).sum()))
+    likeness = float(overlap / (1.0 - 0.4 * np.sqrt(shares * (1.0 - shares) / size).sum()))
+    return 1.0 - (1.0 - likeness) / agreement
 
 
 def _choose_group(
-    sample: Sample, fits: list[Fit], codes: Indices, shares: Vector, folds: Indices
+    sample: Sample, fits: list[Fit], likeness_of: Callable[[Mask], float], folds: Indices
 ) -> Group | None:  # fmt: skip
     """Return the group whose valley is deepest, with labels like those of all rows, or None."""
     candidates, tried = [], list[Mask]()
     for number, fit in enumerate(fits):
         depth, _, _, inside = fit.deepest_valley()
-        likeness = _likeness(inside, codes, shares)
+        likeness = likeness_of(inside)
         if depth < _VALLEY and is_group(inside) and likeness > _ALIKE - 0.1:
             candidates.append((depth - likeness, number, inside))
     for _, number, inside in sorted(candidates, key=lambda candidate: candidate[:2]):
@@ -169,7 +178,7 @@ def _choose_group(
         fit = Fit.of(sample, inside.astype(np.float64), fits[number].classes)
         held_out = fit.hold_out(sample, fit.group, folds)
         depth, column, cut, inside = held_out.deepest_valley()
-        if depth < _VALLEY and is_group(inside) and _likeness(inside, codes, shares) > _ALIKE:
+        if depth < _VALLEY and is_group(inside) and likeness_of(inside) > _ALIKE:
             distances = held_out.columns[1]
             distance = float(np.exp(0.5 * (np.median(distances[inside]) - np.median(distances[~inside]))))
             return Group(Mixture(sample, fit.group, fit.classes), column, cut, inside, distance)

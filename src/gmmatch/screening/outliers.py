@@ -101,28 +101,38 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
             # There is nothing but valleys between the few values that rows have.
             return replace(outliers, notes=["Groups of rows were not looked for: most rows have equals."])
         space = Space.fit(standardize, spread_levels(raw, random))
-        if n_classes and not labels_inform(standardize(raw), codes[index]):
+        agreement = measure_agreement(standardize(raw), codes[index])
+        if not agreement:
             # A fault hits all classes alike, but so does everything where labels have nothing to do with the rows.
             codes, n_classes = np.full(len(rows), -1), 0
-        outliers = _mark_groups(rows, codes, n_classes, index[:_MIXTURE_ROWS], space, outliers, random)
+        outliers = _mark_groups(
+            rows, codes, n_classes, agreement, index[:_MIXTURE_ROWS], space, outliers, random
+        )
         if n_classes > 2:
             usable = (outliers.reason[index] == 0) & (codes[index] >= 0)
             outliers = _mark_unexplained(rows, codes, index[usable], space, outliers, random)
     return outliers
 
 
-def labels_inform(values: Any, codes: Indices) -> bool:
-    """Return whether near rows share their label more often than by chance, by three standard errors."""
+def measure_agreement(values: Any, codes: Indices) -> float:
+    """Return how far labels follow the rows: 1 where near rows share their label, 0 where they do so by chance.
+
+    Noise of a rate r brings the labels of a kind of rows this much nearer to those of all rows: random noise among K
+    classes leaves 1 - r K / (K - 1).
+    """
     labeled = np.flatnonzero(codes >= 0)[:_FEWEST_FOR_LABELS]
     if len(labeled) < 3:
-        return False
+        return 0.0
     values, codes = values[labeled], codes[labeled]
     nearest = find_nearest(values, values, 2)[0]
     # Of equal rows, the row itself may come second.
     nearest = np.where(nearest[:, 0] == np.arange(len(codes)), nearest[:, 1], nearest[:, 0])
     chance = float(((np.bincount(codes) / len(codes)) ** 2).sum())
-    limit = chance + 3.0 * np.sqrt(chance * (1.0 - chance) / len(codes))
-    return bool((codes[nearest] == codes).mean() > limit)
+    excess = float((codes[nearest] == codes).mean()) - chance
+    if excess <= 3.0 * np.sqrt(chance * (1.0 - chance) / len(codes)):
+        return 0.0
+    # Both labels of a pair have gone through the noise.
+    return float(np.sqrt(excess / (1.0 - chance)))
 
 
 def measure_columns(raw: Matrix) -> Standardize:
@@ -236,13 +246,13 @@ def spread_levels(raw: Matrix, random: np.random.Generator) -> Matrix:
 
 
 def _mark_groups(
-    rows: Rows, codes: Indices, n_classes: int, index: Indices, space: Space, outliers: Outliers,
+    rows: Rows, codes: Indices, n_classes: int, agreement: float, index: Indices, space: Space, outliers: Outliers,
     random: np.random.Generator,
 ) -> Outliers:  # fmt: skip
     """Return the outliers with the groups of all rows."""
     given = codes[index]
     shares = np.bincount(given[given >= 0], minlength=max(1, n_classes)) / max(1, (given >= 0).sum())
-    groups, sure = find_groups(space.values[: len(index)], given, shares, random)
+    groups, sure = find_groups(space.values[: len(index)], given, shares, agreement, random)
     if not groups:
         return outliers
     sizes = [float(group.inside.mean()) for group in groups]
