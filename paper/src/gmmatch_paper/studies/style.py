@@ -27,9 +27,12 @@ CLEAN, CORRUPT = SKY, VERMILLION
 _METHODS = {
     "random": (GREY, "s", "Random"),
     "easy": (GREEN, "v", "Easy"),
+    "easy-unit": (GREEN, "v", "Easy, unit-length rows"),
     "hard": (VERMILLION, "^", "Hard"),
     "herding": (ORANGE, "o", "Herding"),
     "herding-unit": (ORANGE, "o", "Herding, unit-length rows"),
+    "herding-authors": (ORANGE, "o", "Herding as in the authors' code"),
+    "herding-exact": (ORANGE, "o", "Herding, the authors' code line by line"),
     "kernel-herding": (ORANGE, "P", "Kernel herding (RBF)"),
     "forgetting": (YELLOW, "<", "Forgetting"),
     "grand": ("#E377C2", "p", "GraNd"),
@@ -41,6 +44,7 @@ _METHODS = {
     "gm-matching-rbf": (BLUE, "X", "GM Matching (RBF)"),
     "gm-matching-unit": (BLUE, "*", "GM Matching, unit-length rows"),
     "gm-matching-authors": (BLUE, "*", "GM Matching as in the authors' code"),
+    "gm-matching-exact": (BLUE, "*", "GM Matching, the authors' code line by line"),
     "gm-matching-all-rows": (BLUE, "*", "GM Matching, median of all rows"),
     "robust": (BLACK, "P", "Robust"),
 }

@@ -20,8 +20,13 @@ from gmmatch_paper.studies.study import Picture
 
 _MOST_PANELS = 6
 _MOST_POINTS = 45.0
-_LEFT_OUT = ("gm-matching-unit", "gm-matching-all-rows", "herding-unit")
-SHORT_NAMES = {**style.METHOD_NAMES, "gm-matching-authors": "GM, authors' code"}
+_LEFT_OUT = ("gm-matching-unit", "gm-matching-all-rows", "herding-unit", "gm-matching-exact", "herding-exact")
+SHORT_NAMES = {
+    **style.METHOD_NAMES,
+    "easy-unit": "Easy, unit rows",
+    "herding-authors": "Herding, authors' code",
+    "gm-matching-authors": "GM, authors' code",
+}
 """What fits beside a point."""
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import gmmatch as gm
+from gmmatch.problem import Problem
+from gmmatch.targets import Targets
 from gmmatch_paper.arrays import Indices
 from gmmatch_paper.studies.image_cells.cache import Arrays
 from gmmatch_paper.studies.image_cells.proxies import Embedded
@@ -27,11 +31,63 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "gm-matching-all-rows": ("gm-matching", {"target": gm.GeometricMedian()}),
     "herding-unit": ("herding", {"preprocess": "unit"}),
+    "herding-authors": ("herding", {"target": gm.Mean(unit=True), "preprocess": "unit"}),
+    "easy-unit": ("easy", {"preprocess": "unit"}),
+    "gm-matching-exact": ("gm-matching", {}),
+    "herding-exact": ("herding", {}),
 }
-"""Names for methods with settings: unit-length rows, what the authors' own code does, the median of all rows."""
+"""Names for methods with settings: unit-length rows, a unit-length target, the median of all rows.
+
+The last two do what the authors' repository does, line by line; :func:`exact_options` has their settings, which
+depend on the rows.
+"""
+
+_EXACT = {"gm-matching-exact": gm.GeometricMedian, "herding-exact": gm.Mean}
 
 # The general engine and given scores are no methods of their own, and kernel herding is herding in another kernel.
 _NOT_COMPARED = ("matching", "by-score", "kernel-herding")
+
+
+@dataclass(frozen=True, eq=False)
+class FixedTarget:
+    """Points that were computed before, one per class: a target of rows other than those that are matched."""
+
+    points: NDArray[np.float64]
+
+    def compute(self, problem: Problem) -> Targets:
+        """Return the points."""
+        return Targets(self.points)
+
+
+def exact_options(
+    rows: Any, labels: Indices, target: gm.Mean | gm.GeometricMedian, seed: int
+) -> dict[str, Any]:
+    """Return the settings that match as the authors' repository does.
+
+    The center of the *raw* rows of each class is scaled to unit length, rows of unit length are matched to it, and θ
+    starts from a random one of them, which is therefore the first pick.
+
+    Examples
+    --------
+    >>> options = exact_options(np.array([[3.0, 4.0], [6.0, 8.0]]), np.zeros(2, int), gm.Mean(), 0)
+    >>> options["target"].points, options["start"], options["preprocess"]
+    (array([[0.6, 0.8]]), array([[0.6, 0.8]]), 'unit')
+    """
+    random = np.random.default_rng(seed)
+    members = [np.flatnonzero(labels == code) for code in np.unique(labels)]
+    first = np.array([random.choice(rows_of_class) for rows_of_class in members])
+    centers = np.stack([_center(rows[rows_of_class], target) for rows_of_class in members])
+    starts = np.asarray(rows[first].cpu() if hasattr(rows, "cpu") else rows[first], dtype=np.float64)
+    unit = [points / np.linalg.norm(points, axis=1, keepdims=True) for points in (centers, starts)]
+    return {"target": FixedTarget(unit[0]), "start": unit[1], "preprocess": "unit"}
+
+
+def _center(rows: Any, target: gm.Mean | gm.GeometricMedian) -> NDArray[np.float64]:
+    if isinstance(target, gm.GeometricMedian):
+        return gm.geometric_median(rows, eps=target.eps).point
+    with gm.open_rows(rows) as opened:
+        [mean] = opened.group_means(np.zeros(len(rows), dtype=np.int64), np.ones(len(rows)), 1)
+    return np.asarray(mean)
 
 
 def study_methods(names: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -112,6 +168,8 @@ def _select(
     embedded: Embedded, labels: Indices, amount: dict[str, Any], method: str, seed: int, threads: int
 ) -> gm.Selection:
     name, options = VARIANTS.get(method, (method, {}))
+    if method in _EXACT:
+        options = exact_options(embedded.train, labels, _EXACT[method](), seed)
     if name in ("el2n", "forgetting") and embedded.dynamics is not None:
         # From the training of the in-domain network itself, rather than of a small model on its features.
         dynamics = gm.Dynamics.load(embedded.dynamics)
