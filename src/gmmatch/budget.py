@@ -16,6 +16,9 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError, listed
 Budget: TypeAlias = "int | float | str"
 """A count (500), a fraction (0.1), or either as text ("500", "0.1", "10%")."""
 
+TRUSTED = "trusted"
+"""A budget: every row that a screening trusts, and no other."""
+
 PerClass: TypeAlias = "Literal['proportional', 'balanced'] | Mapping[Any, Budget] | None"
 """How a budget is shared among the classes; None ignores the labels."""
 
@@ -121,7 +124,7 @@ def share_budget(
     Parameters
     ----------
     k : int, float or str, optional
-        A count, a fraction or a percentage of all rows that may be picked.
+        A count, a fraction or a percentage of all rows that may be picked; "trusted" for all of them.
     labels : sequence of length G
     capacities : int64 array of shape (G,)
         How many rows of each group may be picked.
@@ -139,6 +142,12 @@ def share_budget(
     array([ 5, 15])
     """
     total = int(capacities.sum())
+    if k == TRUSTED:
+        if replacement or per_class not in (None, "proportional"):
+            raise InvalidInputError(
+                "k='trusted' picks every trusted row once: leave out per_class and replacement."
+            )
+        return capacities.copy()
     if isinstance(per_class, Mapping):
         quotas = _quotas_by_class(labels, capacities, per_class)
         if k is not None and resolve_count(k, total, unit=unit, replacement=replacement) != quotas.sum():

@@ -10,7 +10,7 @@ import numpy as np
 
 from gmmatch._array import Indices, Mask, Matrix, RandomState, Vector
 from gmmatch._checks import as_generator, check_fraction, check_positions, check_sample_weight
-from gmmatch.budget import Budget, PerClass, largest_remainder, share_budget
+from gmmatch.budget import TRUSTED, Budget, PerClass, largest_remainder, share_budget
 from gmmatch.errors import InvalidInputError, InvalidTypeError, listed
 from gmmatch.groups import Groups, MeasurementsError, Unlabeled, describe_group
 from gmmatch.rows.base import RowMap, Rows
@@ -156,16 +156,23 @@ class Problem:
     def restrict(self, kept: Mask, **record: Any) -> Problem:
         """Return the problem with only ``kept`` rows available and counted in the target.
 
-        A group that has too few of them passes the rest of its quota on to the others.
+        A group that has too few of them passes the rest of its quota on to the others. All are picked where the
+        budget is what can be trusted.
         """
         available = self.available & kept
-        capacities, wanted = self.groups.count(available), int(self.quotas.sum())
+        capacities = self.groups.count(available)
+        quotas = capacities if self.budget == TRUSTED else self.quotas
+        wanted = int(quotas.sum())
+        if not wanted and self.budget == TRUSTED and not self.included.any():
+            raise InvalidInputError(
+                "k='trusted': no row can be trusted; pass a count, or screen less strictly."
+            )
         if wanted > capacities.sum() and not self.replacement:
             raise InvalidInputError(
                 f"k asks for {wanted:,} more picks, but only {capacities.sum():,} rows are left after screening: "
                 "lower k, or screen less strictly."
             )
-        quotas = self.quotas if self.replacement else np.minimum(self.quotas, capacities)
+        quotas = quotas if self.replacement else np.minimum(quotas, capacities)
         while quotas.sum() < wanted:
             extra = largest_remainder(wanted - int(quotas.sum()), capacities - quotas)
             quotas = np.minimum(quotas + extra, capacities)

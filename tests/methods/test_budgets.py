@@ -150,3 +150,42 @@ def test_ids_come_along(method):
     numbers = select(method, y=Y, k=10, ids=np.arange(100) + 2**62)
     assert numbers.ids.tolist() == [int(row) + 2**62 for row in numbers.indices]
     assert select(method, y=Y, k=10).ids is None
+
+
+def noisy_rows():
+    """Four classes far apart, a tenth of the labels wrong and one row copied."""
+    centers, y = 6.0 * np.eye(4), np.repeat(np.arange(4), 40)
+    rows = centers[y] + 0.5 * np.random.default_rng(1).normal(size=(160, 4))
+    rows[159] = rows[158]
+    y[::10] = (y[::10] + 1) % 4
+    return rows, y
+
+
+@every_method
+@pytest.mark.parametrize("per_class", ["proportional", None])
+def test_trusted_picks_every_trusted_row_and_no_other(method, per_class):
+    rows, y = noisy_rows()
+    scores = {"scores": rows[:, 0]} if method == "by-score" else {}
+    screening = gm.Screening()
+    selection = select(method, rows, y, k="trusted", per_class=per_class, screening=screening, **scores)
+    result = selection.screening
+    trusted = result.trusted & (result.duplicate_of < 0)
+    assert 120 < trusted.sum() < 160
+    assert_valid(selection, trusted.sum(), 160)
+    assert np.array_equal(selection.mask, trusted)
+    kept = gm.rerun(selection, rows, y, k="trusted", **scores, screening=gm.Screening(duplicates="keep"))
+    assert np.array_equal(kept.mask, kept.screening.trusted)
+
+
+def test_trusted_says_what_it_needs():
+    with pytest.raises(gm.GMMatchError, match="does not screen"):
+        select("easy", k="trusted")
+    with pytest.raises(gm.GMMatchError, match="leave out per_class"):
+        select("robust", *noisy_rows(), k="trusted", per_class="balanced")
+
+
+def test_a_count_above_the_trusted_rows_is_announced():
+    rows, y = noisy_rows()
+    with pytest.warns(gm.errors.GMMatchWarning, match="more rows are asked for than can be trusted"):
+        selection = select("robust", rows, y, k=155)
+    assert selection.k == 155

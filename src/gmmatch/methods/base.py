@@ -14,7 +14,7 @@ from gmmatch import __version__
 from gmmatch._array import Indices, RandomState
 from gmmatch._containers import take_rows
 from gmmatch._threads import blas_threads_for
-from gmmatch.budget import Budget, PerClass
+from gmmatch.budget import TRUSTED, Budget, PerClass
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Unlabeled
 from gmmatch.methods.record import describe_input, record_parameters
@@ -36,7 +36,8 @@ class Method(ABC):
     Parameters
     ----------
     k : int, float or str, optional
-        A count (500), a fraction (0.1) or a percentage ("10%"). By default what a mapping ``per_class`` sums to, and
+        A count (500), a fraction (0.1) or a percentage ("10%"), or "trusted": every row that the screening trusts. By
+        default what a mapping ``per_class`` sums to, and
         a tenth of the rows without one.
     per_class : "proportional", "balanced", mapping of class to budget, or None
         How ``k`` is shared among the classes; None ignores the labels.
@@ -187,6 +188,10 @@ class Method(ABC):
             if isinstance(parameter.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise InvalidInputError(f"{parameter.name}={value!r}: expected True or False.")
         check_option("screening", self.screening, "apply", "Screening()")
+        if self.k == TRUSTED and self.screening is None:
+            raise InvalidInputError(
+                f"k='trusted': method {self.name!r} does not screen; pass screening=Screening() or method='robust'."
+            )
 
     def _add_reference(self, problem: Problem, reference: Any, weight: float) -> Problem:
         if reference is not None and not self.follows_target:

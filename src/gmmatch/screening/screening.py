@@ -12,6 +12,7 @@ from gmmatch._array import Mask, Matrix, RandomState, Vector
 from gmmatch._checks import check_fraction, warn_caller
 from gmmatch._threads import one_blas_thread
 from gmmatch.duplicates.search import find_duplicates
+from gmmatch.budget import TRUSTED as ALL_TRUSTED
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.groups import Groups
 from gmmatch.problem import Problem
@@ -157,6 +158,9 @@ class Screening:
         trust = 1.0 / (1.0 + np.exp(np.clip(suspicion, -30.0, 30.0)))
         changed = problem.classes is not None and problem.classes.codes != result.given
         tiers[changed & (tiers > 0)], trust[changed] = 0, result.confidence[changed]
+        if problem.budget == ALL_TRUSTED:
+            in_doubt = (result.reason_codes == GROUP) & (self.groups == "auto")
+            return (tiers == 0) & ~in_doubt, trust
         kept = np.zeros(len(tiers), dtype=bool)
         pools = (
             problem.groups if problem.classes is None or problem.per_class is not None else problem.classes
@@ -181,7 +185,7 @@ class Screening:
             warn_caller(
                 GMMatchWarning(
                     f"{short:,} more rows are asked for than can be trusted: doubtful or wrong rows are picked from "
-                    "as well, the least suspicious first. Lower k, or let other classes have more picks."
+                    "as well, the least suspicious first. k='trusted' picks only rows that can be trusted."
                 )
             )
         return kept, trust

@@ -56,7 +56,9 @@ def output_path(help: str, *names: str) -> Any:
     return writes(help, *(names or ("--output", "-o")), parser=as_path, metavar="PATH")
 
 
-BudgetOption: TypeAlias = Annotated[str, picks_by("How many rows: 500, 0.1 or 10%.", "-k")]
+BudgetOption: TypeAlias = Annotated[
+    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted' for all that look right.", "-k")
+]
 _METHODS_HELP = "see `gmmatch methods`. gm-matching is the paper's."
 MethodOption: TypeAlias = Annotated[
     str, picks_by(f"A name; {_METHODS_HELP}", "--method", "-m", autocompletion=complete_methods)
