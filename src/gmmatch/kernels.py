@@ -125,9 +125,10 @@ class _DistanceKernel:
         share = max(2, _BANDWIDTH_ROWS // max(1, len(blocks)))
         samples = [block[sample_indices(len(block), share)] for block in blocks if len(block) > 1]
         distances = np.concatenate([np.zeros(0), *(pdist(sample, self.metric) for sample in samples)])
-        positive = distances[distances > 0.0]
         median = float(np.median(distances)) if len(distances) else 0.0
-        return replace(self, bandwidth=median or (float(positive.mean()) if len(positive) else 1.0))
+        if not median and distances.any():
+            median = float(distances[distances > 0.0].mean())
+        return replace(self, bandwidth=median or 1.0)
 
     @property
     def scale(self) -> float:
@@ -174,11 +175,15 @@ class RBF(_DistanceKernel):
                 from scipy.spatial.distance import cdist
 
                 return np.exp(-0.5 * cdist(left, right, "sqeuclidean"))
-            # In place: new memory of this size takes longer than the numbers in it.
+            # The squares are two more columns of the product: each further pass over a matrix of this size, and new
+            # memory for it, takes longer than the numbers in it.
+            ones = [xp.ones_like(squares) for squares in half_squares]
+            left = xp.concat([left, xp.stack([-half_squares[0], ones[0]], axis=1)], axis=1)
+            right = xp.concat([right, xp.stack([ones[1], -half_squares[1]], axis=1)], axis=1)
             exponents = left @ right.T
-            exponents -= half_squares[0][:, None] + half_squares[1]
-            exponents[exponents > 0.0] = 0.0
-            return np.exp(exponents, out=exponents) if is_numpy_array(A) else xp.exp(exponents)
+            if not is_numpy_array(A):
+                return xp.exp(xp.clip(exponents, max=0.0))
+            return np.exp(np.minimum(exponents, 0.0, out=exponents), out=exponents)
 
 
 @dataclass(frozen=True)
