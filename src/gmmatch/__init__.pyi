@@ -35,6 +35,10 @@ from .methods.registry import rerun as rerun
 from .methods.registry import select as select
 from .methods.robust import Robust as Robust
 from .report.page import write_report as write_report
+from .review.decisions import Decision as Decision
+from .review.decisions import Decisions as Decisions
+from .review.decisions import apply_decisions as apply_decisions
+from .review.decisions import read_decisions as read_decisions
 from .rows.engine import RayEngine as RayEngine
 from .rows.open import open_rows as open_rows
 from .screening.result import ScreeningResult as ScreeningResult

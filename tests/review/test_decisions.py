@@ -1,0 +1,113 @@
+"""Decisions: a file that reads back as it was written, and what follows from a person's word."""
+
+from __future__ import annotations
+
+import csv
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gmmatch as gm
+from gmmatch import Decision
+
+TEXT = st.text(alphabet=string.ascii_letters + " ,;\t\"'=+-@\n\u00e9\u05d0", max_size=12)
+
+
+@given(st.lists(st.tuples(TEXT, TEXT, st.sampled_from(["right", "wrong", "duplicate", "drop"]), TEXT, TEXT)))
+def test_a_file_reads_back_as_it_was_written(tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("decisions") / "d.csv"
+    decisions = gm.Decisions(
+        Decision(row, f"{row}{name}", given, answer, label, keep)
+        for row, (name, given, answer, label, keep) in enumerate(cells)
+    )
+    decisions.write(path)
+    assert list(gm.read_decisions(path)) == list(decisions)
+    # No spreadsheet runs a cell.
+    with path.open(newline="", encoding="utf-8") as file:
+        assert not any(cell.startswith(("=", "+", "-", "@")) for line in csv.reader(file) for cell in line)
+
+
+def test_a_table_of_ones_own_needs_three_columns(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("id;answer;label\na;Wrong;dog\nb;right;\nc;;\n", encoding="utf-8-sig")
+    labels, keep, answers = gm.apply_decisions(["a", "b", "c"], ["cat", "dog", "dog"], path)
+    assert labels.tolist() == ["dog", "dog", "dog"] and keep.all()
+    assert answers.tolist() == ["dog", "dog", None]
+
+
+@pytest.mark.parametrize("y", [[0, 1, 2, 0], ["ant", "bee", "cat", "ant"], [b"ant", b"bee", b"cat", b"ant"]])
+@pytest.mark.parametrize("kind", [np.array, lambda y: np.array(y, dtype=object), list])
+def test_labels_keep_their_form(y, kind):
+    name = str(np.unique(np.array(y))[2].item()) if not isinstance(y[0], bytes) else "cat"
+    labels = gm.apply_decisions(
+        np.zeros((4, 2)), kind(y), gm.Decisions([Decision(0, "", "", "wrong", name)])
+    )[0]
+    assert labels.tolist() == [y[2], *y[1:]] and isinstance(
+        labels[1].item() if kind is np.array else y[1], type(y[1])
+    )
+
+
+def test_every_answer_says_which_rows_stay():
+    decisions = gm.Decisions(
+        [
+            Decision(0, "a", "cat", "right"), Decision(1, "b", "cat", "wrong", "dog"),
+            Decision(2, "c", "dog", "drop"), Decision(3, "d", "dog", "duplicate", keep="a"),
+            Decision(4, "e", "dog", "wrong"), Decision(5, "f", "dog", "unsure"),
+        ]
+    )  # fmt: skip
+    y = ["cat", "cat", "dog", "dog", "dog", "dog", "dog"]
+    settled = gm.apply_decisions(list("abcdefg"), y, decisions)
+    assert settled.keep.tolist() == [True, True, False, False, False, True, True]
+    assert settled.answers.tolist() == ["cat", "dog", None, None, None, None, None]
+    assert settled.labels.tolist() == ["cat", "dog", "dog", "dog", "dog", "dog", "dog"]
+    without = gm.apply_decisions(list("abcdefg"), None, decisions)
+    assert (
+        without.labels is None and without.answers is None and without.keep.tolist() == settled.keep.tolist()
+    )
+
+
+def test_a_label_that_was_right_stays_the_right_one_though_the_data_have_changed():
+    # Confirmed as a cat; since then somebody has written dog.
+    decisions = gm.Decisions([Decision(0, "a", "cat", "right")])
+    assert gm.apply_decisions(["a", "b", "c"], ["dog", "dog", "cat"], decisions).labels.tolist()[0] == "cat"
+
+
+def test_rows_are_found_by_id_wherever_they_are_now():
+    decisions = gm.Decisions([Decision(0, "a", "cat", "drop"), Decision(1, "b", "cat", "right")])
+    with pytest.warns(
+        gm.errors.GMMatchWarning, match="1 of the 2 decisions are about rows that are not there"
+    ):
+        assert gm.apply_decisions(["c", "a"], ["dog", "cat"], decisions).keep.tolist() == [True, False]
+
+
+def test_decisions_about_other_data_are_refused():
+    def refuse(match, X, y, *decisions):
+        with pytest.raises(gm.GMMatchError, match=match):
+            gm.apply_decisions(X, y, gm.Decisions(decisions))
+
+    X = np.zeros((3, 2))
+    refuse("labeled 'dog', but was 'cat'", X, ["dog", "cat", "cat"], Decision(0, "", "cat", "right"))
+    refuse("numbers up to 2", X, None, Decision(3, "", "", "drop"))
+    refuse("'brid', which no row has", X, ["dog", "cat", "cat"], Decision(0, "", "dog", "wrong", "brid"))
+    refuse("1 of the 1 decisions", ["x", "y"], ["cat", "cat"], Decision(0, "a", "cat", "right"))
+    refuse("the same id", ["x", "x"], None, Decision(0, "x", "", "drop"))
+    both = Decision(0, "", "", "duplicate", keep="1"), Decision(1, "", "", "duplicate", keep="0")
+    refuse("none would stay", X, None, *both)
+
+
+def test_files_that_cannot_be_read_say_why(tmp_path):
+    def refuse(match, text):
+        (tmp_path / "d.csv").write_text(text)
+        with pytest.raises(gm.GMMatchError, match=match):
+            gm.read_decisions(tmp_path / "d.csv")
+
+    refuse("no column 'answer'", "id,label\na,b\n")
+    refuse("no column 'row'", "answer,label\nright,b\n")
+    refuse("line 3: answers are .* got 'perhaps'", "id,answer\na,right\nb,perhaps\n")
+    refuse("line 3: row a is there twice", "id,answer\na,right\na,drop\n")
+    refuse("line 2: row '-3' is no row number", "row,answer\n-3,drop\n")
+    (tmp_path / "d.csv").write_text("")
+    assert len(gm.read_decisions(tmp_path / "d.csv")) == 0
