@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gmmatch.report.check_page import write_check_page
 from gmmatch.report.content import Content, open_contents
+from gmmatch.report.page import write_check_page
 
 from .looking import check_quiet_and_alone, in_browser
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gmmatch as gm
-from gmmatch.report.map_data import json_for_page
-from gmmatch.report.names import shorten
+from gmmatch.report.rendering import json_for_page
+from gmmatch.report.subject import shorten
 
 from .conftest import screening_of
 from .reading import Page

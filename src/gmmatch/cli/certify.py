@@ -83,7 +83,7 @@ def certify(
             f"Wrote {output}: write right, wrong or unsure into the column 'answer' of {len(drawn):,} lines."
         )
         return
-    from gmmatch.report.check_page import write_check_page
+    from gmmatch.report.page import write_check_page
 
     contents = {} if source is None else _read_contents(selection, drawn, source, split)
     with explain_failure(output):

@@ -17,7 +17,7 @@ from gmmatch._array import Indices, to_numpy
 from gmmatch._containers import count_rows, take_rows
 from gmmatch.data.images import BrokenImageError, ImageBytes, ImageFolder, load_image, open_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.report.names import count_of, shorten
+from gmmatch.report.subject import count_of, shorten
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -12,8 +12,7 @@ from gmmatch._array import Indices
 from gmmatch.errors import GMMatchError
 from gmmatch.methods.record import fingerprint_rows, record_parameters
 from gmmatch.methods.registry import method_class
-from gmmatch.report.names import count_of, shorten
-from gmmatch.report.subject import Subject
+from gmmatch.report.subject import Subject, count_of, shorten
 from gmmatch.selection.selection import Selection
 
 # So many columns fit a page.

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, sample_indices
 from gmmatch.report.content import Content
-from gmmatch.report.names import count_of
 from gmmatch.report.projection import MAX_POINTS, Projection, ProjectionName, offered_maps, project
-from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject
+from gmmatch.report.subject import DOUBTFUL, PICKED, REST, WRONG, Subject, count_of
 from gmmatch.selection.selection import Selection
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 # Pictures or texts of so many rows of the map, and of those in the galleries.
 _SAMPLED_CONTENTS = 600
@@ -26,9 +21,6 @@ _SAMPLED_CONTENTS = 600
 _ID_BYTES = 3_000_000
 _TABLED_PICKS = 100
 _TYPES = {"float32": "Float32Array", "uint32": "Uint32Array", "uint16": "Uint16Array", "uint8": "Uint8Array"}
-# In JSON these occur in texts only, where an escape means the same. With them gone, nothing can end the
-# element that holds it, and JavaScript's two extra line ends cannot occur.
-_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def pack_floats(array: NDArray[np.float32]) -> dict[str, str]:
@@ -49,22 +41,6 @@ def pack_counts(values: Any) -> dict[str, str]:
     largest = int(array.max(initial=0))
     dtype = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
     return pack_floats(array.astype(dtype))
-
-
-def json_for_page(value: Any) -> Markup:
-    """Return JSON that can stand inside a ``script`` element, whatever texts it holds.
-
-    Examples
-    --------
-    >>> print(json_for_page({"name": "</script>&"}))
-    {"name":"\\u003c/script\\u003e\\u0026"}
-    """
-    from markupsafe import Markup
-
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
-    return Markup(text)
 
 
 @dataclass(frozen=True, eq=False)

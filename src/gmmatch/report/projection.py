@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices, Vector
 from gmmatch._threads import one_blas_thread
 from gmmatch.errors import InvalidInputError
-from gmmatch.report.names import count_of
+from gmmatch.report.subject import count_of
 from gmmatch.rows import Rows
 
 ProjectionName: TypeAlias = Literal["pca", "tsne"]

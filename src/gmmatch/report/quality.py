@@ -1,26 +1,23 @@
-"""How well picks stand for the rows: figures and a curve against k, of selections and of random subsets."""
+"""How well picks stand for the rows: figures and a chart against k, of selections and of random subsets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Mask, Matrix, Vector, sum_groups
-from gmmatch.metrics import imbalance, mmd
-from gmmatch.report.chart import Chart, Curve, line_chart
+from gmmatch._array import Indices, Vector, sample_indices
+from gmmatch.metrics import SubsetMetrics, imbalance
 from gmmatch.report.subject import Subject
-from gmmatch.rows import Rows
 from gmmatch.selection.selection import Selection
 
-# MMD takes as many rows per class as keep its cost the same however many classes there are.
-_MMD_ROWS = 1_500
-_MAX_MMD_ROWS = 20_000
-_COVERED_ROWS = 2_500
-_DRAWS = 5
-_STEPS = 48
-_BLOCK_ELEMENTS = 1 << 22
+# Rows that MMD and coverage are measured on, random subsets, and sizes that the chart draws.
+_SAMPLE_ROWS, _DRAWS, _SIZES = 4_000, 5, 48
+_RANDOM = "random subsets"
 # Okabe and Ito's colors, as the page's style names them.
 _STYLES = ("picked", "c1", "c2", "c3", "c5", "c4", "ink")
 _COLUMNS = (
@@ -30,14 +27,49 @@ _COLUMNS = (
     ("largest coverage", "the same for the row that is worst off"),
     ("imbalance", "share of picks that would have to change class for the shares of the rows"),
 )
+_WIDTH, _HEIGHT = 460, 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 44
+# From this ratio on, a linear axis would hide the small values.
+_LOG_RATIO = 20.0
+_TABLE_LINES = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Mean values of one or several orders of picks against k, and the least and the greatest of them."""
+
+    name: str
+    style: str
+    k: Indices
+    values: Vector
+    low: Vector
+    high: Vector
 
 
 @dataclass(frozen=True)
-class Column:
-    """A figure."""
+class DrawnCurve:
+    """A curve and its band as points of SVG; the band is empty where there is one order."""
 
     name: str
-    meaning: str
+    style: str
+    line: str
+    band: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What the template needs to draw a line chart and its table."""
+
+    title: str
+    curves: list[DrawnCurve]
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    table: list[tuple[int, list[float]]]
+    width: int = _WIDTH
+    height: int = _HEIGHT
+    left: int = _LEFT
+    right: int = _WIDTH - _RIGHT
+    bottom: int = _HEIGHT - _BOTTOM
 
 
 @dataclass(frozen=True)
@@ -46,7 +78,7 @@ class Quality:
 
     Attributes
     ----------
-    columns : list of Column
+    columns : list of (name, meaning)
     lines : list of (name, cells)
         A cell is a value, and whether it is the least of its column.
     chart : Chart
@@ -55,7 +87,7 @@ class Quality:
         What the figures were measured on.
     """
 
-    columns: list[Column]
+    columns: list[tuple[str, str]]
     lines: list[tuple[str, list[tuple[float, bool]]]]
     chart: Chart
     notes: list[str]
@@ -63,135 +95,128 @@ class Quality:
 
 def measure_quality(subject: Subject) -> Quality:
     """Measure all selections, and a few random subsets with as many picks of each class as the first."""
-    by_class = any(
-        label is not None for selection in subject.selections.values() for label in selection.classes
-    )
+    selections, screening = subject.selections, subject.screening
+    by_class = any(label is not None for selection in selections.values() for label in selection.classes)
     codes = subject.classes.codes if by_class else np.zeros(len(subject.rows), dtype=np.int64)
-    trusted = (
-        None
-        if subject.screening is None or not subject.screening.trusted.any()
-        else subject.screening.trusted
-    )
-    reference = _Reference(subject.rows, codes, trusted, subject.seed)
-    first = next(iter(subject.selections.values()))
-    draws = _random_orders(first, codes, subject.seed)
-    orders = {name: [selection.order] for name, selection in subject.selections.items()} | {
-        "random subsets": draws
-    }
-    values_by_name = {
-        name: np.mean([[*reference.measure(order), imbalance(codes, order)] for order in group], axis=0)
+    reference = np.ones(len(codes), dtype=np.bool_)
+    if screening is not None and screening.trusted.any():
+        reference = screening.trusted
+    orders = {name: [selection.order] for name, selection in selections.items()}
+    orders[_RANDOM] = _draw_orders(next(iter(selections.values())), codes, subject.seed)
+    metrics = SubsetMetrics(
+        subject.rows, codes, reference=reference, mmd_rows=_SAMPLE_ROWS, coverage_rows=_SAMPLE_ROWS,
+        seed=subject.seed,
+    )  # fmt: skip
+    figures = {
+        name: np.mean(
+            [[*astuple(metrics.measure(order)), imbalance(codes, order)] for order in group], axis=0
+        )
         for name, group in orders.items()
     }
-    shown = [i for i in range(len(_COLUMNS)) if i < 4 or by_class]
-    least, greatest = (reduce(list(values_by_name.values()), axis=0) for reduce in (np.nanmin, np.nanmax))
+    columns = _COLUMNS if by_class else _COLUMNS[:-1]
+    least, greatest = (reduce(list(figures.values()), axis=0) for reduce in (np.nanmin, np.nanmax))
     lines = [
-        (name, [(float(values[i]), bool(values[i] == least[i] < greatest[i])) for i in shown])
-        for name, values in values_by_name.items()
+        (name, [(float(values[i]), bool(values[i] == least[i] < greatest[i])) for i in range(len(columns))])
+        for name, values in figures.items()
     ]
     curves = []
-    for number, (name, group) in enumerate(orders.items()):
-        steps = growing_steps(len(group[0]), _STEPS)
-        paths = np.array([reference.moment_path(order, steps) for order in group])
-        style = "muted" if name == "random subsets" else _STYLES[number % len(_STYLES)]
-        band = None if len(paths) == 1 else (paths.min(axis=0), paths.max(axis=0))
-        curves.append(Curve(name, style, steps, paths.mean(axis=0), band))
-    chart = line_chart("Moment error against k", curves)
-    return Quality([Column(*_COLUMNS[i]) for i in shown], lines, chart, reference.notes)
+    for (name, group), style in zip(orders.items(), _styles(len(selections)), strict=True):
+        sizes = _sizes(len(group[0]))
+        paths = np.array([metrics.moment_errors(order, sizes) for order in group])
+        curves.append(Curve(name, style, sizes, paths.mean(axis=0), paths.min(axis=0), paths.max(axis=0)))
+    notes = _describe(reference, int(codes.max()) + 1, screening is not None)
+    return Quality(list(columns), lines, draw_chart("Moment error against k", curves), notes)
 
 
-def _random_orders(selection: Selection, codes: Indices, seed: int) -> list[Indices]:
+def _describe(reference: NDArray[np.bool_], n_classes: int, is_screened: bool) -> list[str]:
+    count = int(reference.sum())
+    notes = [f"Compared with {'the trusted' if is_screened else 'all'} rows ({count:,})."]
+    if n_classes > 1:
+        notes.append(f"Moment error and MMD are averages over the {n_classes:,} classes.")
+    if count > _SAMPLE_ROWS:
+        notes.append(f"MMD and coverage are of a sample of {_SAMPLE_ROWS:,} of them.")
+    return notes
+
+
+def _draw_orders(selection: Selection, codes: Indices, seed: int) -> list[Indices]:
     """Draw random picks, as many of each class as the selection has, and in the same sequence of classes."""
-    random = np.random.default_rng([seed, 1])
-    owners = codes[selection.order]
-    by_class = np.argsort(owners, kind="stable")
-    orders = []
+    random, owners, orders = np.random.default_rng([seed, 1]), codes[selection.order], []
     for _ in range(_DRAWS):
         order = np.empty(selection.k, dtype=np.int64)
-        order[by_class] = np.concatenate(
-            [
-                random.choice(rows, count, replace=count > len(rows))
-                for code, count in zip(*np.unique(owners, return_counts=True), strict=True)
-                for rows in [np.flatnonzero(codes == code)]
-            ]
-        )
+        for code in np.unique(owners):
+            positions, rows = np.flatnonzero(owners == code), np.flatnonzero(codes == code)
+            order[positions] = random.choice(rows, len(positions), replace=len(positions) > len(rows))
         orders.append(order)
     return orders
 
 
-def growing_steps(k: int, size: int) -> Indices:
-    """Return numbers of picks: every one from 1 to k, or up to ``size`` that grow by a factor.
+def _styles(n_selections: int) -> list[str]:
+    return [*(_STYLES[i % len(_STYLES)] for i in range(n_selections)), "muted"]
+
+
+def _sizes(k: int) -> Indices:
+    """Return the numbers of picks to draw: up to k, growing by a factor where those are many."""
+    return np.unique(np.geomspace(1, k, min(k, _SIZES)).round().astype(np.int64))
+
+
+class _Axis:
+    """From values to coordinates; logarithmic where values of several sizes occur."""
+
+    def __init__(self, values: Vector, first: float, last: float) -> None:
+        values = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
+        positive = values[values > 0.0]
+        self._is_log = len(positive) > 0 and values.max() / positive.min() >= _LOG_RATIO
+        self._low = float(positive.min()) if self._is_log else 0.0
+        self._high = max(float(values.max()), self._low + 1e-12)
+        self._first, self._last = first, last
+
+    def scale(self, values: NDArray[Any]) -> NDArray[Any]:
+        low, high = self._low, self._high
+        if self._is_log:
+            # An exact 0 is drawn at the bottom.
+            values, low, high = np.log(np.maximum(values, low)), math.log(low), math.log(high)
+        return self._first + (values - low) / (high - low) * (self._last - self._first)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        from matplotlib.ticker import LogLocator, MaxNLocator
+
+        factors = (1.0,) if self._high > 1e4 * self._low else (1.0, 2.0, 5.0)
+        locator = LogLocator(subs=factors, numticks=100) if self._is_log else MaxNLocator(5)
+        values = np.asarray(locator.tick_values(self._low, self._high))
+        shown = values[(values >= 0.999 * self._low) & (values <= 1.001 * self._high)]
+        texts = [f"{value:,.0f}" if value == int(value) else f"{value:.3g}" for value in shown.tolist()]
+        return list(zip(self.scale(shown).round(1).tolist(), texts, strict=True))
+
+
+def draw_chart(title: str, curves: Sequence[Curve]) -> Chart:
+    """Lay out a chart of some curves.
 
     Examples
     --------
-    >>> growing_steps(4, 10), growing_steps(1000, 4)
-    (array([1, 2, 3, 4]), array([   1,   10,  100, 1000]))
+    >>> k, values = np.array([1, 2]), np.array([4.0, 2.0])
+    >>> chart = draw_chart("Error", [Curve("a", "picked", k, values, values, values)])
+    >>> chart.table, chart.y_ticks[0]
+    ([(1, [4.0]), (2, [2.0])], (226.0, '0'))
     """
-    if k <= size:
-        return np.arange(1, k + 1, dtype=np.int64)
-    return np.unique(np.geomspace(1, k, size).round().astype(np.int64))
+    x_axis = _Axis(np.concatenate([curve.k for curve in curves]) + 0.0, _LEFT, _WIDTH - _RIGHT)
+    y_axis = _Axis(
+        np.concatenate([edge for c in curves for edge in (c.low, c.high)]), _HEIGHT - _BOTTOM, _TOP
+    )
+    drawn = []
+    for curve in curves:
+        x, band = x_axis.scale(curve.k + 0.0), ""
+        if (curve.low < curve.high).any():
+            edges = np.concatenate([curve.high, curve.low[::-1]])
+            band = _points(np.concatenate([x, x[::-1]]), y_axis.scale(edges))
+        drawn.append(DrawnCurve(curve.name, curve.style, _points(x, y_axis.scale(curve.values)), band))
+    shared = curves[0].k[np.all([np.isin(curves[0].k, curve.k) for curve in curves], axis=0)]
+    table = [
+        (k, [float(curve.values[np.searchsorted(curve.k, k)]) for curve in curves])
+        for k in shared[sample_indices(len(shared), _TABLE_LINES)].tolist()
+    ]
+    return Chart(title, drawn, x_axis.ticks(), y_axis.ticks(), table)
 
 
-class _Reference:
-    """The rows that picks are compared with, class by class: means of all of them, the rest of a sample."""
-
-    def __init__(self, rows: Rows, codes: Indices, trusted: Mask | None, seed: int) -> None:
-        self._rows, self._codes, self._n_classes = rows, codes, int(codes.max()) + 1
-        weights = np.ones(len(rows)) if trusted is None else trusted.astype(np.float64)
-        self._means = rows.group_means(codes, weights, self._n_classes)
-        self._counts = np.bincount(codes, weights, minlength=self._n_classes)
-        self._random = np.random.default_rng(seed)
-        members = np.flatnonzero(weights)
-        self._mmd_rows = min(_MAX_MMD_ROWS, int(_MMD_ROWS * np.sqrt(self._n_classes)))
-        sampled = self._sample(members, self._mmd_rows)
-        self._sampled_codes, self._sampled = codes[sampled], rows.take(sampled) - self._means[0]
-        covered = self._sample(members, _COVERED_ROWS)
-        self._covered = rows.take(covered) - self._means[0]
-        which = "all" if trusted is None else "the trusted"
-        self.notes = [f"Compared with {which} rows ({len(members):,})."]
-        if self._n_classes > 1:
-            self.notes.append(f"Moment error and MMD are averages over the {self._n_classes:,} classes.")
-        if len(covered) < len(members):
-            self.notes.append(f"MMD is of {len(sampled):,} of them, coverage of {len(covered):,}.")
-
-    def measure(self, order: Indices) -> list[float]:
-        """Return moment error, MMD, mean and largest coverage of these picks."""
-        from sklearn.metrics import pairwise_distances_argmin_min
-
-        picks = np.unique(order)
-        nearest = np.full(len(self._covered), np.inf)
-        step = max(1, _BLOCK_ELEMENTS // self._rows.n_features)
-        for first in range(0, len(picks), step):
-            values = self._rows.take(picks[first : first + step]) - self._means[0]
-            nearest = np.minimum(nearest, pairwise_distances_argmin_min(self._covered, values)[1])
-        sample = self._sample(order, self._mmd_rows)
-        values, owners = self._rows.take(sample) - self._means[0], self._codes[sample]
-        distances = [
-            mmd(values[owners == code], self._sampled[self._sampled_codes == code])
-            for code in np.intersect1d(owners, self._sampled_codes).tolist()
-        ]
-        error = float(self.moment_path(order, np.array([len(order)]))[0])
-        return [error, float(np.mean(distances or [np.nan])), float(nearest.mean()), float(nearest.max())]
-
-    def moment_path(self, order: Indices, steps: Indices) -> Vector:
-        """Return the moment error of the first picks, as many as each of the ascending ``steps`` says."""
-        sums, counts = np.zeros_like(self._means), np.zeros(self._n_classes)
-        errors = []
-        for picks in np.split(order, steps)[: len(steps)]:
-            sums, counts = (
-                self._add(picks, sums),
-                counts + np.bincount(self._codes[picks], minlength=self._n_classes),
-            )
-            known = (counts > 0) & (self._counts > 0)
-            gaps = sums[known] / counts[known, None] - self._means[known]
-            errors.append(float(np.linalg.norm(gaps, axis=1).mean()) if known.any() else np.nan)
-        return np.array(errors)
-
-    def _add(self, picks: Indices, sums: Matrix) -> Matrix:
-        step = max(1, _BLOCK_ELEMENTS // self._rows.n_features)
-        for first in range(0, len(picks), step):
-            block = picks[first : first + step]
-            sums = sums + sum_groups(self._rows.take(block), self._codes[block], self._n_classes)
-        return sums
-
-    def _sample(self, rows: Indices, size: int) -> NDArray[np.int64]:
-        return rows if len(rows) <= size else np.sort(self._random.choice(rows, size, replace=False))
+def _points(x: NDArray[Any], y: NDArray[Any]) -> str:
+    pairs = zip(x.tolist(), y.tolist(), strict=True)
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs if math.isfinite(a) and math.isfinite(b))

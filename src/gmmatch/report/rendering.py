@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gmmatch import __version__
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, imported
 from gmmatch.files import write_file
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 _ASSETS = Path(__file__).parent / "assets"
+# In JSON these occur in texts only, where an escape means the same. With them gone, nothing can end the
+# element that holds it, and JavaScript's two extra line ends cannot occur.
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -64,6 +71,22 @@ def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Se
         style=style, script=script, policy=policy, version=__version__, **values
     )
     write_file(path, [text.encode("utf-8", "replace")])
+
+
+def json_for_page(value: Any) -> Markup:
+    """Return JSON that can stand inside a ``script`` element, whatever texts it holds.
+
+    Examples
+    --------
+    >>> print(json_for_page({"name": "</script>&"}))
+    {"name":"\\u003c/script\\u003e\\u0026"}
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return Markup(text)
 
 
 def _digest(text: str) -> str:

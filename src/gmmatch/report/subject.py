@@ -1,8 +1,9 @@
-"""What a page is about: the rows, what they are called, and what became of each of them."""
+"""What a page is about: the rows, what they and their classes are called, and what became of each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +12,158 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask
+from gmmatch._containers import count_rows, take_rows
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.report.names import Classes, RowNames
+from gmmatch.groups import Groups, Label
 from gmmatch.rows import Rows
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.selection import Selection
 
 REST, PICKED, DOUBTFUL, WRONG = range(4)
 """What became of a row: the page's script knows the same numbers."""
+
+NO_LABEL = "(no label)"
+# Characters of a name that fit a table, and of an id that fit a line.
+_NAME_LENGTH = 60
+_ID_LENGTH = 72
+# Controls, and halves of characters (from file names that are no UTF-8), which no file can hold.
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def shorten(value: object, length: int = _NAME_LENGTH, *, middle: bool = False) -> str:
+    """Return a text of at most ``length`` characters on one line; ``middle`` cuts there, as is best for paths.
+
+    Examples
+    --------
+    >>> shorten("one\\ntwo   three", 10), shorten("photos/cat/0012.png", 12, middle=True)
+    ('one two t…', 'photo…12.png')
+    """
+    # Of a book only the beginning and the end are looked at.
+    text = str(value)
+    is_cut = len(text) > 4 * length
+    if is_cut:
+        text = text[: 2 * length] + text[-2 * length :] if middle else text[: 4 * length]
+    text = " ".join(_UNSHOWABLE.sub("\ufffd", text).split())
+    if len(text) <= length and not is_cut:
+        return text
+    head = (length - 1) // 2 if middle else length - 1
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :] if middle else ''}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> count_of(1, "row"), count_of(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The class of each row, by the labels that were given.
+
+    Attributes
+    ----------
+    labels : list of length C
+        None for rows without a label.
+    names : list of str
+        What the page calls them.
+    codes : int64 array of shape (n,)
+        The class of each row.
+    is_known : bool
+        Whether there are labels; without, all rows are one class.
+
+    Examples
+    --------
+    >>> classes = Classes.of([1, 0, 1], 3, class_names=["cat", "dog"])
+    >>> classes.names, classes.codes
+    (['cat', 'dog'], array([1, 0, 1]))
+    """
+
+    labels: list[Label]
+    names: list[str]
+    codes: Indices
+    is_known: bool
+
+    @classmethod
+    def of(cls, y: Any, n: int, class_names: Any = None) -> Classes:
+        """Return the classes; ``class_names`` maps labels to names, or lists them by integer label."""
+        groups = Groups.of(y, n, unlabeled="group")
+        if y is None:
+            return cls([None], ["all rows"], groups.codes, False)
+        names = [shorten(_class_name(label, class_names)) for label in groups.labels]
+        return cls(groups.labels, names, groups.codes, True)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def count(self, rows: Any = slice(None)) -> list[int]:
+        """Return how many of these rows each class has."""
+        return [int(count) for count in np.bincount(self.codes[rows], minlength=len(self))]
+
+    def find(self, labels: Any) -> Indices:
+        """Return the class that each of some labels names, -1 for none."""
+        numbers = {label: number for number, label in enumerate(self.labels) if label is not None}
+        values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        return np.array([numbers.get(value, -1) for value in values], dtype=np.int64)
+
+
+def _class_name(label: Label, class_names: Any) -> str:
+    if label is None:
+        return NO_LABEL
+    if class_names is None:
+        return str(label)
+    if isinstance(class_names, Mapping):
+        return str(class_names.get(label, label))
+    if isinstance(class_names, (str, bytes)) or not isinstance(class_names, (Sequence, np.ndarray)):
+        raise InvalidTypeError(
+            f"class_names has type {type(class_names).__name__}: give a mapping of label to name, or a list."
+        )
+    if not isinstance(label, int) or not 0 <= label < len(class_names):
+        raise InvalidInputError(
+            f"class_names is a list of {len(class_names)} names, and the label {label!r} is no position in it: "
+            "give a mapping of label to name."
+        )
+    return str(class_names[label])
+
+
+class RowNames:
+    """The ids of rows: given for all of them, from a function of row numbers, or those that the selections know.
+
+    Examples
+    --------
+    >>> names = RowNames(["a", "b", "c"], 3)
+    >>> names.ids(np.array([2, 0])), RowNames(None, 3).ids(np.array([1]))
+    (['c', 'a'], [None])
+    """
+
+    def __init__(self, ids: Any, n: int, selections: Sequence[Selection] = ()) -> None:
+        if ids is not None and not callable(ids) and count_rows(ids) != n:
+            raise InvalidInputError(f"ids has {count_rows(ids):,} entries for {n:,} rows: give one for each.")
+        self._given = ids
+        self._picked = {
+            row: value
+            for selection in selections
+            if selection.order_ids is not None
+            for row, value in zip(selection.order.tolist(), selection.order_ids.tolist(), strict=True)
+        }
+
+    def ids(self, rows: Indices) -> list[Any]:
+        """Return the ids of these rows; None where an id is no more than the row number."""
+        if self._given is None:
+            values = [self._picked.get(row) for row in rows.tolist()]
+        else:
+            taken = self._given(rows) if callable(self._given) else take_rows(self._given, rows)
+            values = taken.tolist() if hasattr(taken, "tolist") else list(taken)
+        return [None if value == row else value for row, value in zip(rows.tolist(), values, strict=True)]
+
+    def short(self, rows: Indices, length: int = _ID_LENGTH) -> list[str]:
+        """Return what the page calls these rows."""
+        pairs = zip(rows.tolist(), self.ids(rows), strict=True)
+        return [f"row {row}" if name is None else shorten(name, length, middle=True) for row, name in pairs]
 
 
 @dataclass(frozen=True, eq=False)
