@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from gmmatch._array import Mask, Matrix, RandomState, Vector
 from gmmatch._checks import check_fraction, warn_caller
 from gmmatch._threads import one_blas_thread
-from gmmatch.duplicates.search import find_duplicates
 from gmmatch.budget import TRUSTED as ALL_TRUSTED
+from gmmatch.duplicates.search import find_duplicates
 from gmmatch.errors import GMMatchWarning, InvalidInputError
 from gmmatch.groups import Groups
 from gmmatch.problem import Problem

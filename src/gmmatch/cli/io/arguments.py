@@ -57,7 +57,7 @@ def output_path(help: str, *names: str) -> Any:
 
 
 BudgetOption: TypeAlias = Annotated[
-    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted' for all that look right.", "-k")
+    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted': all that look right.", "-k")
 ]
 _METHODS_HELP = "see `gmmatch methods`. gm-matching is the paper's."
 MethodOption: TypeAlias = Annotated[
