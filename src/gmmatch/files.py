@@ -5,6 +5,7 @@ At an address (``s3://``, ``gs://``, whatever fsspec knows) a file is put in one
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -17,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from gmmatch.errors import MissingDependencyError, install_command
+from gmmatch.errors import GMMatchError, MissingDependencyError, install_command
 
 _PREFIX, _SUFFIX = ".gmmatch-", ".tmp"
 _PIECE = 1 << 22
@@ -49,6 +50,17 @@ def as_path(location: str | os.PathLike[str]) -> Path:
             f"{location} is an address, which needs more packages: {remedy}"
         ) from None
     return cast(Path, path)  # it has the methods of one
+
+
+def resolved(path: str | Path) -> Path:
+    """Return a path with its links followed; of ``file::name``, the file."""
+    return as_path(path) if is_remote(path) else Path(str(path).partition("::")[0]).expanduser().resolve()
+
+
+def overlap(path: Path, other: Path) -> bool:
+    """Return whether one path lies at or below the other, links resolved."""
+    first, second = resolved(path), resolved(other)
+    return first == second or first in second.parents or second in first.parents
 
 
 def parquet_table(contents: bytes) -> Any:
@@ -122,6 +134,34 @@ def replacing(*paths: str | os.PathLike[str]) -> Iterator[list[Path]]:
             path.unlink(missing_ok=True)  # on a full disk its space is what the user needs most
     for parent in {target.parent for target in targets}:
         _flush_folder(parent)
+
+
+class OutputError(GMMatchError, OSError):
+    """A result could not be written (a full disk, missing rights); nothing half-written is left."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+@contextmanager
+def explain_failure(path: Path) -> Iterator[None]:
+    """Turn a failed write into one sentence that names the output."""
+    try:
+        yield
+    except GMMatchError:
+        raise
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        reason = (error.strerror or str(error)).rstrip(".")
+        raise OutputError(error.errno, f"{path} could not be written: {reason}.") from error
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """Yield a temporary name for a file that takes its place if all goes well; failures are explained."""
+    with explain_failure(path), replacing(path) as [temporary]:
+        yield temporary
 
 
 def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> tuple[int, str]:

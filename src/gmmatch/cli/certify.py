@@ -17,9 +17,10 @@ from gmmatch.cli.io.arguments import (
     picks_by,
     reads,
 )
-from gmmatch.cli.io.files import check_output, explain_failure, protect_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.certificate import CheckSample

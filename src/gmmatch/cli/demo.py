@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from gmmatch.cli.io.arguments import JsonOption, output_path, runs_on, writes
-from gmmatch.cli.io.files import check_output, write_whole
+from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import note, print_json, print_table, progress
 from gmmatch.errors import MissingDependencyError
+from gmmatch.files import write_whole
 
 # What the code of the paper's authors does, which is not what the paper's text says.
 UNIT_LENGTH = "gm-matching (unit length)"

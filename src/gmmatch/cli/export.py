@@ -23,7 +23,7 @@ from gmmatch.cli.io.arguments import (
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import is_remote
+from gmmatch.files import is_remote, overlap
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
@@ -135,32 +135,40 @@ def open_picked(selection: Selection, source: str, **columns: str | None) -> Bas
 
 def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Callable[..., int]:
     """Return the function that writes rows of this source, after checking that it can."""
-    from gmmatch.cli.io import exporting
+    from gmmatch.data.exporting import writer_of
     from gmmatch.data.images import ImageFolder
     from gmmatch.data.opening import format_of
 
+    suffix, write = writer_of(source)
     if isinstance(source, ImageFolder):
         if is_remote(output):
             raise InvalidInputError(f"--output {output}: images are exported to a folder of this machine.")
-        exporting.check_folder(output, source.folder, force=force)
-        return partial(exporting.export_images, source, output, link=link)
+        check_folder(output, source.folder, force=force)
+        return partial(write, source, output, link=link)
     if link:
         raise InvalidInputError(f"--link is for folders of images, and {source.location} is not one.")
-    files = getattr(source, "files", [])
-    kind = format_of(files[0]) if files else None
-    if kind not in exporting.WRITERS:
-        raise InvalidInputError(
-            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
-            "Selection.load(picks).apply(dataset) takes them."
-        )
-    suffix, write = exporting.WRITERS[kind]
-    if format_of(output) != kind:
+    if format_of(output) != format_of(f"rows{suffix}"):
         raise InvalidInputError(
             f"--output {output}: {source.location} is {source.format}, so end it in {suffix}."
         )
     check_output(output, force=force)
-    protect_inputs(output, files)
+    protect_inputs(output, getattr(source, "files", []))
     return partial(write, source, output)
+
+
+def check_folder(output: Path, source: Path, *, force: bool) -> None:
+    """Raise unless images may be written to this folder."""
+    from gmmatch.data.exporting import MARK
+
+    if overlap(output, source):
+        raise InvalidInputError(
+            f"--output {output} and {source} lie within each other: choose another folder."
+        )
+    check_output(output, force=force, folder=True)
+    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+        raise InvalidInputError(
+            f"--output {output} holds files that gmmatch did not write: choose another folder."
+        )
 
 
 def match_rows(selection: Selection, source: BaseSource) -> tuple[Indices, Indices]:

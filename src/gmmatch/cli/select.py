@@ -29,11 +29,12 @@ from gmmatch.cli.io.arguments import (
     reads,
     split_names,
 )
-from gmmatch.cli.io.files import check_output, explain_failure, is_stdout, protect_inputs
+from gmmatch.cli.io.files import check_output, is_stdout, protect_inputs
 from gmmatch.cli.io.inputs import check_encoders, read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings

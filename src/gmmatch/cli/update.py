@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gmmatch.cli.io.arguments import JsonOption, LabeledInput, PicksArgument, output_path, writes
-from gmmatch.cli.io.files import check_output, explain_failure, protect_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

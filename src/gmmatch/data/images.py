@@ -329,6 +329,11 @@ class ImageFolder(BaseSource):
         top, slash, _ = name[self._skip :].partition("/")
         return top if slash else None
 
+    def relabeled(self, name: str, label: Label) -> str:
+        """Return the path that an image would have with another label."""
+        rest = name[self._skip :]
+        return f"{name[: self._skip]}{label}/{rest.partition('/')[2] or rest}"
+
     def fingerprint(self) -> str:
         """Hash all paths and sizes, and the ends of up to 256 files spread over the folder."""
         parts: list[str | int | bytes | None] = ["image folder"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,15 +12,8 @@ import typer
 
 from gmmatch.cli.io.arguments import ForceOption, JsonOption, output_path
 from gmmatch.cli.io.output import note, print_json
-from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import as_path, csv_bytes, is_remote, replacing
-
-
-class OutputError(GMMatchError, OSError):
-    """A result could not be written (a full disk, missing rights); nothing half-written is left."""
-
-    def __str__(self) -> str:
-        return str(self.strerror)
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import csv_bytes, is_remote, resolved, write_whole
 
 
 def is_stdout(path: Path | None) -> bool:
@@ -49,45 +40,14 @@ def check_output(
 
 def protect_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
     """Raise if a result would replace what it is made from, which not even ``--force`` can mean."""
-    target = _resolve(output)
+    target = resolved(output)
     for given in (*inputs, folder):
-        if given and _resolve(given) == target:
+        if given and resolved(given) == target:
             raise InvalidInputError(f"--output {output} is also an input: choose another name.")
-    if folder and Path(folder).is_dir() and _resolve(folder) in target.parents:
+    if folder and Path(folder).is_dir() and resolved(folder) in target.parents:
         raise InvalidInputError(
             f"--output {output} lies within {folder}, which is read: choose another folder."
         )
-
-
-def _resolve(path: str | Path) -> Path:
-    return as_path(path) if is_remote(path) else Path(str(path).partition("::")[0]).expanduser().resolve()
-
-
-def overlap(path: Path, other: Path) -> bool:
-    """Return whether one path lies at or below the other, links resolved."""
-    first, second = _resolve(path), _resolve(other)
-    return first == second or first in second.parents or second in first.parents
-
-
-@contextmanager
-def explain_failure(path: Path) -> Iterator[None]:
-    """Turn a failed write into one sentence that names the output."""
-    try:
-        yield
-    except GMMatchError:
-        raise
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            raise
-        reason = (error.strerror or str(error)).rstrip(".")
-        raise OutputError(error.errno, f"{path} could not be written: {reason}.") from error
-
-
-@contextmanager
-def write_whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary name for a file that takes its place if all goes well; failures are explained."""
-    with explain_failure(path), replacing(path) as [temporary]:
-        yield temporary
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gmmatch.cli.io.arguments import output_path, writes
-from gmmatch.cli.io.files import check_output, explain_failure, protect_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.messages import join_lines
 from gmmatch.cli.io.output import note
 from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings

@@ -6,36 +6,27 @@ import errno
 import gzip
 import json
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from gmmatch.cli.io.files import check_output, explain_failure, overlap, write_whole
+from gmmatch.data.images import ImageFolder
+from gmmatch.data.opening import format_of
+from gmmatch.data.source import BaseSource
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import csv_bytes, replacing_folder
+from gmmatch.files import csv_bytes, explain_failure, replacing_folder, write_whole
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
+    from gmmatch.groups import Label
 
 Columns = Mapping[str, list[Any]]
 """New columns, a value for each row that is written."""
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
-_MARK = ".gmmatch-export.json"
-
-
-def check_folder(output: Path, source: Path, *, force: bool) -> None:
-    """Raise unless images may be written to this folder."""
-    if overlap(output, source):
-        raise InvalidInputError(
-            f"--output {output} and {source} lie within each other: choose another folder."
-        )
-    check_output(output, force=force, folder=True)
-    if output.is_dir() and any(output.iterdir()) and not (output / _MARK).is_file():
-        raise InvalidInputError(
-            f"--output {output} holds files that gmmatch did not write: choose another folder."
-        )
+MARK = ".gmmatch-export.json"
 
 
 @contextmanager
@@ -44,7 +35,7 @@ def write_folder(output: Path, source: Path, n_images: int) -> Iterator[Path]:
     with explain_failure(output), replacing_folder(output) as temporary:
         yield temporary
         mark = {"source": str(source.resolve()), "images": n_images}
-        (temporary / _MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
+        (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
 
 
 def put_image(image: Path, target: Path, link: bool) -> None:
@@ -63,18 +54,36 @@ def put_image(image: Path, target: Path, link: bool) -> None:
         target.symlink_to(image.resolve())
 
 
-def export_images(source: Any, output: Path, rows: Indices, columns: Columns, *, link: bool) -> int:
-    """Copy or link images; one that is there twice is written once."""
+def export_images(
+    source: ImageFolder,
+    output: Path,
+    rows: Indices,
+    columns: Columns,
+    *,
+    link: bool = False,
+    new_labels: Mapping[int, Label] | None = None,
+) -> int:
+    """Copy or link images, those with new labels to other sub-folders; one that is there twice is written once."""
     names = list(dict.fromkeys(source.ids[row] for row in rows.tolist()))
+    targets = dict(zip(names, names, strict=True))
+    for row, label in (new_labels or {}).items():
+        targets[source.ids[row]] = _free_name(source.relabeled(source.ids[row], label), targets)
     with write_folder(output, source.folder, len(names)) as temporary:
-        for name in names:
-            put_image(source.folder / name, temporary / name, link)
+        for name, target in targets.items():
+            put_image(source.folder / name, temporary / target, link)
         if columns:
             labels = source.labels or [None] * len(source.ids)
             values = zip(rows.tolist(), *columns.values(), strict=True)
             lines = {row: [source.ids[row], labels[row], *more] for row, *more in values}
             (temporary / "labels.csv").write_bytes(csv_bytes([["file", "label", *columns], *lines.values()]))
     return len(names)
+
+
+def _free_name(name: str, targets: Mapping[str, str]) -> str:
+    """Return the name, with a number where an image of that name is there already."""
+    path, taken = Path(name), set(targets.values())
+    numbered = (path.with_stem(f"{path.stem}-{number}").as_posix() for number in count(2))
+    return next(candidate for candidate in chain([name], numbered) if candidate not in taken)
 
 
 def export_parquet(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
@@ -182,8 +191,25 @@ def _check_new(columns: Mapping[str, Any], known: Collection[str], path: Path) -
             raise InvalidInputError(f"{path} has a column {name!r} already: rename it first.")
 
 
+def writer_of(source: BaseSource) -> tuple[str, Callable[..., int]]:
+    """Return how a file with rows of this source ends ("" for a folder), and the function that writes it.
+
+    The function takes the source, the output, ascending row numbers, and new columns.
+    """
+    if isinstance(source, ImageFolder):
+        return "", export_images
+    files = getattr(source, "files", [])
+    kind = format_of(files[0]) if files else None
+    if kind not in _WRITERS:
+        raise InvalidInputError(
+            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
+            "Selection.load(picks).apply(dataset) takes them."
+        )
+    return _WRITERS[kind]
+
+
 # By the format of a source: how its files end, and what writes rows of it.
-WRITERS = {
+_WRITERS = {
     "parquet": (".parquet", export_parquet),
     "json": (".jsonl", export_json_lines),
     "csv": (".csv", export_csv),
