@@ -25,9 +25,15 @@ def check(name, tmp_path):
     assert (found["hash"], found["k"]) == (then["hash"], then["k"])
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDED if "ray" not in CASES[name].needs])
+@pytest.mark.parametrize("name", [name for name in RECORDED if not {"ray", "cuda"} & set(CASES[name].needs)])
 def test_picks_are_those_that_are_recorded(name, tmp_path):
     check(name, tmp_path)
+
+
+def test_picks_on_cuda_are_those_that_are_recorded(tmp_path):
+    for name in RECORDED:
+        if "cuda" in CASES[name].needs:
+            check(name, tmp_path)
 
 
 @pytest.mark.slow
