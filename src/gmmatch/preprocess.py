@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -134,6 +134,43 @@ class Projection:
         """Return the new rows of a block."""
         center, components = asarray_like(self.center, block), asarray_like(self.components, block)
         return _convert(block, lambda rows: (rows - center) @ components)
+
+
+# Standardized values beyond this are as wild as this.
+_LARGEST_STANDARDIZED = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class RobustScale:
+    """Center columns at their medians, divide them by a scale that outliers do not widen, and clip them.
+
+    Attributes
+    ----------
+    center, scale : arrays of shape (s,)
+        The scale is infinite for columns that do not vary.
+    """
+
+    center: Vector
+    scale: Vector
+
+    @classmethod
+    def fit(cls, sample: Matrix) -> Self:
+        """Measure the columns of a sample of the rows."""
+        low, center, high = np.percentile(sample, [5, 50, 95], axis=0)
+        deviation = np.sqrt(np.mean((sample - center) ** 2, axis=0))
+        # With heavy tails the central 90% set the scale; of a normal distribution they are 3.3 deviations wide.
+        central = (high - low) / 3.3
+        scale = np.where(central > 1e-9 * deviation, np.minimum(deviation, 2.0 * central), deviation)
+        return cls(center, np.where(scale > 0.0, scale, np.inf))
+
+    def __call__(self, block: Any) -> Any:
+        """Return the new rows of a block, in its own precision."""
+        xp = array_namespace(block)
+        center, factor = (
+            xp.astype(asarray_like(values, block), block.dtype) for values in (self.center, 1.0 / self.scale)
+        )
+        with np.errstate(over="ignore"):
+            return xp.clip((block - center) * factor, -_LARGEST_STANDARDIZED, _LARGEST_STANDARDIZED)
 
 
 @dataclass(frozen=True)

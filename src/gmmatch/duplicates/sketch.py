@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, array_namespace, asarray_like, sample_indices
+from gmmatch.preprocess import RobustScale
 from gmmatch.rows.base import RowMap, Rows
 
 # The most axes of a short vector; with these, rows of a few columns more are compared as they are.
@@ -33,8 +34,6 @@ _PRECISE_COLUMNS, _PRECISE_ROUNDING = 16, 1e-9
 _DEVIATIONS = 5.0
 # Numbers that are read at a time.
 READ_NUMBERS = 1 << 21
-# Screening counts standardized columns up to this many standard deviations.
-_CLIP = 6.0
 
 
 def unit_rows(block: Any) -> Any:
@@ -53,40 +52,16 @@ def unit_rows(block: Any) -> Any:
     return scaled / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths))
 
 
-@dataclass(frozen=True, eq=False)
-class StandardizedRows:
+class StandardizedRows(RobustScale):
     """Map rows to the unit sphere so that rows are near each other there if they are so in every column.
 
-    Columns are centered and scaled, and a column of a constant is appended. Cosines of raw rows would compare
-    directions only: rows of two columns would be copies if one is twice the other.
-
-    Attributes
-    ----------
-    center, scale : arrays of shape (s,)
-        The scale is infinite for columns that do not vary.
+    Columns are standardized, and a column of a constant is appended. Cosines of raw rows would compare directions
+    only: rows of two columns would be copies if one is twice the other.
     """
-
-    center: Vector
-    scale: Vector
-
-    @classmethod
-    def fit(cls, sample: Matrix) -> StandardizedRows:
-        """Take the medians and the spread of a sample of the rows."""
-        low, center, high = np.quantile(sample, [0.05, 0.5, 0.95], axis=0)
-        deviation = np.sqrt(np.mean((sample - center) ** 2, axis=0))
-        # 1.65 standard deviations on both sides of a normal distribution: outliers do not widen it.
-        width = (high - low) / 3.3
-        scale = np.where(width > 0.0, np.minimum(deviation, 2.0 * width), deviation)
-        return cls(center, np.where(scale > 0.0, scale, np.inf))
 
     def __call__(self, block: Any) -> Any:
         """Return rows of length 1, with a column more."""
-        xp = array_namespace(block)
-        center, factor = (
-            xp.astype(asarray_like(values, block), block.dtype) for values in (self.center, 1.0 / self.scale)
-        )
-        with np.errstate(over="ignore"):
-            values = xp.clip((block - center) * factor, -_CLIP, _CLIP)
+        xp, values = array_namespace(block), super().__call__(block)
         constant = xp.full_like(values[:, :1], float(np.sqrt(np.isfinite(self.scale).sum())))
         values = xp.concat([values, constant], axis=1)
         return values / xp.sqrt(xp.sum(values * values, axis=1, keepdims=True))

@@ -8,30 +8,26 @@ without a leak from the row's own label.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Mask, Matrix, array_namespace, asarray_like, sample_indices
-from gmmatch.rows.base import Rows
-from gmmatch.screening.learners import Values, make_learners
+from gmmatch._array import Indices, Mask, Matrix, array_namespace, asarray_like
+from gmmatch.duplicates.sketch import READ_NUMBERS
+from gmmatch.preprocess import RobustScale
+from gmmatch.rows.base import RowMap, Rows
+from gmmatch.screening.learners import Learner, Values
 
 Scores = NDArray[np.float32]
 """Log-probabilities of shape (learners, candidate classes, rows)."""
 
 # Learners gain little from more rows, and their cost grows.
 SAMPLE_ROWS = 20_000
-# Rows that quantiles and principal components are computed from.
-_STATISTICS_ROWS = 4_000
 # Embeddings have their signal in fewer directions; a covariance of more columns needs more rows than there are.
 _MAX_COLUMNS = 256
-# Numbers of the sample that are read at a time.
-_READ_ELEMENTS = 1 << 20
-# Standardized values beyond this are as wild as this.
-_LARGEST_VALUE = 6.0
 # Ten pairs of folds: the fewest folds with which the models see more than half of the rows.
 FOLDS = 5
 # No model is surer than 99%: one wild log-probability must not decide alone.
@@ -41,50 +37,37 @@ _N_CANDIDATES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Standardize:
-    """The map x ↦ P clip((x − median) / scale) of rows; P projects on principal components.
+class Standardize(RobustScale):
+    """Standardize rows, and project wide ones on principal components.
 
     Attributes
     ----------
-    center, scale : arrays of shape (s,)
     projection : array of shape (s, d), optional
     """
 
-    center: Matrix
-    scale: Matrix
-    projection: Matrix | None
+    projection: Matrix | None = None
 
     @classmethod
-    def fit(cls, rows: Rows) -> Standardize:
-        """Measure the columns on evenly spaced rows."""
-        values = rows.take(sample_indices(len(rows), _STATISTICS_ROWS))
-        center, deviation = np.median(values, axis=0), values.std(axis=0)
-        low, high = np.percentile(values, [5, 95], axis=0)
-        # With heavy tails the central 90% set the scale; for a normal law they are 3.3 deviations wide.
-        central = (high - low) / 3.3
-        scale = np.where(central > 1e-9 * deviation, np.minimum(deviation, 2.0 * central), deviation)
-        scale = np.where(scale > 0.0, scale, np.inf)
-        fitted = cls(center, scale, None)
-        if values.shape[1] <= _MAX_COLUMNS:
+    def fit(cls, sample: Matrix) -> Self:
+        """Measure the columns of a sample of the rows."""
+        fitted = super().fit(sample)
+        if sample.shape[1] <= _MAX_COLUMNS:
             return fitted
-        return cls(center, scale, principal_components(fitted(values), _MAX_COLUMNS))
-
-    def take(self, rows: Rows, index: Indices) -> Values:
-        """Return some standardized rows, read a few at a time: they take less memory than the rows."""
-        size = max(1, _READ_ELEMENTS // rows.n_features)
-        blocks = (rows.take(index[first : first + size]) for first in range(0, len(index), size))
-        return np.concatenate([self(block) for block in blocks])
+        return replace(fitted, projection=principal_components(fitted(sample), _MAX_COLUMNS))
 
     def __call__(self, block: Any) -> Any:
-        """Return standardized rows in float32, in the namespace of the block."""
-        xp = array_namespace(block)
-        center, scale = (
-            xp.astype(asarray_like(values, block), block.dtype) for values in (self.center, self.scale)
-        )
-        values = xp.clip((block - center) / scale, -_LARGEST_VALUE, _LARGEST_VALUE)
+        """Return the new rows of a block, in float32."""
+        xp, values = array_namespace(block), super().__call__(block)
         if self.projection is not None:
             values = xp.astype(values, xp.float32) @ asarray_like(self.projection, block)
         return xp.astype(values, xp.float32)
+
+
+def read_rows(rows: Rows, row_map: RowMap, index: Indices) -> Values:
+    """Return some rows after a map, read a few at a time: they take less memory than the rows."""
+    size = max(1, READ_NUMBERS // rows.n_features)
+    pieces = (index[first : first + size] for first in range(0, len(index), size))
+    return np.concatenate([row_map(rows.take(piece)) for piece in pieces])
 
 
 def principal_components(values: Matrix, count: int) -> Matrix:
@@ -217,12 +200,10 @@ class Evidence:
 
     Parameters
     ----------
-    values : float32 array of shape (m, d)
-        Standardized rows.
+    learners : list of Learner
+        They share their folds.
     given : int64 array of shape (m,)
-        Their labels.
-    n_classes : int
-    random : Generator
+        The labels of the rows of the learners.
 
     Attributes
     ----------
@@ -231,15 +212,14 @@ class Evidence:
         By models that have seen neither this fold nor the row's own; 0 for the rows of the fold.
     """
 
-    def __init__(self, values: Values, given: Indices, n_classes: int, random: np.random.Generator) -> None:
-        self.folds = assign_folds(given, random)
-        self.learners = make_learners(values, self.folds, n_classes, random)
-        coarse, learner = np.zeros((n_classes, len(given)), dtype=np.float32), self.learners[0]
+    def __init__(self, learners: Sequence[Learner], given: Indices) -> None:
+        self.learners, self.folds = learners, learners[0].folds
+        coarse = np.zeros((learners[0].n_classes, len(given)), dtype=np.float32)
         for fold in range(FOLDS):
             rows = np.flatnonzero(self.folds == fold)
-            coarse[:, rows] = learner.predict(given, (fold,), rows)
+            coarse[:, rows] = learners[0].predict(given, (fold,), rows)
         self.labels = Labels.of(given, coarse)
-        shape = (FOLDS, len(self.learners), self.labels.n_candidates, len(given))
+        shape = (FOLDS, len(learners), self.labels.n_candidates, len(given))
         self.without_fold = np.zeros(shape, dtype=np.float32)
         for pair in combinations(range(FOLDS), 2):
             rows = np.flatnonzero(np.isin(self.folds, pair))
@@ -265,32 +245,6 @@ class Evidence:
         candidates = self.labels.take(rows)
         predictions = (learner.predict(labels, excluded, rows) for learner in self.learners)
         return np.stack([candidates.select(soften(log_p)) for log_p in predictions])
-
-
-class GivenEvidence:
-    """Probabilities of a model of the user's, out of fold, in place of learners.
-
-    Attributes
-    ----------
-    labels, scores
-        As in :class:`Evidence`.
-    """
-
-    def __init__(self, pred_probs: Matrix, given: Indices) -> None:
-        totals = pred_probs.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            log_p = soften(np.log(pred_probs / totals).T)
-        self.labels = Labels.of(given, log_p)
-        self.scores = self.labels.select(log_p)[None]
-
-    @property
-    def without_fold(self) -> Scores:
-        """The same scores for every fold: the model is said to have seen no row."""
-        return np.broadcast_to(self.scores, (FOLDS, *self.scores.shape))
-
-    def refit(self, labels_of_fold: Sequence[Indices]) -> Scores:
-        """Return no evidence: the model cannot be fitted again."""
-        return self.scores[:0]
 
 
 def soften(log_p: NDArray[Any]) -> NDArray[np.float32]:

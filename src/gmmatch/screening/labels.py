@@ -8,25 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, Vector, to_numpy
+from gmmatch._array import Indices, Matrix, Vector, sample_indices, to_numpy
 from gmmatch._threads import one_blas_thread
 from gmmatch.errors import InvalidInputError, listed
-from gmmatch.rows.base import Rows
+from gmmatch.rows.array import ArrayRows
+from gmmatch.rows.base import RowMap, Rows
 from gmmatch.screening.evidence import (
     FOLDS,
     Evidence,
-    GivenEvidence,
     Labels,
     Standardize,
+    assign_folds,
     draw_sample,
+    read_rows,
     soften,
 )
+from gmmatch.screening.learners import GivenProbabilities, Learner, make_learners
 from gmmatch.screening.posterior import Explanation, explain
 from gmmatch.screening.result import NOT_JUDGED, TRUSTED, WRONG
 from gmmatch.screening.verdict import Rule, Verdicts
 
-# Rows of pred_probs that are judged at a time.
-_ROWS_AT_ONCE = 20_000
+# Rows that quantiles and principal components are computed from.
+_STATISTICS_ROWS = 4_000
 
 
 @dataclass(eq=False)
@@ -93,41 +96,33 @@ def judge_labels(
     known = number[codes]
     random = np.random.default_rng(seed)
     sample = draw_sample(known, len(classes), random)
+    folds = assign_folds(known[sample], random)
+    learners: list[Learner]
     if pred_probs is None:
-        standardize = Standardize.fit(rows)
-        evidence: Evidence | GivenEvidence = Evidence(
-            standardize.take(rows, sample), known[sample], len(classes), random
-        )
+        prepare: RowMap = Standardize.fit(rows.take(sample[sample_indices(len(sample), _STATISTICS_ROWS)]))
+        learners = make_learners(read_rows(rows, prepare, sample), folds, len(classes), random)
     else:
         if pred_probs.shape[1] != len(names):
             raise InvalidInputError(
                 f"pred_probs has {pred_probs.shape[1]} columns for {len(names)} classes: give one for each, in the "
                 "order of the sorted labels."
             )
-        pred_probs = pred_probs[:, classes] + 1e-12
-        evidence = GivenEvidence(pred_probs[sample], known[sample])
+        rows, prepare = ArrayRows(pred_probs), ChooseClasses(classes)
+        learners = [GivenProbabilities(read_rows(rows, prepare, sample), folds, len(classes))]
+    evidence = Evidence(learners, known[sample])
     explanation, posterior = explain(evidence, seed)
     rule = Rule.of(posterior)
     out.put(sample, rule.judge(posterior), classes)
     others = known >= 0
     others[sample] = False
-    if others.any() and isinstance(evidence, Evidence):
-        judge = RowJudge(standardize, evidence, explanation, rule)
+    if others.any():
+        judge = RowJudge(prepare, evidence, explanation, rule)
         table = rows.map_blocks(judge_block, judge, per_row=(known, others))[others]
         verdict, probability, suspicion, suggested, confidence = table.T
         verdicts = Verdicts(
             verdict.astype(np.int8), probability, suspicion, suggested.astype(np.int64), confidence
         )
         out.put(others, verdicts, classes)
-    elif others.any():
-        assert pred_probs is not None
-        index = np.flatnonzero(others)
-        for first in range(0, len(index), _ROWS_AT_ONCE):
-            some = index[first : first + _ROWS_AT_ONCE]
-            given = GivenEvidence(pred_probs[some], known[some])
-            out.put(
-                some, rule.judge(explanation.apply(given.scores, given.scores[:0], given.labels)), classes
-            )
     out.summarize()
     if not explanation.informed:
         # Trust needs evidence.
@@ -136,13 +131,22 @@ def judge_labels(
     return out
 
 
+@dataclass(frozen=True, eq=False)
+class ChooseClasses:
+    """The map of rows of ``pred_probs`` to the columns of the classes that are judged."""
+
+    classes: Indices
+
+    def __call__(self, block: Any) -> Any:
+        """Return positive numbers, so that they have logarithms."""
+        return (block[:, self.classes] + 1e-12).astype(np.float32)
+
+
 class RowJudge:
     """Judges rows outside of the sample: learners fitted to all of the sample, and the explanation found there."""
 
-    def __init__(
-        self, standardize: Standardize, evidence: Evidence, explanation: Explanation, rule: Rule
-    ) -> None:
-        self.standardize, self.explanation, self.rule = standardize, explanation, rule
+    def __init__(self, prepare: RowMap, evidence: Evidence, explanation: Explanation, rule: Rule) -> None:
+        self.prepare, self.explanation, self.rule = prepare, explanation, rule
         self.transforms = [learner.transform for learner in evidence.learners]
         self.models = [learner.fit(evidence.labels.given) for learner in evidence.learners]
         drawn = explanation.drawn
@@ -150,7 +154,7 @@ class RowJudge:
 
     def __call__(self, block: Any, given: Indices) -> Verdicts:
         """Return the verdicts on a block of rows."""
-        values = to_numpy(self.standardize(block))
+        values = to_numpy(self.prepare(block))
         features = [transform(values) for transform in self.transforms]
         first = [soften(model(values)) for model, values in zip(self.models, features, strict=True)]
         labels = Labels.of(given, first[0])

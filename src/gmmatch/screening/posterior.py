@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Vector
 from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channel, raise_background
-from gmmatch.screening.evidence import Evidence, GivenEvidence, Labels, Scores, soften
+from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
 from gmmatch.screening.learners import log_softmax
 
 # Units of log-likelihood by which noise must beat no noise: chance does so once in 400 clean data sets.
@@ -88,7 +88,7 @@ class Explanation:
         return Posterior(labels, classes, posterior, self.channel.noise, self.sure)
 
 
-def explain(evidence: Evidence | GivenEvidence, seed: int) -> tuple[Explanation, Posterior]:
+def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
     """Fit both explanations; return the better one, and the posterior of the sample."""
     scores, labels = evidence.scores, evidence.labels
     plain = fit_channel(scores, labels, noisy=False)
