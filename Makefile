@@ -1,4 +1,4 @@
-# Needs python3 (3.10 or later) with pip and venv, and make. Every target sets up what it needs in .venv,
+# Needs python3 (3.11 or later) with pip and venv, and make. Every target sets up what it needs in .venv,
 # once, and again when pyproject.toml or constraints.txt change.
 
 PYTHON ?= python3
@@ -43,7 +43,7 @@ lint: .venv/.installed-dev-vision-text-ray ## Check style and types
 bench: .venv/.installed-bench ## Time gmmatch side by side with its peers
 	$(BIN)/python -m benchmarks
 
-docs: .venv/.installed-docs ## Build the documentation site into docs/_build/html (Python 3.11 or later)
+docs: .venv/.installed-docs ## Build the documentation site into docs/_build/html
 	$(BIN)/python -m sphinx -q -W --keep-going -j $(JOBS) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
@@ -69,7 +69,7 @@ clean: ## Remove whatever the targets above have made
 	@touch $@
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("gmmatch needs Python 3.10 or later, \
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("gmmatch needs Python 3.11 or later, \
 	and $(PYTHON) is " + sys.version.split()[0] + ". Name another: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
 

@@ -37,7 +37,7 @@ def test_groups_partition_the_rows_by_label(y):
         assert rows == [row for row, other in enumerate(y) if label == other]
 
 
-class Colour(str, enum.Enum):
+class Colour(str, enum.Enum):  # noqa: UP042
     RED = "red"
 
 
