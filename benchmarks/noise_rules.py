@@ -111,7 +111,7 @@ def _without(learner: str) -> Callable[..., list[learners.Learner]]:
 _PREDICT, _ESTIMATE, _MAKE = (
     evidence.Evidence._predict,
     channel.estimate_noise,
-    evidence.make_learners,
+    learners.make_learners,
 )
 # What is left out, and what stands in its place while it is: owner, attribute, value.
 ABLATIONS: dict[str, list[tuple[Any, str, Any]]] = {
@@ -126,7 +126,7 @@ ABLATIONS: dict[str, list[tuple[Any, str, Any]]] = {
     "learners fitted again": [(evidence.Evidence, "refit", lambda found, drawn: found.scores[:0])],
     "the choice (always the second)": [(posterior, "_compare", lambda *arguments: 99.0)],
     **{
-        words: [(evidence, "make_learners", _without(learner))]
+        words: [(labels, "make_learners", _without(learner))]
         for learner, words in (
             ("FourierDiscriminant", "discriminant analysis in Fourier features"),
             ("Regression", "regression"),
