@@ -22,8 +22,6 @@ from gmmatch.screening.learners import log_softmax
 _SURE_GAIN = 4.0
 # Standard errors by which the second explanation must predict held-out labels better than the first.
 _SURE_ERRORS = 2.5
-# Clusters with less noise than this are what the first explanation finds as well.
-_LEAST_NOISE = 0.01
 # Pairs of more classes have too few rows each to stand out.
 _MAX_CLASSES = 256
 
@@ -102,7 +100,8 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
         return first, first.apply(scores, None, labels)
     clustered = clusters(plain.pool(scores, labels))
     guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
-    if 1.0 - guess.posterior(clustered, labels)[labels.given_cells].mean() <= _LEAST_NOISE:
+    if guess.posterior(clustered, labels)[labels.given_cells].min() > 0.5:
+        # No label is likely wrong.
         return first, first.apply(scores, None, labels)
     drawn = []
     for fold, unseen in enumerate(evidence.without_fold):

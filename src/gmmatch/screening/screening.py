@@ -35,8 +35,6 @@ from gmmatch.screening.result import (
     relabeled_rows,
 )  # fmt: skip
 
-# Expected share of wrong labels among the rows to pick from, where the budget allows it.
-_TOLERANCE = 0.01
 # Rows to pick from for each pick, so that the picks can follow the distribution, up to half of the class.
 _CHOICE = 3
 
@@ -50,9 +48,9 @@ class Screening:
 
     Parameters
     ----------
-    tolerance : float, optional
-        The expected share of wrong labels among the rows to pick from, 0.01 by default. More are let in only where
-        the budget needs them.
+    tolerance : float
+        The expected share of wrong labels among the rows to pick from. More are let in only where the budget needs
+        them.
     doubtful : "auto", "keep" or "drop"
         Whether doubtful rows may be picked: only where the budget needs them, like any other, or never.
     groups : "auto", "keep" or "drop"
@@ -73,7 +71,7 @@ class Screening:
     0
     """
 
-    tolerance: float | None = None
+    tolerance: float = 0.01
     doubtful: Literal["auto", "keep", "drop"] = "auto"
     groups: Literal["auto", "keep", "drop"] = "auto"
     duplicates: Literal["drop", "keep"] = "drop"
@@ -176,7 +174,7 @@ class Screening:
             least = min(len(members), max(quota, min(_CHOICE * quota, len(members) // 2)))
             good = int((tiers[members] == 0).sum())
             expected = np.cumsum(1.0 - trust[members][:good]) / np.arange(1, good + 1)
-            tolerated = int(np.searchsorted(expected, self.tolerance or _TOLERANCE, side="right"))
+            tolerated = int(np.searchsorted(expected, self.tolerance, side="right"))
             allowed = int((tiers[members] < 9).sum())
             size = min(allowed, max(min(good, max(least, tolerated)), quota))
             kept[members[:size]] = True
