@@ -128,7 +128,6 @@ ABLATIONS: dict[str, list[tuple[Any, str, Any]]] = {
     **{
         words: [(labels, "make_learners", _without(learner))]
         for learner, words in (
-            ("FourierDiscriminant", "discriminant analysis in Fourier features"),
             ("Regression", "regression"),
             ("Neighbors", "neighbors"),
             ("Trees", "trees"),

@@ -147,7 +147,6 @@ class RowJudge:
 
     def __init__(self, prepare: RowMap, evidence: Evidence, explanation: Explanation, rule: Rule) -> None:
         self.prepare, self.explanation, self.rule = prepare, explanation, rule
-        self.transforms = [learner.transform for learner in evidence.learners]
         self.models = [learner.fit(evidence.labels.given) for learner in evidence.learners]
         drawn = explanation.drawn
         self.refitted = [] if drawn is None else [learner.fit(drawn) for learner in evidence.learners]
@@ -155,13 +154,10 @@ class RowJudge:
     def __call__(self, block: Any, given: Indices) -> Verdicts:
         """Return the verdicts on a block of rows."""
         values = to_numpy(self.prepare(block))
-        features = [transform(values) for transform in self.transforms]
-        first = [soften(model(values)) for model, values in zip(self.models, features, strict=True)]
+        first = [soften(model(values)) for model in self.models]
         labels = Labels.of(given, first[0])
         scores = np.stack([labels.select(log_p) for log_p in first])
-        second = [
-            labels.select(soften(m(values))) for m, values in zip(self.refitted, features, strict=False)
-        ]
+        second = [labels.select(soften(model(values))) for model in self.refitted]
         return self.rule.judge(self.explanation.apply(scores, np.array(second), labels))
 
 

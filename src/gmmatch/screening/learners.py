@@ -1,7 +1,7 @@
-"""Plain learners: regression, discriminant analysis in random Fourier features, and trees for tables.
+"""Plain learners: discriminant analysis, regression, neighbors, and trees for tables.
 
-A learner holds the sample in its own features. It is fitted to any labels and without any folds, so what depends on
-neither (features, sums of products) is computed once.
+A learner holds the sample. It is fitted to any labels and without any folds, so what depends on neither (neighbors,
+sums of products) is computed once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ Values: TypeAlias = NDArray[np.float32]
 Model: TypeAlias = Callable[[Values], Values]
 """From features, shape (rows, d), to log-probabilities, shape (K, rows)."""
 
-# Random features of a Gaussian kernel; half of them are cosines.
-_N_FOURIER = 512
 # Correlations within classes are taken at 90%: they are estimated from few rows.
 _SHRINKAGE = 0.1
 # Steps of the regression from zero, preconditioned: more change nothing that counts.
@@ -59,11 +57,7 @@ class Learner(ABC):
     """
 
     def __init__(self, values: Values, folds: Indices, n_classes: int) -> None:
-        self.features, self.folds, self.n_classes = self.transform(values), folds, n_classes
-
-    def transform(self, values: Values) -> Values:
-        """Return the features of standardized rows."""
-        return values
+        self.features, self.folds, self.n_classes = values, folds, n_classes
 
     @cached_property
     def products(self) -> NDArray[np.float64]:
@@ -134,27 +128,6 @@ class Discriminant(Learner):
             priors = np.log(counts / len(train)).clip(-100.0)
         intercept = priors - 0.5 * (means * coefficients).sum(axis=1)
         return LinearModel(coefficients.astype(np.float32), intercept.astype(np.float32))
-
-
-class FourierDiscriminant(Discriminant):
-    """Discriminant analysis in random Fourier features of Gaussian kernels: borders between classes may bend.
-
-    Bandwidths are drawn between the median distance of rows and a quarter of it.
-    """
-
-    def __init__(self, values: Values, folds: Indices, n_classes: int, random: np.random.Generator) -> None:
-        some = values[random.permutation(len(values))[:500]]
-        distances = squared_distances(some, some)[np.triu_indices(len(some), 1)]
-        bandwidth = np.sqrt(np.median(distances)) if len(distances) else 0.0
-        frequencies = random.standard_normal((values.shape[1], _N_FOURIER // 2))
-        frequencies *= 4.0 ** random.random(_N_FOURIER // 2) / (bandwidth or 1.0)
-        self.frequencies = frequencies.astype(np.float32)
-        super().__init__(values, folds, n_classes)
-
-    def transform(self, values: Values) -> Values:
-        """Return cosines and sines of random projections."""
-        phases = values @ self.frequencies
-        return np.concatenate([np.cos(phases), np.sin(phases)], axis=1)
 
 
 class Neighbors(Learner):
@@ -228,7 +201,6 @@ def make_learners(
     """Return the learners that suit the sample."""
     affordable = values.size * n_classes <= _REGRESSION_SIZE
     learners: list[Learner] = [Discriminant(values, folds, n_classes)]
-    learners.append(FourierDiscriminant(values, folds, n_classes, random))
     if affordable:
         learners.append(Regression(values, folds, n_classes))
         learners.append(Neighbors(values, folds, n_classes, random))

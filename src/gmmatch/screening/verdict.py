@@ -14,8 +14,8 @@ from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
 # Rows are called wrong only if this share of them is expected to be.
 _SURE_PRECISION = 0.8
-# Where noise is certain, labels that are wrong with this probability are doubtful: with half of it more right labels than
-# wrong ones are, with twice as much the interval misses the truth more often.
+# Where noise is certain, labels that are wrong with this probability are doubtful: with half of it many right labels
+# are, with twice as much the interval misses the truth more often.
 _DOUBT = 0.25
 
 
