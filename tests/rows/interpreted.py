@@ -114,10 +114,6 @@ def test_distances(dtype):
     checks.check_distances("cpu", dtype)
 
 
-def test_residuals():
-    checks.check_residuals("cpu")
-
-
 SELECTIONS = {
     "carried": ("herding", {"batches": 3}),
     "independent": ("herding", {"batches": gm.Independent(2), "k": 66}),

@@ -14,7 +14,7 @@ from gmmatch.rows import GreedyTask, open_rows  # noqa: E402
 from gmmatch.rows.array import ArrayRows  # noqa: E402
 from gmmatch.rows.tensor import TensorRows, _full_precision  # noqa: E402
 from gmmatch.rows.tensor_groups import TensorGroups  # noqa: E402
-from tests.rows.kernel_checks import DTYPES, check_layouts, make_rows  # noqa: E402
+from tests.rows.kernel_checks import DTYPES, check_layouts, check_residuals, make_rows  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -37,6 +37,12 @@ def test_medians_and_picks_are_those_of_arrays(dtype, replacement):
 
 def test_layouts():
     check_layouts("cpu")
+
+
+@pytest.mark.parametrize("span", [3, 4, 5, 1 << 16])
+def test_residuals_are_those_of_arrays_however_many_picks_are_read_at_a_time(monkeypatch, span):
+    monkeypatch.setattr("gmmatch.rows.tensor._READ_PICKS", span)
+    check_residuals("cpu")
 
 
 def test_integers_are_computed_in_a_type_that_holds_them():

@@ -38,19 +38,15 @@ def test_kernels_by_the_interpreter():
 KERNELS = {
     "evaluate_tiles": {"BLOCK_ROWS": 2, "COLUMNS": 512},
     "merge_tiles": {"TILES": 64, "COLUMNS": 64},
-    "step_points": {"COLUMNS": 512},
     "write_distances": {"ROWS": 256, "BLOCK_ROWS": 2, "COLUMNS": 512},
     "score_rows": {"BLOCK_ROWS": 2, "COLUMNS": 512},
     "multiply_rows": {"CENTERED": True, "BLOCK": 128, "DEPTH": 32, "PRECISION": "tf32x3"},
     "pick_by_gram": {"REPLACEMENT": False, "BLOCK": 256, "COLUMNS": 64, "FEW": 16},
     "scan_tiles": {"BLOCK_ROWS": 8, "COLUMNS": 512},
     "take_best": {"TILES": 1024, "ROWS": 512, "COLUMNS": 512, "REPLACEMENT": False},
-    "measure_picks": {"COLUMNS": 512},
 }
 # The types of arguments that are no pointers to float64.
-INDICES = (
-    "rows table slots firsts active starts members gram_starts quotas order order_starts n_picks picks codes"
-)
+INDICES = "rows table slots firsts active starts members gram_starts quotas order order_starts n_picks codes"
 NUMBERS = "n_rows n_features stride plain side"
 TYPES = {
     **dict.fromkeys(INDICES.split(), "*i64"),

@@ -17,7 +17,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Mask, Matrix, Vector, read_only, sample_indices, to_numpy
+from gmmatch._array import (
+    Indices,
+    Mask,
+    Matrix,
+    Vector,
+    array_namespace,
+    read_only,
+    sample_indices,
+    to_numpy,
+)
 from gmmatch.matching.compiled import write_residuals
 from gmmatch.matching.scan import best_rows, better_rows, row_norms
 from gmmatch.median.compiled import OBJECTIVE
@@ -247,15 +256,17 @@ class Rows(ABC):
         return residuals
 
 
-def search_medians(
-    start: Matrix, evaluate: Callable[[Matrix, Indices], Matrix], *, eps: float, max_iter: int, delta: float
-) -> Medians:
-    """Search from ``start``; ``evaluate(points, active)`` returns the terms of the points of the active groups."""
-    search = MedianSearch(start, eps=eps, max_iter=max_iter, delta=delta)
+def search_medians(start: Any, evaluate: Callable[[Any, Any], Any], **options: Any) -> Medians:
+    """Search from ``start`` with the options of :class:`~gmmatch.median.search.MedianSearch`.
+
+    ``evaluate(points, active)`` returns the terms of the points of the active groups, in the namespace of ``start``.
+    """
+    search = MedianSearch(start, **options)
     terms = evaluate(search.ask(), search.active)
     search.tell(terms)
     # A row that holds NaN, infinity or a number too large to square: there is no median.
-    while len(search.active) and np.isfinite(terms[:, OBJECTIVE]).all():
+    finite = bool(array_namespace(terms).isfinite(terms[:, OBJECTIVE]).all())
+    while finite and len(search.active):
         search.tell(evaluate(search.ask(), search.active))
     return search.result()
 
@@ -282,6 +293,10 @@ class LocalRows(Rows):
     def block(self, first: int, stop: int) -> Any:
         """Return a run of rows as a matrix of float32 or float64, shape (stop - first, s)."""
 
+    def edges(self) -> Indices:
+        """Return where the blocks begin, and the end of the last one."""
+        return block_edges(len(self), self.n_features)
+
     def scatter(self, values: NDArray[Any]) -> Any:
         """Return an array in the namespace and on the device of the blocks."""
         return read_only(values)
@@ -290,7 +305,7 @@ class LocalRows(Rows):
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, combine: Combine | None
     ) -> NDArray[Any]:
         """Run a function on all blocks; combine or join the results."""
-        results = self.iterate_blocks(function, args, per_row, block_edges(len(self), self.n_features))
+        results = self.iterate_blocks(function, args, per_row, self.edges())
         if combine is None:
             return np.concatenate([to_numpy(result) for result in results])
         return to_numpy(TreeFold.of(results, combine).result())

@@ -6,10 +6,9 @@ computed by Triton kernels; ``TRITON_INTERPRET=1`` runs the same kernels on tens
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -21,15 +20,16 @@ from gmmatch._array import Indices, Mask, Matrix, Vector, to_numpy
 from gmmatch._triton import has_kernels
 from gmmatch.errors import InvalidTypeError
 from gmmatch.median.compiled import OBJECTIVE
-from gmmatch.median.search import Medians, MedianSearch
-from gmmatch.rows.base import BlockFunction, Combine, GreedyTask, LocalRows, PerRow, RowMap
+from gmmatch.median.search import Evaluations, Medians
+from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap, search_medians
 from gmmatch.rows.tensor_groups import TensorGroups
-from gmmatch.rows.tree import TreeFold, block_edges
 
 # Numbers in a block on a GPU, where a launch must have work for all of it.
 _CUDA_BLOCK = 1 << 25
 # Steps from the mean towards the median that are not judged.
 _FIRST_STEPS = 6
+# Picks whose rows are gathered at a time.
+_READ_PICKS = 1 << 16
 
 
 class TensorRows(LocalRows):
@@ -61,13 +61,12 @@ class TensorRows(LocalRows):
 
     def map(self, row_map: RowMap) -> TensorRows:
         """Return the rows that ``row_map`` makes of these, on the same device."""
-        mapped, edges = None, self._edges()
-        with _full_precision():
-            blocks = self.iterate_blocks(row_map, (), (), edges)
-            for (first, stop), block in zip(pairwise(edges), blocks, strict=True):
-                if mapped is None:
-                    mapped = block.new_empty((len(self), block.shape[1]))
-                mapped[first:stop] = block
+        mapped, edges = None, self.edges()
+        blocks = self.iterate_blocks(row_map, (), (), edges)
+        for (first, stop), block in zip(pairwise(edges), blocks, strict=True):
+            if mapped is None:
+                mapped = block.new_empty((len(self), block.shape[1]))
+            mapped[first:stop] = block
         return TensorRows(mapped)
 
     def block(self, first: int, stop: int) -> torch.Tensor:
@@ -79,15 +78,18 @@ class TensorRows(LocalRows):
         # torch warns of memory that it may not write to.
         return torch.from_numpy(np.require(values, requirements=["C", "W"])).to(self.tensor.device)
 
-    def run_blocks(
-        self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, combine: Combine | None
-    ) -> NDArray[Any]:
-        """Run a function on all blocks; combine or join the results."""
+    def edges(self) -> Indices:
+        """Return where the blocks begin; on a GPU a launch must have work for all of it."""
+        if not self.tensor.is_cuda:
+            return super().edges()
+        return np.append(np.arange(0, len(self), max(1, _CUDA_BLOCK // self.n_features)), len(self))
+
+    def iterate_blocks(
+        self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, edges: Indices
+    ) -> Iterator[Any]:
+        """Yield the results of the blocks between ``edges``, in order."""
         with _full_precision():
-            results = self.iterate_blocks(function, args, per_row, self._edges())
-            if combine is None:
-                return np.concatenate([to_numpy(result) for result in results])
-            return to_numpy(TreeFold.of(results, combine).result())
+            yield from super().iterate_blocks(function, args, per_row, edges)
 
     def provenance(self) -> dict[str, Any]:
         """Return what is recorded about the rows."""
@@ -108,16 +110,10 @@ class TensorRows(LocalRows):
         terms = self._group_terms(codes, weights, n_groups, delta)
         # The search makes hundreds of small launches for each point: it certifies what the first steps arrive at.
         n_steps = _FIRST_STEPS if delta == 0.0 and max_iter > 2 * _FIRST_STEPS else 0
-        start = terms.approach(terms.means(), n_steps)
+        start = _approach_medians(terms.means(), terms.evaluate, n_steps)
         # Solving small systems for a deeper history takes a GPU longer than the passes that it saves.
-        search = MedianSearch(start, eps=eps, max_iter=max_iter - n_steps, delta=delta, depth=1)
-        first = terms.evaluate(search.ask(), search.active)
-        search.tell(first)
-        # A row that holds NaN, infinity or a number too large to square: there is no median.
-        finite = bool(torch.isfinite(first[:, OBJECTIVE]).all())
-        while finite and len(search.active):
-            search.tell(terms.evaluate(search.ask(), search.active))
-        medians = search.result()
+        options: dict[str, Any] = {"eps": eps, "max_iter": max_iter - n_steps, "delta": delta, "depth": 1}
+        medians = search_medians(start, terms.evaluate, **options)
         return replace(medians, iterations=medians.iterations + n_steps)
 
     def greedy_picks(self, task: GreedyTask) -> tuple[Indices, Matrix]:
@@ -130,25 +126,30 @@ class TensorRows(LocalRows):
         return TensorPicks(groups, task.quotas, task.targets, task.thetas, task.replacement).run()
 
     def measure_residuals(self, points: Matrix, picks: Indices, owners: Indices) -> Vector:
-        """Return ‖point − mean so far‖ after each pick; picks and their groups come group after group."""
-        if not self._has_kernels:
-            return super().measure_residuals(points, picks, owners)
-        from gmmatch.rows.tensor_picks import measure_residuals
+        """Return ‖point − mean of the picks so far‖ after each pick."""
+        targets, residuals = self.scatter(points), np.empty(len(picks))
+        n_before, error = (
+            np.arange(len(picks)) - np.searchsorted(owners, owners),
+            torch.zeros_like(targets[0]),
+        )
+        for first in range(0, len(picks), _READ_PICKS):
+            span = slice(first, first + _READ_PICKS)
+            rows = self.tensor[self.scatter(picks[span])].to(torch.float64)
+            # A device adds up fastest along neighbors in memory.
+            errors = (targets[self.scatter(owners[span])] - rows).T.contiguous()
+            errors[:, 0] += error * bool(n_before[first])
+            totals = errors.cumsum(1)
+            starts = np.maximum(np.arange(len(rows)) - n_before[span], 0)
+            paths = totals - (totals - errors)[:, self.scatter(starts)]
+            residuals[span], error = to_numpy(torch.linalg.vector_norm(paths, dim=0)), paths[:, -1]
+        return residuals / (n_before + 1)
 
-        starts = self.scatter(np.searchsorted(owners, np.arange(len(points) + 1)))
-        return to_numpy(measure_residuals(self._row_major, self.scatter(picks), starts, self.scatter(points)))
-
-    @cached_property
+    @property
     def _has_kernels(self) -> bool:
         return has_kernels(self.tensor)
 
-    @cached_property
-    def _row_major(self) -> torch.Tensor:
-        """The tensor, the columns of a row next to each other: what kernels read."""
-        return self.tensor if self.tensor.stride(1) == 1 else self.tensor.contiguous()
-
     def _groups(self, codes: Indices, mask: Mask, n_groups: int) -> TensorGroups:
-        return TensorGroups.of(self._row_major, self.scatter(codes), self.scatter(mask), n_groups)
+        return TensorGroups.of(self.tensor, self.scatter(codes), self.scatter(mask), n_groups)
 
     def _group_terms(self, codes: Indices, weights: Vector, n_groups: int, delta: float) -> Any:
         from gmmatch.rows.triton_median import GroupTerms
@@ -156,11 +157,29 @@ class TensorRows(LocalRows):
         groups = self._groups(codes, weights > 0.0, n_groups)
         return GroupTerms(groups, self.scatter(weights)[groups.rows], delta)
 
-    def _edges(self) -> Indices:
-        n, s = self.tensor.shape
-        if not self.tensor.is_cuda:
-            return block_edges(n, s)
-        return np.append(np.arange(0, n, max(1, _CUDA_BLOCK // s)), n)
+
+def _approach_medians(
+    points: torch.Tensor, evaluate: Callable[[Any, Any], Any], n_steps: int
+) -> torch.Tensor:
+    """Return points closer to the medians, after accelerated steps of which none waits for the device."""
+    groups = torch.arange(len(points), device=points.device)
+    last_points, last_steps, last_successors = (torch.zeros_like(points) for _ in range(3))
+    best = torch.full_like(points[:, 0], torch.inf)
+    for _ in range(n_steps):
+        evaluations = Evaluations.of(points, evaluate(points, groups), 0.0)
+        successors, objective = evaluations.proximal_points(), evaluations.terms[:, OBJECTIVE]
+        steps = successors - points
+        change = steps - last_steps
+        mixing = (steps * change).sum(1) / (change * change).sum(1).clamp(min=1e-300)
+        proposals = successors - torch.where(best < torch.inf, mixing, 0.0)[:, None] * (
+            points - last_points + change
+        )
+        # Back to the plain successor where the last step went too far.
+        worse = objective > best * (1.0 + 1e-14)
+        best = torch.where(worse, torch.inf, objective)
+        last_points, points = points, torch.where(worse[:, None], last_successors, proposals)
+        last_steps, last_successors = steps, successors
+    return points
 
 
 @contextmanager

@@ -159,26 +159,6 @@ class TensorPicks:
             make_round()
 
 
-def measure_residuals(data: torch.Tensor, picks: Any, starts: Any, points: torch.Tensor) -> torch.Tensor:
-    """Return ‖point − mean of the first t picks‖ for the picks of every group, group after group, shape (k,)."""
-    out = torch.empty(len(picks), **_like(points))
-    n_groups, s = points.shape
-    with torch.cuda.device_of(data):
-        kernels.measure_picks[(n_groups,)](
-            data,
-            picks,
-            starts,
-            points,
-            out,
-            s,
-            data.stride(0),
-            COLUMNS=column_block(s),
-            num_warps=4,
-            enable_fp_fusion=True,
-        )
-    return out
-
-
 def _cut_slabs(members: Indices, sizes: Indices) -> list[Indices]:
     """Cut groups, the largest first, into slabs whose Gram matrices fit into memory together."""
     members = members[np.argsort(-sizes[members], kind="stable")]

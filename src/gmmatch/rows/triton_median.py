@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from gmmatch._triton import column_block, tile_shape
+from gmmatch._triton import tile_shape
 from gmmatch.median.compiled import SCALARS
 from gmmatch.rows.tensor_groups import TensorGroups
 
@@ -138,57 +138,6 @@ def merge_tiles(
         tl.store(out + 2 * n_features + number, tl.where(number < 5, sums, last))
 
 
-@triton.jit
-def step_points(terms, points, successors, last_points, last_steps, best, n_features, COLUMNS: tl.constexpr):
-    """Move the point of a group by an accelerated step; back to its plain successor if the last one went too far.
-
-    The plain successor is ``Evaluations.proximal_points``, the acceleration that of one past step.
-    """
-    group = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, COLUMNS)
-    inside = column < n_features
-    at = group * n_features + column
-    row = terms + group * (2 * n_features + 8)
-    objective = tl.load(row + 2 * n_features)
-    known = tl.load(best + group)
-    if objective > known * (1.0 + 1e-14):
-        tl.store(points + at, tl.load(successors + at, mask=inside, other=0.0), mask=inside)
-        tl.store(best + group, float("inf"))
-        return
-    inverse = tl.load(row + 2 * n_features + 1)
-    coincident = tl.load(row + 2 * n_features + 2)
-    distance = tl.load(row + 2 * n_features + 5)
-    weight = tl.load(row + 2 * n_features + 7)
-    point = tl.load(points + at, mask=inside, other=0.0)
-    gradient = tl.load(row + column, mask=inside, other=0.0)
-    norm = tl.sqrt(tl.sum(gradient * gradient, axis=0))
-    freedom = tl.maximum(1.0 - coincident / tl.where(norm > 0.0, norm, 1.0), 0.0)
-    successor = point + gradient * (freedom / tl.where(inverse > 0.0, inverse, 1.0))
-    if (coincident == 0.0) & (distance < float("inf")):
-        nearest = tl.load(row + n_features + column, mask=inside, other=0.0)
-        offset = nearest - point
-        steep = weight / distance
-        curvature = inverse - steep
-        flat = curvature <= 1e-12 * inverse
-        from_row = (gradient - offset * steep) / tl.where(flat, 1.0, curvature) - offset
-        length = tl.sqrt(tl.sum(from_row * from_row, axis=0)) * curvature
-        lands = flat | (length <= weight)
-        successor = nearest + from_row * tl.where(lands, 0.0, 1.0 - weight / tl.where(lands, 1.0, length))
-    step = successor - point
-    proposal = successor
-    if known < float("inf"):
-        change = step - tl.load(last_steps + at, mask=inside, other=0.0)
-        size = tl.sum(change * change, axis=0)
-        mixing = tl.sum(step * change, axis=0) / tl.where(size > 0.0, size, 1.0)
-        last_point = tl.load(last_points + at, mask=inside, other=0.0)
-        proposal = successor - mixing * (point - last_point + change)
-    tl.store(points + at, proposal, mask=inside)
-    tl.store(successors + at, successor, mask=inside)
-    tl.store(last_points + at, point, mask=inside)
-    tl.store(last_steps + at, step, mask=inside)
-    tl.store(best + group, objective)
-
-
 class GroupTerms:
     """The terms of groups at points, as :func:`gmmatch.median.terms.weiszfeld_terms` has them, by two launches.
 
@@ -215,22 +164,6 @@ class GroupTerms:
         terms = self.evaluate(self.weights.new_zeros((len(every), s)), every, plain=True)
         total = terms[:, 2 * s + SCALARS.index("weight"), None]
         return terms[:, :s] / torch.where(total > 0.0, total, 1.0)
-
-    def approach(self, points: torch.Tensor, n_steps: int) -> torch.Tensor:
-        """Return points closer to the medians, shape (G, s), after ``n_steps`` steps that wait for nothing."""
-        every = torch.arange(len(points), device=points.device)
-        points = points.clone()
-        # One allocation each: Triton compiles again for an address that is aligned otherwise.
-        successors, last_points, last_steps = (torch.zeros_like(points) for _ in range(3))
-        best = torch.full_like(points[:, 0], torch.inf)
-        for _ in range(n_steps):
-            terms = self.evaluate(points, every)
-            with torch.cuda.device_of(points):
-                step_points[(len(points),)](
-                    terms, points, successors, last_points, last_steps, best, points.shape[1],
-                    COLUMNS=column_block(points.shape[1]), num_warps=4, enable_fp_fusion=True,
-                )  # fmt: skip
-        return points
 
     def evaluate(self, points: torch.Tensor, active: torch.Tensor, *, plain: bool = False) -> torch.Tensor:
         """Return the terms of a point for each active group, shape (A, 2 s + 8); Σ w (x − z) first if ``plain``."""

@@ -277,18 +277,3 @@ def take_best(
     tl.debug_barrier()
     theta = advance(theta, target, data, picked, column, inside, stride)
     tl.store(thetas + group * n_features + column, theta, mask=inside)
-
-
-@triton.jit
-def measure_picks(data, picks, starts, points, out, n_features, stride, COLUMNS: tl.constexpr):
-    """Write ‖point − mean of the first t picks‖ of a group for t = 1, 2, ..."""
-    group = tl.program_id(0).to(tl.int64)
-    column = tl.arange(0, COLUMNS)
-    inside = column < n_features
-    point = tl.load(points + group * n_features + column, mask=inside, other=0.0)
-    error = tl.zeros([COLUMNS], dtype=tl.float64)
-    start = tl.load(starts + group)
-    for at in range(start, tl.load(starts + group + 1)):
-        error = advance(error, point, data, tl.load(picks + at), column, inside, stride)
-        length = tl.sqrt(tl.sum(error * error, axis=0))
-        tl.store(out + at, length / (at - start + 1).to(tl.float64))
