@@ -8,13 +8,14 @@ import re
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from gmmatch._checks import check_number, check_whole_number
-from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, imported
+from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, first_line, imported
 
 # How long an address may take to answer at all, and as a Ray cluster.
 _ANSWER_SECONDS, _JOIN_SECONDS = 10.0, 60.0
@@ -69,7 +70,10 @@ class RayEngine:
         if not ray.is_initialized():
             _connect(ray, self.address or os.environ.get("RAY_ADDRESS"))
             _joined.append(self.address)
-        elif self.address not in (None, "auto", *_joined[-1:]) and not _is_joined(ray, self.address):
+        elif (
+            self.address not in (None, "auto", *_joined[-1:])
+            and self.address != ray.get_runtime_context().gcs_address
+        ):
             raise InvalidInputError(
                 f"address={self.address!r}: this process is connected to a Ray cluster already; leave the address "
                 "out to use that one, or call ray.shutdown() first."
@@ -126,24 +130,15 @@ def _connect(ray: Any, address: str | None) -> None:
             ray.init(address="local", include_dashboard=False, **options)
         else:
             _check_reachable(address)
-            try:
-                within(_JOIN_SECONDS, partial(ray.init, address=address, **options))
-            except SilentError:
-                # Where something else than Ray listens, Ray tries for minutes.
-                raise OSError(
-                    f"what listens there gave no answer of Ray within {_JOIN_SECONDS:g} seconds"
-                ) from None
+            # Where something else than Ray listens, Ray tries for minutes.
+            within(_JOIN_SECONDS, partial(ray.init, address=address, **options))
     except Exception as error:  # Ray raises many kinds, and plain exceptions as well
         if address is None:
-            raise GMMatchError(f"Ray could not be started on this machine: {reason_of(error)}.") from error
+            raise GMMatchError(f"Ray could not be started on this machine: {first_line(error)}.") from error
         raise InvalidInputError(
-            f"address={address!r}: no Ray cluster can be joined there ({reason_of(error)}). Start one by `ray start "
+            f"address={address!r}: no Ray cluster can be joined there ({first_line(error)}). Start one by `ray start "
             "--head`, or leave the address out to run on this machine."
         ) from None
-
-
-def _is_joined(ray: Any, address: str | None) -> bool:
-    return bool(ray.get_runtime_context().gcs_address == address)
 
 
 class SilentError(Exception):
@@ -152,24 +147,19 @@ class SilentError(Exception):
 
 def within(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
     """Call a function of Ray, and raise if it takes longer; Ray waits forever for a process that hangs."""
-    results: list[Any] = []
-    failures: list[BaseException] = []
+    answer: Future[Any] = Future()
 
     def call() -> None:
         try:
-            results.append(function(*args))
+            answer.set_result(function(*args))
         except BaseException as error:
-            failures.append(error)
+            answer.set_exception(error)
 
     # A thread that never comes back must not keep the process from ending.
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failures:
-        raise failures[0]
-    if not results:
-        raise SilentError
-    return results[0]
+    threading.Thread(target=call, daemon=True).start()
+    if not wait([answer], seconds).done:
+        raise SilentError(f"no answer of Ray within {seconds:g} seconds")
+    return answer.result()
 
 
 def _check_reachable(address: str) -> None:
@@ -177,11 +167,3 @@ def _check_reachable(address: str) -> None:
     parts = urlsplit(address if "://" in address else f"//{address}")
     if parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), timeout=_ANSWER_SECONDS).close()
-
-
-def reason_of(error: BaseException) -> str:
-    """Return what went wrong in one line; of an error with a traceback, its last line."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    return (lines[-1] if "Traceback" in str(error) else lines[0]).strip().rstrip(".")

@@ -8,17 +8,16 @@ depend on the number of workers.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Matrix, is_torch_array, start_indices, to_numpy
+from gmmatch._array import Indices, Matrix, start_indices, to_numpy
 from gmmatch._containers import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
@@ -33,7 +32,7 @@ __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 
 # Larger arguments are stored once per machine instead of being sent to each worker.
 _SHARED_BYTES = 1 << 16
-# Mapped rows that a worker keeps: of the last space, and of the one before it.
+# Mapped rows that a worker keeps besides its own: of the last space, and of the one before it.
 _KEPT_MAPS = 2
 
 
@@ -51,13 +50,14 @@ class Blocks:
         return rows[self.skipped : self.skipped + n_rows]
 
 
+@dataclass
 class Shard:
     """The rows of one worker.
 
     Rows of an array or a dataset come with each call, as references, and are kept; so a worker that was restarted has
     them again.
 
-    Parameters
+    Attributes
     ----------
     files : sequence of RowFile, optional
         What the worker reads itself.
@@ -73,20 +73,14 @@ class Shard:
         Whether the rows are held as a tensor on the worker's GPU.
     """
 
-    def __init__(
-        self,
-        files: Sequence[RowFile] | None,
-        span: tuple[int, int],
-        edges: Indices,
-        first_block: int,
-        n_jobs: int,
-        on_gpu: bool,
-    ) -> None:
-        self.files, self.span, self.edges, self.first_block = files, span, edges, first_block
-        self.n_jobs, self.on_gpu = n_jobs, on_gpu
-        # What can be made again, no state: the rows, and those after some maps.
-        self._rows: LocalRows | None = None
-        self._mapped: OrderedDict[tuple[str, ...], LocalRows] = OrderedDict()
+    files: Sequence[RowFile] | None
+    span: tuple[int, int]
+    edges: Indices
+    first_block: int
+    n_jobs: int
+    on_gpu: bool
+    # What can be made again, no state: the rows, and those after some maps.
+    _kept: dict[tuple[str, ...], LocalRows] = field(default_factory=dict)
 
     def ping(self) -> None:
         """Answer, also while a call is at work."""
@@ -112,23 +106,21 @@ class Shard:
 
     def _open(self, blocks: Blocks | None, *maps: Any) -> LocalRows:
         """Return the rows of blocks, or of the files without any, after some maps; all are given as references."""
-        if self._rows is None:
-            rows: Any = (
-                FileRows(self.files or (), self.span, n_jobs=self.n_jobs)
-                if blocks is None
-                else ArrayRows(blocks.load(int(self.edges[-1])), self.n_jobs)
-            )
-            self._rows = _to_device(rows) if self.on_gpu else rows
-        if not maps:
-            return self._rows
         names = tuple(reference.hex() for reference in maps)
-        if names not in self._mapped:
-            rows = self._open(blocks, *maps[:-1]).map(_get(maps[-1]))
-            self._mapped[names] = rows
-            while len(self._mapped) > _KEPT_MAPS:
-                self._mapped.popitem(last=False)
-        self._mapped.move_to_end(names)
-        return self._mapped[names]
+        if names not in self._kept:
+            rows: Any = self._open(blocks, *maps[:-1]).map(_get(maps[-1])) if maps else self._load(blocks)
+            self._kept[names] = rows
+            for oldest in list(self._kept)[1:-_KEPT_MAPS]:
+                del self._kept[oldest]
+        return self._kept[names]
+
+    def _load(self, blocks: Blocks | None) -> LocalRows:
+        rows = (
+            FileRows(self.files or (), self.span, n_jobs=self.n_jobs)
+            if blocks is None
+            else ArrayRows(blocks.load(int(self.edges[-1])), self.n_jobs)
+        )
+        return _to_device(rows) if self.on_gpu else rows
 
 
 def _get(reference: Any) -> Any:
@@ -172,9 +164,7 @@ class RayRows(Rows):
 
     def __init__(self, source: Any, engine: RayEngine | str) -> None:
         engine, blocks, files = parse_engine(engine), None, None
-        in_memory = isinstance(source, np.ndarray) or is_torch_array(source)
-        if in_memory:
-            source = to_numpy(source)
+        if isinstance(source, np.ndarray):
             shapes: list[Any] = [source.shape]
         elif is_ray_dataset(source):
             blocks = read_vectors(source)
@@ -190,7 +180,7 @@ class RayRows(Rows):
         spans = [(int(first), int(stop)) for first, stop in pairwise(self._bounds)]
         # The rows of each worker, unless it reads files, and the maps of them.
         self._blocks: list[Blocks | None] = [None] * len(spans)
-        if in_memory:
+        if isinstance(source, np.ndarray):
             self._blocks = [Blocks((share(engine, source[slice(*span)]),)) for span in spans]
         elif blocks is not None:
             self._blocks = [_cut(blocks, *span) for span in spans]

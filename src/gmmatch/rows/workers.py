@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from gmmatch.errors import GMMatchError, imported
-from gmmatch.rows.engine import RayEngine, SilentError, reason_of, within
+from gmmatch.errors import GMMatchError, first_line, imported
+from gmmatch.rows.engine import RayEngine, SilentError, within
 
 # How long a call may take before the driver asks whether its worker still lives.
 _CHECK_SECONDS = 5.0
@@ -64,44 +64,26 @@ class Workers:
         get = partial(self._ray.get, list(pending), timeout=_CHECK_SECONDS)
         while True:
             try:
-                results: list[Any] = self._explained(_CHECK_SECONDS, get)
+                results: list[Any] = ask(_CHECK_SECONDS, get)
                 return results
             except self._ray.exceptions.GetTimeoutError:
                 self._check("start again")
 
     def wait(self, pending: Sequence[Any]) -> list[Any]:
         """Return those of some calls that have come back, at least one; their errors come with their results."""
-        wait = partial(self._ray.wait, list(pending), num_returns=1, timeout=_CHECK_SECONDS)
-        while True:
+        wait = partial(self._ray.wait, list(pending), timeout=_CHECK_SECONDS)
+        done: list[Any] = []
+        while not done:
             done, _ = ask(_CHECK_SECONDS, wait)
-            if done:
-                return list(done)
-            self._check("start again")
+            if not done:
+                self._check("start again")
+        return done
 
     def close(self) -> None:
         """End the workers."""
         if self._ray.is_initialized():
             with suppress(WorkerLostError):
-                ask(0.0, self._end)
-
-    def _end(self) -> None:
-        for actor in self.actors:
-            self._ray.kill(actor)
-
-    def _explained(self, seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function of Ray; raise what a worker raised, or say that it is lost."""
-        errors = self._ray.exceptions
-        try:
-            return ask(seconds, function, *args)
-        except errors.GetTimeoutError:
-            raise
-        except errors.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, Exception) else error from None
-        except errors.RayError as error:
-            raise WorkerLostError(
-                f"A worker is lost ({reason_of(error)}): it may have run out of memory; ask for more workers, so "
-                "that each has fewer rows, or raise max_restarts."
-            ) from None
+                ask(0.0, lambda: [*map(self._ray.kill, self.actors)])
 
     def _check(self, action: str) -> None:
         """Raise unless all workers answer in time; without a machine to run on, Ray would wait for one forever."""
@@ -114,16 +96,26 @@ class Workers:
                 f"{len(missing)} of {len(calls)} workers did not {action} within {self._timeout:g} seconds: machines "
                 "may be gone, or other jobs hold their CPUs (see `ray status`): ask for fewer workers, or wait."
             )
-        self._explained(_CHECK_SECONDS, self._ray.get, calls)
+        ask(_CHECK_SECONDS, self._ray.get, calls)
 
 
 def ask(seconds: float, function: Callable[..., Any], *args: Any) -> Any:
-    """Call a function of Ray that should come back within some seconds."""
+    """Call a function of Ray that should come back within some seconds; raise what a worker raised."""
+    errors = imported("ray", "RayEngine needs Ray", "ray").exceptions
     try:
         return within(seconds + _SILENT_SECONDS, function, *args)
     except SilentError:
         raise WorkerLostError(
             "Ray's processes on this machine give no answer: see `ray status`, and start Ray again."
+        ) from None
+    except errors.GetTimeoutError:
+        raise
+    except errors.RayTaskError as error:
+        raise error.cause if isinstance(error.cause, Exception) else error from None
+    except errors.RayError as error:
+        raise WorkerLostError(
+            f"A worker is lost ({first_line(error)}): it may have run out of memory; ask for more workers, so that "
+            "each has fewer rows, or raise max_restarts."
         ) from None
 
 
