@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
@@ -62,7 +63,8 @@ class CallableEncoder(Described):
             )
         self.function = function
         self.kind: Kind = kind
-        self.name = name or _qualified_name(function)
+        named = _named(function)
+        self.name = name or f"{named.__module__}:{named.__qualname__}"
         self.fingerprint = sha256_of({"encoder": "callable", "kind": kind, "function": _identity(function)})
         self.n_features: int | None = None
         self.batch_size = int(getattr(function, "batch_size", 64))
@@ -129,18 +131,15 @@ def _import_file(path: Path) -> ModuleType:
     return module
 
 
-def _qualified_name(function: Any) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{getattr(named, '__module__', '?')}:{named.__qualname__}"
+def _named(function: Any) -> Any:
+    return function if hasattr(function, "__qualname__") else type(function)
 
 
 def _identity(function: Any) -> dict[str, str]:
     fingerprint = getattr(function, "fingerprint", None)
     if fingerprint is not None:
         return {"fingerprint": str(fingerprint() if callable(fingerprint) else fingerprint)}
-    named = function if hasattr(function, "__qualname__") else type(function)
-    try:
+    named, source = _named(function), ""
+    with suppress(OSError, TypeError):
         source = inspect.getsource(named)
-    except (OSError, TypeError):
-        source = ""
     return {"name": named.__qualname__, "source": source}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
@@ -79,8 +77,9 @@ class SentenceEncoder(NamedModelEncoder):
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 
     def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
-        package: Any = import_module("sentence_transformers")
-        self.model = package.SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
+        from sentence_transformers import SentenceTransformer
+
+        self.model = SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
 
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""

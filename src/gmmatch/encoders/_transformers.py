@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -162,7 +161,8 @@ class TransformersEncoder(NamedModelEncoder):
 
 
 def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:
-    transformers: Any = import_module("transformers")
+    import transformers
+
     # The version with Pillow: torchvision is not needed, and nothing differs between machines.
     major = int(transformers.__version__.partition(".")[0])
     options |= {"backend": "pil"} if major >= 5 else {"use_fast": False}
@@ -178,7 +178,8 @@ def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:
 
 def _load_model(path: str, weights: dict[str, bool], **options: bool) -> tuple[Any, set[str]]:
     """Return the model and the names of the weights that the checkpoint does not have."""
-    transformers: Any = import_module("transformers")
+    import transformers
+
     config = transformers.AutoConfig.from_pretrained(path, **options)
     architecture = (config.architectures or [""])[0]
     loader = transformers.AutoModel

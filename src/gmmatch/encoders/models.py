@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,32 +27,37 @@ from gmmatch.errors import (
     imported,
 )
 
-# What "did you mean" offers.
-_KNOWN = (
-    *("openai/clip-vit-base-patch32", "openai/clip-vit-base-patch16", "openai/clip-vit-large-patch14"),
-    *("facebook/dinov2-small", "facebook/dinov2-base", "facebook/dinov2-large", "microsoft/resnet-50"),
-    *("google/siglip-base-patch16-224", "google/vit-base-patch16-224-in21k", "google/mobilenet_v2_1.0_224"),
-    *("sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L12-v2"),
-    *(
-        "sentence-transformers/all-mpnet-base-v2",
-        "identity",
-        "pixels",
-        "words",
-        "efficientnet-lite2",
-        "minilm",
-    ),
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-)
 MINILM = "minilm"
 """The sentence encoder whose weights are a package."""
 
+# What "did you mean" offers.
+_KNOWN = (
+    "openai/clip-vit-base-patch32",
+    "openai/clip-vit-large-patch14",
+    "facebook/dinov2-small",
+    "facebook/dinov2-base",
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/all-mpnet-base-v2",
+    "efficientnet-lite2",
+    MINILM,
+    "pixels",
+    "words",
+    "identity",
+)
 _HUB_TIMEOUT = 5.0
 # Files that run nothing, whoever reads them.
-_HARMLESS = frozenset(
-    (
-        *(".json", ".jsonl", ".txt", ".md", ".model", ".bpe"),
-        *(".safetensors", ".onnx", ".png", ".jpg", ".jpeg"),
-    )
+_HARMLESS = (
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".md",
+    ".model",
+    ".bpe",
+    ".safetensors",
+    ".onnx",
+    ".png",
+    ".jpg",
+    ".jpeg",
 )
 # A pickle may lie next to one of these, which is what is loaded then.
 _SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -66,7 +70,6 @@ _ADVICE = (
     "--trust-pickle (trust_pickle in Python)."
 )
 _DTYPES = ("float32", "float16", "bfloat16")
-_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
 
 
 class UnknownEncoderError(InvalidInputError):
@@ -110,29 +113,24 @@ def check_trusted(folder: Path, trust_pickle: bool) -> None:
 
 def _class_names(path: Path) -> list[str]:
     """Return what a settings file of a model wants to be imported, at any depth."""
-    if path.name in ("tokenizer.json", "vocab.json"):
-        return []
-    try:
-        pending = [json.loads(path.read_text(encoding="utf-8"))]
-    except (ValueError, RecursionError):
-        return []  # who loads the model will say what is wrong
     names: list[str] = []
-    while pending:
-        value = pending.pop()
-        if isinstance(value, list):
-            pending += value
-        elif isinstance(value, dict):
-            pending += value.values()
-            for key in _CLASS_KEYS:
-                named = value.get(key)
-                values = list(named.values()) if isinstance(named, dict) else [named]
-                names += [name for name in values if isinstance(name, str) and "." in name]
+
+    def collect(settings: dict[str, Any]) -> dict[str, Any]:
+        for key in _CLASS_KEYS:
+            named = settings.get(key)
+            values = list(named.values()) if isinstance(named, dict) else [named]
+            names.extend(name for name in values if isinstance(name, str) and "." in name)
+        return settings
+
+    if path.name not in ("tokenizer.json", "vocab.json"):
+        with suppress(ValueError, RecursionError):  # who loads the model will say what is wrong
+            json.loads(path.read_text(encoding="utf-8"), object_hook=collect)
     return names
 
 
 def _is_cached(name: str) -> bool:
-    hub: Any = import_module("huggingface_hub")
-    errors: Any = import_module("huggingface_hub.errors")
+    import huggingface_hub as hub
+    from huggingface_hub import errors
 
     try:
         files = [hub.try_to_load_from_cache(name, file) for file in ("config.json", "modules.json")]
@@ -143,8 +141,9 @@ def _is_cached(name: str) -> bool:
 
 def _ask_hub(name: str) -> None:
     """Raise if the hub does not have a model, or cannot be asked."""
-    hub: Any = import_module("huggingface_hub")
-    errors: Any = import_module("huggingface_hub.errors")
+    import huggingface_hub as hub
+    from huggingface_hub import errors
+
     near = "" if name in _KNOWN else did_you_mean(name, _KNOWN)
     try:
         hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
@@ -207,7 +206,7 @@ class ModelEncoder(Described):
 
     def __init__(self, device: str, dtype: str, extra: str) -> None:
         self._torch = imported("torch", "This encoder needs torch", extra)
-        self.device = choose_device(device, devices_present(self._torch))
+        self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
 
     def _place_model(self) -> None:
@@ -216,7 +215,7 @@ class ModelEncoder(Described):
 
     def to_device(self, device: str) -> None:
         """Move the model to another device, as a worker of a cluster does; it computes in the same precision."""
-        self.device = choose_device(device, devices_present(self._torch))
+        self.device = choose_device(device)
         self._place_model()
 
     def _numbers(self, vectors: Any) -> Vectors:
@@ -254,32 +253,26 @@ class NamedModelEncoder(ModelEncoder, ABC):
         """Make ``self.model``, and what else comes with it, with options for all files and for weights."""
 
 
-def devices_present(torch: Any) -> dict[str, int]:
-    """Return how many devices of each type this machine has, the fastest type first."""
-    return {
-        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
-        "mps": int(torch.backends.mps.is_available()),
-        "cpu": 1,
-    }
-
-
-def choose_device(device: str, present: Mapping[str, int]) -> str:
-    """Return the device to use: for ``"auto"`` the first type that is present.
+def choose_device(device: str) -> str:
+    """Return the device to use: for ``"auto"`` the fastest type that this machine has.
 
     Examples
     --------
-    >>> choose_device("auto", {"cuda": 2, "mps": 0, "cpu": 1})
-    'cuda'
-    >>> choose_device("cuda:2", {"cuda": 2, "mps": 0, "cpu": 1})
+    >>> choose_device("cpu")
+    'cpu'
+    >>> choose_device("abacus")
     Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: device='cuda:2': this machine has no such device; use auto, cuda or cpu.
+    gmmatch.errors.InvalidInputError: device='abacus': this machine has no such device; use auto, cpu.
     """
-    usable = [name for name, count in present.items() if count]
+    import torch
+
+    present = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    usable = [name for name in present if present[name]]
     if device == "auto":
         return usable[0]
-    name, colon, number = device.partition(":")
-    if name in usable and (not colon or (number.isdecimal() and int(number) < present[name])):
-        return device
+    with suppress(RuntimeError, AssertionError):
+        if torch.zeros(0, device=device).device.type in usable:
+            return device
     raise InvalidInputError(
         f"device={device!r}: this machine has no such device; use auto, {' or '.join(usable)}."
     )
@@ -292,22 +285,6 @@ def choose_dtype(dtype: str, device: str) -> str:
     if dtype not in _DTYPES:
         raise InvalidInputError(f"dtype={dtype!r}: use auto, {' or '.join(_DTYPES)}.")
     return dtype
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether an error means that the device, or the machine, has no memory left."""
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return True
-    message = str(error).lower()
-    return isinstance(error, RuntimeError) and any(text in message for text in _MEMORY_MESSAGES)
-
-
-def free_memory(device: str) -> None:
-    """Give cached GPU memory back, so that a smaller batch finds it in one piece."""
-    if device.startswith("cuda"):
-        import torch
-
-        torch.cuda.empty_cache()
 
 
 def named_weights(model: Any, without: str | None = None) -> Iterator[tuple[str, NDArray[np.uint8]]]:

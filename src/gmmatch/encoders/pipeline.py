@@ -23,10 +23,10 @@ from gmmatch._threads import available_cores
 from gmmatch.data.images import BrokenImageError
 from gmmatch.data.source import Batch, BrokenRowError, Id
 from gmmatch.encoders.base import Encoder, Items, OnError, SmallerBatchWarning, Vectors
-from gmmatch.encoders.models import free_memory, is_out_of_memory
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 from gmmatch.groups import Label
 
+_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "alloc_failed")
 _ROWS_PER_TASK = 8  # so few that Ctrl-C need not wait for large photographs
 
 
@@ -168,15 +168,14 @@ def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
         return encoder.prepare(_check_rows(piece.rows)), []
     except (BrokenImageError, BrokenRowError) as error:
         _raise_unless_skipped(error, on_error)
-    ready: list[Any] = []
-    skipped = []
-    for position, row in enumerate(piece.rows):
-        try:
-            ready.extend(encoder.prepare(_check_rows([row])))
-        except (BrokenImageError, BrokenRowError) as error:
-            _raise_unless_skipped(error, on_error)
-            skipped.append(SkippedRow(piece.start + position, piece.ids[position], str(error)))
-    return ready, skipped
+        if len(piece) == 1:
+            return [], [SkippedRow(piece.start, piece.ids[0], str(error))]
+    return _join([_prepare(encoder, piece[row : row + 1], on_error) for row in range(len(piece))])
+
+
+def _join(pieces: Sequence[_Piece]) -> _Piece:
+    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
+    return items, [row for _, rows in pieces for row in rows]
 
 
 def _check_rows(rows: Any) -> Any:
@@ -204,8 +203,7 @@ def _encode(
     on_error: OnError,
 ) -> EncodedBatch:
     """Run the model on a batch, and leave out rows whose vectors are not finite."""
-    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
-    skipped = [row for _, rows in pieces for row in rows]
+    items, skipped = _join(pieces)
     kept = np.setdiff1d(np.arange(len(batch)), [row.row - batch.start for row in skipped])
     vectors = model(items)
     if len(vectors) != len(kept):
@@ -259,25 +257,31 @@ class BackingOff:
         if not len(batch):
             return np.empty((0, self.encoder.n_features or 0), dtype=np.float32)
         while True:
-            size = len(batch) if self.limit is None else min(self.limit, len(batch))
+            size = min(self.limit or len(batch), len(batch))
             try:
                 parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
                 return parts[0] if len(parts) == 1 else np.concatenate(parts)
-            except Exception as error:
-                if not is_out_of_memory(error):
-                    raise
+            except (MemoryError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
+                if isinstance(error, RuntimeError) and not any(
+                    text in reason.lower() for text in _MEMORY_MESSAGES
+                ):
+                    raise
             # Only here, where the error and with it the model's intermediate results are gone, is there
             # anything to free.
             self._back_off(size, reason)
 
     def _back_off(self, size: int, reason: str) -> None:
         device = str(getattr(self.encoder, "device", "cpu"))
-        free_memory(device)
+        if device.startswith("cuda"):
+            import torch
+
+            # So that a smaller batch finds it in one piece.
+            torch.cuda.empty_cache()
         if size == 1:
             raise OutOfMemoryError(
                 f"encoder={self.encoder.name!r}: one row alone does not fit into the memory of device={device!r} "
-                f"({reason.splitlines()[0]}): use a smaller model, or device='cpu'."
+                f"({first_line(reason)}): use a smaller model, or device='cpu'."
             )
         if self.limit is None:
             warnings.warn(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders._callable import CallableEncoder, import_callable
@@ -83,15 +85,12 @@ def load_encoder(
         raise InvalidInputError(
             f"encoder={name!r}: the rows are vectors already, which a model cannot take; use identity."
         )
+    make: Any = partial(SentenceEncoder if kind == "text" else TransformersEncoder, name)
     if name == EFFICIENTNET and kind == "image":
         options.pop("trust_pickle", None)  # its weights are no pickle that could run code
-        _check_options(name, options, {"image_size"})
-        return EfficientNetEncoder(device=device, dtype=dtype, **options)
-    if kind == "text":
-        _check_options(name, options, {"prompt", "trust_pickle"})
-        return SentenceEncoder(name, device=device, dtype=dtype, **options)
-    _check_options(name, options, {"pooling", "image_size", "trust_pickle"})
-    return TransformersEncoder(name, device=device, dtype=dtype, **options)
+        make = EfficientNetEncoder
+    _check_options(name, options, signature(make).parameters.keys() - {"device", "dtype"})
+    return cast(Encoder, make(device=device, dtype=dtype, **options))
 
 
 def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:

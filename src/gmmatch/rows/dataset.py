@@ -12,14 +12,15 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices
 from gmmatch._containers import wrong_length
 from gmmatch.errors import InvalidInputError, imported, listed, unknown_name
 
-# Blocks that are looked at beyond the one whose answer is waited for.
-_AHEAD = 64
 _ORDER = "__pick__"
 
 
@@ -37,7 +38,7 @@ def read_vectors(dataset: Any) -> list[VectorBlock]:
     column = _vector_column(dataset)
     convert = ray.remote(num_returns=2)(_convert)
     with _in_order(dataset):
-        pairs = [convert.remote(block, column) for block in _blocks(dataset.select_columns([column]))]
+        pairs = [convert.remote(block, column) for block, _ in _blocks(dataset.select_columns([column]))]
     blocks: list[VectorBlock] = []
     first, expected = 0, 0
     for reference, answer in pairs:
@@ -66,11 +67,7 @@ def read_column(dataset: Any, name: str) -> NDArray[Any]:
     with _in_order(dataset):
         for table in dataset.select_columns([name]).iter_batches(batch_size=None, batch_format="pyarrow"):
             values.extend(table.column(name).to_pylist())
-    array = np.array(values) if {type(value) for value in values} <= {int} else np.empty(0)
-    if len(array) != len(values):
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-    return array
+    return np.array(values, dtype=None if {type(value) for value in values} <= {int} else object)
 
 
 def filter_dataset(dataset: Any, rows: Indices, n_rows: int, *, ranked: bool) -> Any:
@@ -81,11 +78,10 @@ def filter_dataset(dataset: Any, rows: Indices, n_rows: int, *, ranked: bool) ->
     ray, data = (imported(name, "A Ray dataset needs Ray", "ray") for name in ("ray", "ray.data"))
     ascending = np.argsort(rows, kind="stable")
     ordered = rows[ascending]
-    count, take = ray.remote(_count), ray.remote(_take)
+    take, first = ray.remote(_take), 0
     kept: list[Any] = []
-    first = 0
     with _in_order(dataset):
-        for block, size in _counted(ray, count, _blocks(dataset)):
+        for block, size in _blocks(dataset):
             low, high = np.searchsorted(ordered, (first, first + size))
             if low < high or not kept:
                 ranks = ascending[low:high] if ranked else None
@@ -108,35 +104,22 @@ def _in_order(dataset: Any) -> Iterator[None]:
         options.preserve_order = before
 
 
-def _blocks(dataset: Any) -> Iterator[Any]:
+def _blocks(dataset: Any) -> Iterator[tuple[Any, int]]:
+    """Yield the blocks of a dataset, and how many rows they have."""
     for bundle in dataset.iter_internal_ref_bundles():
-        yield from bundle.block_refs
-
-
-def _counted(ray: Any, count: Any, blocks: Iterator[Any]) -> Iterator[tuple[Any, int]]:
-    """Yield blocks and their sizes; those of the next blocks are asked for meanwhile."""
-    pending: list[tuple[Any, Any]] = []
-    for block in blocks:
-        pending.append((block, count.remote(block)))
-        if len(pending) > _AHEAD:
-            first, size = pending.pop(0)
-            yield first, ray.get(size)
-    for block, size in pending:
-        yield block, ray.get(size)
+        yield from zip(bundle.block_refs, (block.num_rows for block in bundle.metadata), strict=True)
 
 
 def _vector_column(dataset: Any) -> str:
     schema = dataset.schema()
-    names = [] if schema is None else list(schema.names)
-    vectors = [
-        name for name, kind in zip(names, schema.types if names else (), strict=True) if _is_vector(kind)
-    ]
+    kinds = dict(zip(schema.names, schema.types, strict=True)) if schema is not None else {}
+    vectors = [name for name, kind in kinds.items() if _is_vector(kind)]
     if len(vectors) == 1:
         return str(vectors[0])
     if not vectors:
         raise InvalidInputError(
             f"X: the dataset has no column of vectors, which are lists or tensors of numbers; its columns are "
-            f"{listed(names) or 'none'}."
+            f"{listed(kinds)}."
         )
     raise InvalidInputError(
         f"X: the dataset has several columns of vectors ({listed(vectors)}): leave one, as in "
@@ -145,21 +128,13 @@ def _vector_column(dataset: Any) -> str:
 
 
 def _is_vector(kind: Any) -> bool:
-    import pyarrow.types as pt
-
     if getattr(kind, "shape", None) is not None:  # Ray's tensors; pictures have more dimensions
         return len(kind.shape) == 1
-    if not isinstance(kind, _arrow().DataType):
+    if not isinstance(kind, pa.DataType):
         return False
     if not (pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)):
         return False
     return bool(pt.is_floating(kind.value_type) or pt.is_integer(kind.value_type))
-
-
-def _arrow() -> Any:
-    import pyarrow
-
-    return pyarrow
 
 
 def _table(block: Any) -> Any:
@@ -168,20 +143,15 @@ def _table(block: Any) -> Any:
     return BlockAccessor.for_block(block).to_arrow()
 
 
-def _count(block: Any) -> int:
-    return int(_table(block).num_rows)
-
-
 def _take(block: Any, rows: Indices, ranks: Indices | None) -> Any:
     from ray.data.block import BlockAccessor
 
     table = _table(BlockAccessor.for_block(block).take(rows.tolist()))
-    return table if ranks is None else table.append_column(_ORDER, _arrow().array(ranks))
+    return table if ranks is None else table.append_column(_ORDER, pa.array(ranks))
 
 
 def _convert(block: Any, column: str) -> tuple[NDArray[Any], tuple[int, int, int]]:
     """Return the vectors of a block; and its rows, the length of the first, and the first odd row or -1."""
-    import pyarrow.compute as pc
     from ray.data.block import BlockAccessor
 
     table = _table(block)
