@@ -5,13 +5,14 @@ The compiled loops release the interpreter's lock, so plain threads are enough.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gmmatch.errors import InvalidInputError
 
@@ -23,6 +24,24 @@ _libraries: dict[str, Any] = {}
 
 # Up to this many numbers, a second thread of BLAS costs more than it brings.
 _SMALL_PRODUCT = 1 << 20
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):  # noqa: N801 (it takes the place of the other)
+        """A property that is computed once for an object.
+
+        Before Python 3.12 all objects share a lock, and a process that forks while another thread holds it leaves it
+        locked in the child forever. Without a lock, two threads may compute the same value, and either is kept.
+        """
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = vars(instance)[self.attrname] = self.func(instance)
+            return value
 
 
 def run_parallel(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int) -> list[Result]:

@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -49,6 +50,40 @@ def test_a_forked_child_selects_after_its_parent_has():
     expected = picks("gm-matching")
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map_async(picks, ["gm-matching"] * 4).get(timeout=60) == [expected] * 4
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_forked_while_another_thread_computes_a_property_computes_its_own():
+    """Before Python 3.12, functools.cached_property has one lock for all objects, which a child would wait for."""
+    computing, forked = threading.Event(), threading.Event()
+
+    class Slow(np.ndarray):
+        def argsort(self, **options):
+            computing.set()
+            forked.wait(60)
+            return np.asarray(self).argsort(**options)
+
+    slow, quick = (gm.select(X, k=5, method="random", random_state=0) for _ in range(2))
+    vars(slow)["order"] = slow.order.view(Slow)
+    thread = threading.Thread(target=lambda: slow.indices)
+    thread.start()
+    computing.wait(60)
+    child = multiprocessing.get_context("fork").Process(target=lambda: quick.indices)
+    child.start()
+    child.join(30)
+    forked.set()
+    thread.join()
+    stuck = child.is_alive()
+    child.kill()
+    child.join()
+    assert not stuck and slow.indices.tolist() == quick.indices.tolist()
+
+
+def test_no_property_of_functools_has_its_lock_here():
+    for path in Path(gm.__file__).parent.rglob("*.py"):
+        if path.name != "_threads.py":
+            assert "functools import cached_property" not in path.read_text(), path
 
 
 @pytest.mark.slow

@@ -15,11 +15,12 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, islice, tee
 from pathlib import Path
 from typing import IO, Any, cast
 
+from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
 from gmmatch.data.tables import Records, TableSource, check_names, is_number
 from gmmatch.data.texts import is_chat

@@ -14,11 +14,12 @@ import tarfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import damaged
 from gmmatch.data.images import IMAGE_SUFFIXES

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask
 from gmmatch._containers import count_rows, take_rows
+from gmmatch._threads import cached_property
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Groups, Label
 from gmmatch.rows import Rows

@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices
+from gmmatch._threads import cached_property
 
 Values: TypeAlias = NDArray[np.float32]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask, to_numpy
 from gmmatch._checks import check_fraction
+from gmmatch._threads import cached_property
 from gmmatch.errors import InvalidInputError
 from gmmatch.frames import Package, arrow_column, as_frame, html_table
 from gmmatch.groups import Groups, Label

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gmmatch._array import Indices, Mask, Vector
 from gmmatch._checks import check_sample_weight
 from gmmatch._containers import count_rows, is_ray_dataset, take_rows, wrong_length
+from gmmatch._threads import cached_property
 from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.frames import Package, as_frame

@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from gmmatch._threads import cached_property
 from gmmatch.cli.io.messages import join_lines, translate
 from gmmatch.cli.io.output import note
 from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError, first_line
