@@ -123,7 +123,7 @@ class TensorRows(LocalRows):
         from gmmatch.rows.tensor_picks import TensorPicks
 
         groups = self._groups(task.codes, task.available, len(task.quotas))
-        return TensorPicks(groups, task.quotas, task.targets, task.thetas, task.replacement).run()
+        return TensorPicks(groups, task).run()
 
     def measure_residuals(self, points: Matrix, picks: Indices, owners: Indices) -> Vector:
         """Return ‖point − mean of the picks so far‖ after each pick."""

@@ -14,6 +14,7 @@ import torch
 from gmmatch._array import Indices, Matrix, start_indices, to_numpy
 from gmmatch._triton import column_block, tile_shape
 from gmmatch.rows import triton_picks as kernels
+from gmmatch.rows.base import GreedyTask
 from gmmatch.rows.tensor_groups import TensorGroups
 
 # A program holds the scores of its whole group in registers.
@@ -37,25 +38,20 @@ class TensorPicks:
     ----------
     groups : TensorGroups
         The rows that may be picked.
-    quotas : int64 array of shape (G,)
-    targets, thetas : float64 arrays of shape (G, s)
-    replacement : bool
+    task : GreedyTask
     """
 
-    def __init__(
-        self, groups: TensorGroups, quotas: Indices, targets: Matrix, thetas: Matrix, replacement: bool
-    ) -> None:
-        self.groups, self.replacement, self._quotas = groups, replacement, quotas
+    def __init__(self, groups: TensorGroups, task: GreedyTask) -> None:
+        self.groups, self.task, starts = groups, task, start_indices(task.quotas)
         self.targets, self.thetas = (
-            groups.to_device(np.array(points, dtype=np.float64)) for points in (targets, thetas)
+            groups.to_device(np.array(points, dtype=np.float64)) for points in (task.targets, task.thetas)
         )
-        starts = start_indices(quotas)
         self.quotas, self.order_starts = groups.to_device(np.diff(starts)), groups.to_device(starts)
         self.order = torch.zeros(int(starts[-1]), dtype=torch.int64, device=groups.data.device)
 
     def run(self) -> tuple[Indices, Matrix]:
         """Make all picks; return row numbers, group after group, and θ."""
-        active = self._quotas > 0
+        active = self.task.quotas > 0
         small = active & (self.groups.sizes <= _GRAM_ROWS)
         # Triton launches on the current device.
         with torch.cuda.device_of(self.groups.data):
@@ -93,8 +89,8 @@ class TensorPicks:
             kernels.pick_by_gram[(len(slab),)](
                 data, groups.rows, groups.starts, numbers, gram, gram_starts, scores, row_gains, norms, self.targets,
                 gains, centers, self.thetas, self.quotas, self.order, self.order_starts, entry_error, s,
-                data.stride(0), REPLACEMENT=self.replacement, BLOCK=block, COLUMNS=column_block(s), FEW=_FEW_RIVALS,
-                num_warps=4 if block <= 1024 else 8, enable_fp_fusion=False,
+                data.stride(0), REPLACEMENT=self.task.replacement, BLOCK=block, COLUMNS=column_block(s),
+                FEW=_FEW_RIVALS, num_warps=4 if block <= 1024 else 8, enable_fp_fusion=False,
             )  # fmt: skip
         return True
 
@@ -139,13 +135,13 @@ class TensorPicks:
             kernels.take_best[(len(members),)](
                 data, groups.rows, tiles.table, tiles.firsts, numbers, available, self.thetas, self.targets,
                 self.quotas, n_picks, uppers, lowers, tile_uppers, self.order, self.order_starts, s, data.stride(0),
-                TILES=_TILES_READ, ROWS=share, COLUMNS=columns, REPLACEMENT=self.replacement, num_warps=8,
+                TILES=_TILES_READ, ROWS=share, COLUMNS=columns, REPLACEMENT=self.task.replacement, num_warps=8,
                 enable_fp_fusion=False,
             )  # fmt: skip
 
         # The first round compiles, which a graph cannot.
         make_round()
-        rounds = int(self._quotas[members].max()) - 1
+        rounds = int(self.task.quotas[members].max()) - 1
         if data.is_cuda and rounds > 2 * _GRAPH_PICKS:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):

@@ -19,6 +19,18 @@ _ROWS_PER_TILE = 320
 _MERGED_TILES, _MERGED_COLUMNS = 64, 64
 
 
+@triton.jit
+def load_rows(data, rows, first, stop, column, inside, stride, BLOCK_ROWS: tl.constexpr):
+    """Return positions among the sorted rows from ``first`` on, which of them precede ``stop``, and their rows."""
+    position = first + tl.arange(0, BLOCK_ROWS)
+    valid = position < stop
+    row = tl.load(rows + position, mask=valid, other=0)
+    x = tl.load(
+        data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
+    )
+    return position, valid, x.to(tl.float64)
+
+
 @triton.jit(do_not_specialize=["plain"])
 def evaluate_tiles(
     data, rows, weights, table, slots, points, delta, gradients, scalars, n_features, stride, plain,
@@ -44,13 +56,8 @@ def evaluate_tiles(
     nearest_at = tl.full([BLOCK_ROWS], -1, dtype=tl.int64)
     nearest_weight = tl.zeros([BLOCK_ROWS], dtype=tl.float64)
     for first in range(start, stop, BLOCK_ROWS):
-        position = first + tl.arange(0, BLOCK_ROWS)
-        valid = position < stop
-        row = tl.load(rows + position, mask=valid, other=0)
+        position, valid, x = load_rows(data, rows, first, stop, column, inside, stride, BLOCK_ROWS)
         w = tl.load(weights + position, mask=valid, other=0.0)
-        x = tl.load(
-            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
-        ).to(tl.float64)
         # Rows beyond the end have no weight.
         difference = x - point[None, :]
         d = tl.sqrt(tl.sum(difference * difference, axis=1))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from gmmatch.rows.triton_median import load_rows
+
 
 @triton.jit
 def exact_scores(data, row, mask, theta, n_features, stride, ROWS: tl.constexpr):
@@ -44,12 +46,7 @@ def score_rows(
     gain = tl.load(gains + group * n_features + column, mask=inside, other=0.0)
     center = tl.load(centers + group * n_features + column, mask=inside, other=0.0)
     for first in range(start, stop, BLOCK_ROWS):
-        position = first + tl.arange(0, BLOCK_ROWS)
-        valid = position < stop
-        row = tl.load(rows + position, mask=valid, other=0)
-        x = tl.load(
-            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
-        ).to(tl.float64)
+        position, valid, x = load_rows(data, rows, first, stop, column, inside, stride, BLOCK_ROWS)
         y = x - center[None, :]
         tl.store(scores + position, tl.sum(y * theta[None, :], axis=1), mask=valid)
         tl.store(row_gains + position, tl.sum(y * gain[None, :], axis=1), mask=valid)
@@ -196,12 +193,7 @@ def scan_tiles(
     best_lower = tl.full([BLOCK_ROWS], float("-inf"), dtype=tl.float64)
     best_upper = tl.full([BLOCK_ROWS], float("-inf"), dtype=tl.float64)
     for first in range(start, stop, BLOCK_ROWS):
-        position = first + tl.arange(0, BLOCK_ROWS)
-        valid = position < stop
-        row = tl.load(rows + position, mask=valid, other=0)
-        x = tl.load(
-            data + row[:, None] * stride + column[None, :], mask=valid[:, None] & inside[None, :], other=0.0
-        ).to(tl.float64)
+        position, valid, x = load_rows(data, rows, first, stop, column, inside, stride, BLOCK_ROWS)
         score = tl.sum(x * theta[None, :], axis=1)
         slack = error * tl.sqrt(tl.sum(x * x, axis=1)) + 1e-300
         free = valid & (tl.load(available + position, mask=valid, other=0) != 0)
