@@ -58,9 +58,6 @@ class EfficientNetEncoder(ModelEncoder):
         self.fingerprint = sha256_of(settings, named_weights(self.model))
         self.model = self.model.fuse()
         self._place_model()
-        # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
-        self.model = self.model.to(memory_format=self._torch.channels_last)
-        self.batch_size = 32 if self.device == "cpu" else 256
 
     def prepare(self, items: Items) -> list[NDArray[np.uint8]]:
         """Decode, resize and crop; bytes of shape (height, width, 3)."""

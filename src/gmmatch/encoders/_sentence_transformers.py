@@ -58,9 +58,8 @@ class SentenceEncoder(NamedModelEncoder):
             spec = f"sentence-transformers/{spec}"
         super().__init__(spec, _WHAT, device, dtype, trust_pickle)
         self.prompt = prompt
-        self.batch_size = 256
         # Texts of a batch are sorted by length, so that smaller ones compute less padding.
-        self._at_once = 32 if self.device == "cpu" else 256
+        self._at_once, self.batch_size = self.batch_size, 256
         self._place_model()
         self.fingerprint = sha256_of(
             {

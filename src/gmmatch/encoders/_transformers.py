@@ -72,7 +72,6 @@ class TransformersEncoder(NamedModelEncoder):
     ) -> None:
         spec, self._image_size = str(model), image_size
         super().__init__(spec, _WHAT, device, dtype, trust_pickle)
-        self.batch_size = 32 if self.device == "cpu" else 256
         gaps = sorted(key for key in self._missing if "pooler" not in key)
         if gaps:
             raise InvalidInputError(
@@ -81,12 +80,10 @@ class TransformersEncoder(NamedModelEncoder):
             )
         self._place_model()
         weights = sha256_of("weights", named_weights(self.model, without="pooler" if self._missing else None))
-        # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
-        self.model = self.model.to(memory_format=self._torch.channels_last)
         self.pooler = Pooler(self.model, pooling, trained=not self._missing)
         # Without what a version of transformers adds to it.
-        settings = {key: value for key, value in self.processor.to_dict().items() if value is not None}
-        settings = {key: value for key, value in settings.items() if key[0] != "_"}
+        every = self.processor.to_dict().items()
+        settings = {key: value for key, value in every if value is not None and key[0] != "_"}
         sizes = [dict(settings.get(name) or {}).values() for name in ("size", "crop_size")]
         edges = [edge for size in sizes for edge in size if edge]
         self._edge = max(edges, default=None) if settings.get("do_resize") else None

@@ -32,33 +32,15 @@ MINILM = "minilm"
 
 # What "did you mean" offers.
 _KNOWN = (
-    "openai/clip-vit-base-patch32",
-    "openai/clip-vit-large-patch14",
-    "facebook/dinov2-small",
-    "facebook/dinov2-base",
-    "sentence-transformers/all-MiniLM-L6-v2",
-    "sentence-transformers/all-mpnet-base-v2",
-    "efficientnet-lite2",
-    MINILM,
-    "pixels",
-    "words",
-    "identity",
-)
+    "openai/clip-vit-base-patch32", "openai/clip-vit-large-patch14", "facebook/dinov2-small", "facebook/dinov2-base",
+    "sentence-transformers/all-MiniLM-L6-v2", "sentence-transformers/all-mpnet-base-v2",
+    "efficientnet-lite2", MINILM, "pixels", "words", "identity",
+)  # fmt: skip
 _HUB_TIMEOUT = 5.0
 # Files that run nothing, whoever reads them.
 _HARMLESS = (
-    ".json",
-    ".jsonl",
-    ".txt",
-    ".md",
-    ".model",
-    ".bpe",
-    ".safetensors",
-    ".onnx",
-    ".png",
-    ".jpg",
-    ".jpeg",
-)
+    ".json", ".jsonl", ".txt", ".md", ".model", ".bpe", ".safetensors", ".onnx", ".png", ".jpg", ".jpeg",
+)  # fmt: skip
 # A pickle may lie next to one of these, which is what is loaded then.
 _SAFE_WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -208,10 +190,12 @@ class ModelEncoder(Described):
         self._torch = imported("torch", "This encoder needs torch", extra)
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
+        self.batch_size = 32 if self.device == "cpu" else 256
 
     def _place_model(self) -> None:
-        precise = self.model.to(getattr(self._torch, self.dtype))
-        self.model = precise.eval().requires_grad_(False).to(self.device)
+        precise = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
+        # Convolutions are about twice as fast on a CPU in this layout, and tensor cores want it too.
+        self.model = precise.to(self.device, memory_format=self._torch.channels_last)
 
     def to_device(self, device: str) -> None:
         """Move the model to another device, as a worker of a cluster does; it computes in the same precision."""
