@@ -45,7 +45,9 @@ class Blocks:
 
     def load(self, n_rows: int) -> NDArray[Any]:
         """Return the rows, without a copy where they lie in one array."""
-        arrays = [_get(reference) for reference in self.references]
+        import ray
+
+        arrays = ray.get(list(self.references))
         rows: NDArray[Any] = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
         return rows[self.skipped : self.skipped + n_rows]
 
@@ -106,9 +108,11 @@ class Shard:
 
     def _open(self, blocks: Blocks | None, *maps: Any) -> LocalRows:
         """Return the rows of blocks, or of the files without any, after some maps; all are given as references."""
+        import ray
+
         names = tuple(reference.hex() for reference in maps)
         if names not in self._kept:
-            rows: Any = self._open(blocks, *maps[:-1]).map(_get(maps[-1])) if maps else self._load(blocks)
+            rows: Any = self._open(blocks, *maps[:-1]).map(ray.get(maps[-1])) if maps else self._load(blocks)
             self._kept[names] = rows
             for oldest in list(self._kept)[1:-_KEPT_MAPS]:
                 del self._kept[oldest]
@@ -121,12 +125,6 @@ class Shard:
             else ArrayRows(blocks.load(int(self.edges[-1])), self.n_jobs)
         )
         return _to_device(rows) if self.on_gpu else rows
-
-
-def _get(reference: Any) -> Any:
-    import ray
-
-    return ray.get(reference)
 
 
 def _to_device(rows: LocalRows) -> LocalRows:
