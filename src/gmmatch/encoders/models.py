@@ -21,7 +21,6 @@ from gmmatch.errors import (
     DataFileNotFoundError,
     GMMatchError,
     InvalidInputError,
-    MissingDependencyError,
     did_you_mean,
     first_line,
     imported,
@@ -160,17 +159,11 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
         yield
     except (GMMatchError, MemoryError):
         raise
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"encoder={name!r} needs a package that is not installed: {first_line(error)}."
-        ) from error
-    except Exception as error:  # a folder can be damaged in any way
-        reason = first_line(error)
-        if "set `use_safetensors=True`" in reason:
-            raise InvalidInputError(
-                f"encoder={name!r} has its weights as a pickle only, {_ADVICE}"
-            ) from error
-        raise InvalidInputError(f"encoder={name!r} cannot be loaded as {what}: {reason}.") from error
+    except Exception as error:  # a folder can be damaged in any way, and may need a package of its own
+        problem = f"cannot be loaded as {what}: {first_line(error)}."
+        if "set `use_safetensors=True`" in problem:
+            problem = f"has its weights as a pickle only, {_ADVICE}"
+        raise InvalidInputError(f"encoder={name!r} {problem}") from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:
@@ -244,9 +237,9 @@ def choose_device(device: str) -> str:
     --------
     >>> choose_device("cpu")
     'cpu'
-    >>> choose_device("abacus")
+    >>> choose_device("abacus")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: device='abacus': this machine has no such device; use auto, cpu.
+    gmmatch.errors.InvalidInputError: device='abacus': this machine has no such device; use auto, ...
     """
     import torch
 
