@@ -14,7 +14,6 @@ from torch import nn
 from torch.nn.functional import pad, relu6
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-IMAGE_SIZE = 260
 N_FEATURES = 1280
 _STEM_WIDTH = 32
 # How many blocks a stage has, their width, the edge of their kernels, the stride of the first.
