@@ -82,7 +82,7 @@ def test_a_child_forked_while_another_thread_computes_a_property_computes_its_ow
 
 def test_no_property_of_functools_has_its_lock_here():
     for path in Path(gm.__file__).parent.rglob("*.py"):
-        if path.name != "_threads.py":
+        if path.name != "_threads.py" and path.parent.name != "store":
             assert "functools import cached_property" not in path.read_text(), path
 
 
