@@ -310,14 +310,14 @@ class LocalRows(Rows):
             return np.concatenate([to_numpy(result) for result in results])
         return to_numpy(TreeFold.of(results, combine).result())
 
-    def _move(self, value: Any) -> Any:
-        return self.scatter(value) if isinstance(value, np.ndarray) else value
-
     def iterate_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, edges: Indices
     ) -> Iterator[Any]:
         """Yield the results of the blocks between ``edges``, in order."""
-        args, per_row = tuple(map(self._move, args)), tuple(map(self._move, per_row))
+        args, per_row = (
+            tuple(self.scatter(value) if isinstance(value, np.ndarray) else value for value in values)
+            for values in (args, per_row)
+        )
 
         def run(number: int) -> Any:
             first, stop = int(edges[number]), int(edges[number + 1])
