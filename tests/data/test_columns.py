@@ -91,4 +91,4 @@ def test_what_is_refused(available, request_, message):
 
 def test_a_long_list_of_columns_is_cut():
     with pytest.raises(InvalidInputError, match="and 80 more"):
-        choose({f"c{i}": "number" for i in range(100)})
+        choose({f"c{i}": "other" for i in range(100)})

@@ -7,7 +7,6 @@ import os
 import pytest
 
 from gmmatch.data import load_image, open_source
-from gmmatch.data.images import ImageFolder
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 
 from .helpers import check_protocol, png
@@ -35,7 +34,7 @@ def test_without_sub_folders_there_are_no_labels(tmp_path):
 
 
 def test_images_beside_the_class_folders_have_no_label(tmp_path):
-    source = ImageFolder(make(tmp_path, "a/1.png", "stray.png", "b/2.png"))
+    source = open_source(make(tmp_path, "a/1.png", "stray.png", "b/2.png"))
     assert list(zip(source.ids, source.labels, strict=True)) == [
         ("a/1.png", "a"),
         ("b/2.png", "b"),
@@ -48,7 +47,7 @@ def test_hidden_and_other_files_are_passed_over(tmp_path):
     make(tmp_path, "a/1.png", "a/.2.png", ".git/3.png", "__MACOSX/4.png")
     (tmp_path / "a" / "notes.txt").touch()
     (tmp_path / "Thumbs.db").touch()
-    source = ImageFolder(tmp_path)
+    source = open_source(tmp_path)
     assert source.ids == ["a/1.png"]
     assert "other files passed over (2)" in source.how
 
@@ -76,7 +75,7 @@ def test_links_are_followed_but_not_in_circles(tmp_path):
     (tmp_path / "photos" / "a" / "linked").symlink_to(tmp_path / "real")
     (tmp_path / "photos" / "a" / "loop").symlink_to(tmp_path / "photos")
     (tmp_path / "photos" / "a" / "dangling.png").symlink_to("nowhere")
-    assert ImageFolder(tmp_path / "photos").ids == ["a/dangling.png", "a/linked/1.png"]
+    assert open_source(tmp_path / "photos").ids == ["a/dangling.png", "a/linked/1.png"]
 
 
 class TestSplits:
@@ -99,14 +98,14 @@ class TestFingerprint:
         first = make(tmp_path / "one", "a/1.png", "a/2.png")
         second = make(tmp_path / "two", "a/1.png", "a/2.png")
         os.utime(second / "a/1.png", (0, 0))
-        reference = ImageFolder(first).fingerprint()
-        assert ImageFolder(second).fingerprint() == reference
+        reference = open_source(first).fingerprint()
+        assert open_source(second).fingerprint() == reference
         (second / "a/1.png").write_bytes(png((77, 0, 0)))
-        changed = ImageFolder(second).fingerprint()
+        changed = open_source(second).fingerprint()
         make(second, "b/3.png")
-        added = ImageFolder(second).fingerprint()
+        added = open_source(second).fingerprint()
         (first / "a/2.png").rename(first / "a/3.png")
-        renamed = ImageFolder(first).fingerprint()
+        renamed = open_source(first).fingerprint()
         assert len({reference, changed, added, renamed}) == 4
 
 

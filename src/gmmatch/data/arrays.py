@@ -12,26 +12,19 @@ import os
 import zipfile
 import zlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import is_torch_array, sample_indices, to_numpy
-from gmmatch.data.columns import (
-    ColumnRequest,
-    Columns,
-    ColumnType,
-    choose_columns,
-    plain_ids,
-    plain_labels,
-    plain_values,
-)
-from gmmatch.data.files import canonical, damaged, files_fingerprint, fingerprint_of
+from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
+from gmmatch.data.files import damaged, files_fingerprint, fingerprint_of
 from gmmatch.data.source import BaseSource, Batch, Id
+from gmmatch.data.values import plain_ids, plain_labels, plain_values
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.groups import Label
 from gmmatch.rows.npy import read_header
@@ -52,35 +45,37 @@ _DAMAGE = (
 
 
 @contextmanager
-def _reading(path: Path, kind: str) -> Iterator[None]:
+def _explain_damage(path: Path, kind: str) -> Iterator[None]:
     """Make one sentence of whatever a damaged file raises."""
     try:
         yield
     except GMMatchError:
         raise
     except _DAMAGE as error:
-        raise damaged(path, kind, error) from None
+        raise damaged(path, f"{kind} of numbers", error) from None
 
 
-def _count_bytes(shape: tuple[int, ...], dtype: np.dtype[Any], available: int) -> int:
-    """Return how many bytes an array takes, if its header can be true: a false one could ask for all memory."""
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects, which are not read, as they could run code")
-    if not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"its header has the shape {shape}")
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes > available:
-        raise ValueError(f"its header claims {n_bytes:,} bytes, and {available:,} are there")
-    return n_bytes
+class Header(NamedTuple):
+    """What a file says of an array: what it is, where it begins (in the file, or in a member of an archive), and how
+    many bytes are there for it.
+    """
 
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    start: int
+    n_bytes: int
+    bfloat16: bool = False
 
-def _mapped(
-    path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int, *, fortran: bool = False
-) -> NDArray[Any]:
-    """Return an array that lies in a file, memory-mapped and read-only."""
-    if not _count_bytes(shape, dtype, stop - start):
-        return np.empty(shape, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+    def check(self) -> None:
+        """Raise if it cannot be true: a false header could ask for all memory."""
+        if self.dtype.hasobject:
+            raise ValueError("it holds Python objects, which are not read, as they could run code")
+        if not all(type(n) is int and n >= 0 for n in self.shape):
+            raise ValueError(f"its header has the shape {self.shape}")
+        n_bytes = math.prod(self.shape) * self.dtype.itemsize
+        if n_bytes > self.n_bytes:
+            raise ValueError(f"its header claims {n_bytes:,} bytes, and {self.n_bytes:,} are there")
 
 
 class VectorSource(BaseSource):
@@ -101,7 +96,11 @@ class VectorSource(BaseSource):
         self, shape: tuple[int, ...], dtype: np.dtype[Any], location: str, *, labels: Any, ids: Any
     ) -> None:
         self.location = location
-        _check_shape(shape, location)
+        if len(shape) != 2 or shape[1] == 0:
+            wanted = (
+                "need at least one feature" if len(shape) == 2 else "are two-dimensional, rows by features"
+            )
+            raise InvalidInputError(f"{location} has shape {shape}: embeddings {wanted}.")
         if dtype.kind not in "fiub":
             raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
         self.n_rows, self.n_features = shape
@@ -148,20 +147,18 @@ class ArraySource(VectorSource):
         how: str = "",
     ) -> None:
         self.array, self.format, self.how = array, format, how
-        _check_shape(tuple(array.shape), location)  # before anything is sliced
         self.is_bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
-        super().__init__(tuple(array.shape), self._block(0, 0).dtype, location, labels=labels, ids=ids)
+        shape = tuple(array.shape)
+        dtype = self._block(0, 0).dtype if shape else np.dtype(float)
+        super().__init__(shape, dtype, location, labels=labels, ids=ids)
 
     def fingerprint(self) -> str:
         """Hash the shape, the type, up to 1,024 rows spread over the array, and all ids and labels."""
-        n, s = self.array.shape
-        parts: list[str | int | bytes | None] = ["array", int(n), int(s), str(self.array.dtype)]
+        parts: list[str | int | bytes | None] = ["array", self.n_rows, self.n_features, str(self.array.dtype)]
         parts.append(int(self.is_bfloat16))
-        sampled = sample_indices(n, _SAMPLED_ROWS).tolist()
+        sampled = sample_indices(self.n_rows, _SAMPLED_ROWS).tolist()
         parts.extend(self._block(row, row + 1).tobytes() for row in sampled)
-        parts.append(canonical(self.labels))
-        parts.append(repr(self.ids) if isinstance(self.ids, range) else canonical(self.ids))
-        return fingerprint_of(parts)
+        return fingerprint_of([*parts, repr(self.labels), repr(self.ids)])
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
         block = self.array[start:stop]
@@ -175,128 +172,143 @@ class ArraySource(VectorSource):
             yield self._block(first, min(self.n_rows, first + size_hint))
 
 
-def open_npy(path: Path) -> ArraySource:
-    """Open a ``.npy`` file, memory-mapped."""
-    with _reading(path, ".npy file of numbers"), path.open("rb") as file:
-        shape, fortran, dtype = read_header(file)
-        array = _mapped(path, shape, dtype, file.tell(), path.stat().st_size, fortran=fortran)
-    return ArraySource(array, location=str(path), format=".npy file", how="an array, by its suffix")
-
-
-def _check_shape(shape: tuple[int, ...], where: str) -> None:
-    if len(shape) != 2:
-        raise InvalidInputError(
-            f"{where} has shape {shape}: embeddings are two-dimensional, rows by features."
-        )
-    if shape[1] == 0:
-        raise InvalidInputError(f"{where} has shape {shape}: embeddings need at least one feature.")
-
-
 class NpzSource(VectorSource):
-    """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back.
-
-    ``request.embedding`` names the member; by default it is the only one with two dimensions. Labels and ids
-    are one-dimensional members; by default one named like ``label`` holds the labels.
-    """
+    """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back."""
 
     format = ".npz archive"
 
-    def __init__(self, path: Path, request: ColumnRequest) -> None:
-        self.path = path
-        self._headers: dict[str, tuple[tuple[int, ...], bool, np.dtype[Any]]] = {}
-        with _reading(path, self.format), zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if name.endswith(".npy"):
-                    with archive.open(name) as file:
-                        self._headers[name.removesuffix(".npy")] = read_header(file)
-        shapes = {name: shape for name, (shape, _, _) in self._headers.items()}
-        self.columns = _choose(shapes, request, str(path))
-        for name in self.columns.names():
-            if self._headers[name][2].hasobject:
+    def __init__(self, path: Path, columns: Columns, headers: Mapping[str, Header]) -> None:
+        self.path, self.columns, self.headers = path, columns, headers
+        self.how = f"an array, by its suffix: {columns.how}"
+        for name in columns.names():
+            if headers[name].dtype.hasobject:
                 raise InvalidInputError(
                     f"{path}: the array {name!r} holds Python objects, which are not read, as they could run code: "
                     f"save it as text or numbers, such as np.asarray({name}, dtype=str)."
                 )
-        shape, fortran, self._dtype = self._headers[self.columns.data]
-        if fortran and min(shape) > 1:
+        rows = headers[columns.data]
+        if rows.fortran and min(rows.shape) > 1:
             raise InvalidInputError(
-                f"{path}: the array {self.columns.data!r} is stored column by column, so its rows cannot be read "
+                f"{path}: the array {columns.data!r} is stored column by column, so its rows cannot be read "
                 "one after another: save np.ascontiguousarray of it."
             )
-        self.how = f"an array, by its suffix: {self.columns.how}"
-        labels, ids = (self._load(name) for name in (self.columns.label, self.columns.id))
-        with self._opened(self.columns.data):  # which checks the header against what is there
-            super().__init__(shape, self._dtype, f"{path}::{self.columns.data}", labels=labels, ids=ids)
+        labels, ids = (None if name is None else self._load(name) for name in (columns.label, columns.id))
+        super().__init__(rows.shape, rows.dtype, f"{path}::{columns.data}", labels=labels, ids=ids)
+        with self._open(columns.data):
+            pass
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[IO[bytes]]:
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
         """Yield the file of a member where its numbers begin."""
-        member = f"{name}.npy"
-        with (
-            _reading(self.path, self.format),
-            zipfile.ZipFile(self.path) as archive,
-            archive.open(member) as file,
-        ):
-            shape, _, dtype = read_header(file)
-            _count_bytes(shape, dtype, archive.getinfo(member).file_size - file.tell())
-            yield file
+        with _explain_damage(self.path, self.format), zipfile.ZipFile(self.path) as archive:
+            self.headers[name].check()
+            with archive.open(f"{name}.npy") as file:
+                file.seek(self.headers[name].start)
+                yield file
 
-    def _load(self, name: str | None) -> NDArray[Any] | None:
-        if name is None:
-            return None
-        shape, _, dtype = self._headers[name]
-        with self._opened(name) as file:
-            return np.frombuffer(file.read(), dtype=dtype).reshape(shape)
+    def _load(self, name: str) -> NDArray[Any]:
+        with self._open(name) as file:
+            return np.frombuffer(file.read(), dtype=self.headers[name].dtype)
 
     def fingerprint(self) -> str:
         """Hash the file's size and ends, and the choice of members."""
         return files_fingerprint([self.path], "npz", *self.columns.settings())
 
     def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
-        row_bytes = self.n_features * self._dtype.itemsize
-        with self._opened(self.columns.data) as file:
+        dtype = self.headers[self.columns.data].dtype
+        row_bytes = self.n_features * dtype.itemsize
+        with self._open(self.columns.data) as file:
             file.seek(start * row_bytes, os.SEEK_CUR)
             for first in range(start, self.n_rows, size_hint):
                 count = min(self.n_rows - first, size_hint)
-                flat = np.frombuffer(file.read(count * row_bytes), dtype=self._dtype)
+                flat = np.frombuffer(file.read(count * row_bytes), dtype=dtype)
                 yield flat.reshape(count, self.n_features)
 
 
-def open_safetensors(path: Path, request: ColumnRequest) -> ArraySource:
-    """Open a two-dimensional tensor of a safetensors file, memory-mapped; ``request`` as for :class:`NpzSource`.
+def open_arrays(path: Path, format: str, request: ColumnRequest) -> VectorSource:
+    """Open a ``.npy``, ``.npz`` or safetensors file, memory-mapped but for ``.npz``.
 
-    The format is a length, a JSON header and plain numbers, so it is mapped directly: that needs no
-    package, and reads bfloat16, for which NumPy has no type.
+    ``request.embedding`` names the array; by default it is the only one with two dimensions. Labels and ids are
+    one-dimensional arrays; by default one named like ``label`` holds the labels.
     """
-    with _reading(path, "safetensors file"):
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if not 0 < length <= min(size - 8, _LONGEST_HEADER):
-                raise ValueError("its header is cut off")
-            header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        columns = _choose({name: tuple(entry["shape"]) for name, entry in header.items()}, request, str(path))
-        arrays = {name: _tensor(path, header[name], 8 + length, size) for name in columns.names()}
+    kind, read_headers = _FORMATS[format]
+    with _explain_damage(path, kind):
+        headers = read_headers(path)
+        if format == "npy":
+            request.refuse(str(path), "has no columns")
+            array = _mapped(path, headers[""])
+            return ArraySource(array, location=str(path), format=kind, how="an array, by its suffix")
+        columns = _choose({name: header.shape for name, header in headers.items()}, request, str(path))
+        if format == "npz":
+            return NpzSource(path, columns, headers)
+        arrays = {name: _mapped(path, headers[name]) for name in columns.names()}
     return ArraySource(
         arrays[columns.data],
-        labels=None if columns.label is None else arrays[columns.label],
-        ids=None if columns.id is None else arrays[columns.id],
-        bfloat16=header[columns.data]["dtype"] == "BF16",
+        labels=arrays.get(columns.label or ""),
+        ids=arrays.get(columns.id or ""),
+        bfloat16=headers[columns.data].bfloat16,
         location=f"{path}::{columns.data}",
-        format="safetensors file",
+        format=kind,
         how=f"an array, by its suffix: {columns.how}",
     )
 
 
-def _tensor(path: Path, entry: Mapping[str, Any], data_start: int, size: int) -> NDArray[Any]:
-    if entry["dtype"] not in _SAFETENSORS_TYPES:
-        raise ValueError(f"its type {entry['dtype']} is not supported; use float32, float16 or bfloat16")
-    start, stop = entry["data_offsets"]
-    dtype, shape = np.dtype(_SAFETENSORS_TYPES[entry["dtype"]]), tuple(entry["shape"])
-    if not 0 <= start <= stop <= size - data_start or _count_bytes(shape, dtype, stop - start) < stop - start:
-        raise ValueError("its data are cut off, or not where its header says")
-    return _mapped(path, shape, dtype, data_start + start, data_start + stop)
+def _mapped(path: Path, header: Header) -> NDArray[Any]:
+    """Return an array that lies in a file, memory-mapped and read-only."""
+    header.check()
+    shape, fortran, dtype, start, *_ = header
+    if 0 in shape:
+        return np.empty(shape, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
+
+
+def _read_npy(path: Path) -> dict[str, Header]:
+    with path.open("rb") as file:
+        return {"": _read_header(file, path.stat().st_size)}
+
+
+def _read_header(file: IO[bytes], size: int) -> Header:
+    header = read_header(file)
+    return Header(*header, file.tell(), size - file.tell())
+
+
+def _read_npz(path: Path) -> dict[str, Header]:
+    headers = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.filename.endswith(".npy"):
+                with archive.open(member) as file:
+                    headers[member.filename.removesuffix(".npy")] = _read_header(file, member.file_size)
+    return headers
+
+
+def _read_safetensors(path: Path) -> dict[str, Header]:
+    # A length, a JSON header and plain numbers: that needs no package, and bfloat16, for which NumPy has no type, can
+    # be mapped as well.
+    size, headers = path.stat().st_size, {}
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 0 < length <= min(size - 8, _LONGEST_HEADER):
+            raise ValueError("its header is cut off")
+        entries = json.loads(file.read(length))
+    entries.pop("__metadata__", None)
+    for name, entry in entries.items():
+        if entry["dtype"] not in _SAFETENSORS_TYPES:
+            raise ValueError(f"its type {entry['dtype']} is not supported; use float32, float16 or bfloat16")
+        shape, (start, stop) = tuple(entry["shape"]), entry["data_offsets"]
+        dtype = np.dtype(_SAFETENSORS_TYPES[entry["dtype"]])
+        if not 0 <= start <= stop <= size - 8 - length or math.prod(shape) * dtype.itemsize != stop - start:
+            raise ValueError("its data are cut off, or not where its header says")
+        bfloat16 = entry["dtype"] == "BF16"
+        headers[name] = Header(shape, False, dtype, 8 + length + start, stop - start, bfloat16)
+    return headers
+
+
+_FORMATS: dict[str, tuple[str, Callable[[Path], dict[str, Header]]]] = {
+    "npy": (".npy file", _read_npy),
+    "npz": (".npz archive", _read_npz),
+    "safetensors": ("safetensors file", _read_safetensors),
+}
 
 
 def _choose(shapes: Mapping[str, tuple[int, ...]], request: ColumnRequest, where: str) -> Columns:

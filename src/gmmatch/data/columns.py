@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
-
-from gmmatch.data.source import Id, Kind
+from gmmatch.data.source import Kind
 from gmmatch.data.texts import template_columns
-from gmmatch.errors import InvalidInputError, InvalidTypeError, listed, unknown_name
-from gmmatch.groups import Label, plain_label
+from gmmatch.errors import InvalidInputError, listed, unknown_name
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
@@ -39,14 +35,10 @@ class UndecidedColumnsError(InvalidInputError):
     """No column of a table, or no single one, can be taken as the rows unless the caller names it."""
 
     def __init__(
-        self,
-        message: str,
-        available: Mapping[str, ColumnType] | None = None,
-        candidates: Mapping[Kind, list[str]] | None = None,
+        self, message: str, available: Mapping[str, ColumnType], candidates: Mapping[Kind, list[str]]
     ) -> None:
         super().__init__(message)
-        self.available = dict(available or {})
-        self.candidates = {kind: names for kind, names in (candidates or {}).items() if names}
+        self.available, self.candidates = available, candidates
 
 
 @dataclass(frozen=True)
@@ -64,6 +56,11 @@ class ColumnRequest:
     id: str | None = None
     prefer: Kind | None = None
 
+    def options(self) -> dict[str, str]:
+        """Return the named columns as :func:`gmmatch.data.open_source` takes them."""
+        roles = {f"{role}_column": getattr(self, role) for role in (*_KINDS, "label", "id")}
+        return {option: name for option, name in roles.items() if name is not None}
+
     def data(self) -> tuple[Kind, str] | None:
         """Return the kind and the column of the rows, if one was named."""
         named = [(kind, name) for kind in _KINDS if (name := getattr(self, kind)) is not None]
@@ -76,9 +73,9 @@ class ColumnRequest:
 
     def refuse(self, location: str, reason: str) -> None:
         """Raise if any column was named, where there are no columns."""
-        for role in (*_KINDS, "label", "id"):
-            if getattr(self, role):
-                raise InvalidInputError(f"{role}_column={getattr(self, role)!r}: {location} {reason}.")
+        for option, name in self.options().items():
+            if name:
+                raise InvalidInputError(f"{option}={name!r}: {location} {reason}.")
 
 
 @dataclass(frozen=True)
@@ -114,53 +111,52 @@ class Columns:
         return (self.kind, self.data, *self.members, self.label, self.id)
 
 
-def choose_columns(
-    available: Mapping[str, ColumnType], request: ColumnRequest, where: str, *, wide: bool = False
-) -> Columns:
+def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, where: str) -> Columns:
     """Decide which columns to read.
 
-    What the caller named is taken; a text with braces that is no column is a template of columns. Otherwise the only
-    column of images is, else the only column of embeddings, else the only column of text or the one named ``text``;
+    What the caller named is taken; a text with braces that is no column is a template of columns. The numbers of a
+    table that has nothing but numbers, labels and ids are an embedding of each row. Otherwise the only column of
+    images is taken, else the only column of embeddings, else the only column of text or the one named ``text``;
     where that leaves a choice, the error lists the candidates, unless the caller prefers a kind. A text named like
-    ``id`` is none of them beside embeddings. Labels come from a column named like ``label``, if there is one. If
-    ``wide``, the numbers of a table that has nothing but numbers, labels and ids are an embedding of each row.
+    ``id`` is none of them beside embeddings. Labels come from a column named like ``label``, if there is one.
 
     Examples
     --------
     >>> choose_columns({"text": "text", "label": "number"}, ColumnRequest(), "a.csv").how
     "text in column 'text', labels in column 'label' (by its name)"
     """
-    label, label_how = _label_column(available, request, where)
-    if request.id is not None:
-        _require(request.id, "id", ("text", "number"), available, where)
-    named = request.data()
-    members = number_columns(available, {label, request.id}) if wide and named is None else ()
+    named, members = request.data(), tuple[str, ...]()
+    if named is not None and named[0] == "text" and "{" in named[1] and named[1] not in available:
+        members = template_columns(named[1])
+    label, why = request.label or None, "as asked"
+    if request.label is None:
+        named_columns = {request.id, *members, *(named or ())[1:]}
+        label, why = _named_like(_LABEL_NAMES, available, named_columns), "by its name"
+    for role, names, types in (
+        ("label", [label], ("text", "number", "float")),
+        ("id", [request.id], ("text", "number")),
+        ("text", members, ("text", "number", "float")),
+    ):
+        for name in names:
+            if name is not None:
+                _require(name, role, types, available, where)
     if named is not None:
         kind, data = named
-        members = _template_of(named, available)
-        for name in members:
-            _require(name, "text", ("text", "number", "float"), available, where)
-        if members:
-            how = f"text by the template {data!r}"
-        else:
+        how = (
+            f"text by the template {data!r}" if members else f"{_PLURALS[kind]} in column {data!r} (as asked)"
+        )
+        if not members:
             _require(data, kind, (kind,), available, where)
-            how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
-    elif members:
+    elif members := number_columns(available, {label, request.id}):
         kind, data = "embedding", members[0]
         how = f"embeddings in {len(members):,} columns of numbers ({members[0]!r} to {members[-1]!r})"
     else:
         kind, data = _data_column(available, {label, request.id}, request.prefer, where)
         how = f"{_PLURALS[kind]} in column {data!r}"
-    how += f", labels in column {label!r} ({label_how})" if label is not None else ""
+    how += f", labels in column {label!r} ({why})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
-    id_like = _id_like(available, {data, label}) if request.id is None else None
-    return Columns(kind, data, label, request.id, how, id_like, members, dict(available))
-
-
-def _template_of(named: tuple[Kind, str], available: Mapping[str, ColumnType]) -> tuple[str, ...]:
-    """Return the columns of what was named, if that is a template."""
-    kind, data = named
-    return template_columns(data) if kind == "text" and "{" in data and data not in available else ()
+    id_like = _named_like(_ID_NAMES, available, {data, label}) if request.id is None else None
+    return Columns(kind, data, label, request.id, how, id_like, members, available)
 
 
 def number_columns(
@@ -180,61 +176,44 @@ def number_columns(
     return tuple(names) if numbers else ()
 
 
-def _label_column(
-    available: Mapping[str, ColumnType], request: ColumnRequest, where: str
-) -> tuple[str | None, str]:
-    if request.label == "":
-        return None, ""
-    if request.label is not None:
-        _require(request.label, "label", ("text", "number", "float"), available, where)
-        return request.label, "as asked"
-    named = request.data()
-    taken = {request.id, *((named[1], *_template_of(named, available)) if named else ())}
+def _named_like(
+    names: tuple[str, ...], available: Mapping[str, ColumnType], taken: Collection[str | None]
+) -> str | None:
+    """Return the column of texts or whole numbers that has the first of some names, in any case."""
     usable = {name.lower(): name for name in sorted(available, key=str.islower)}  # "label" before "Label"
     usable = {lower: name for lower, name in usable.items() if available[name] in ("text", "number")}
-    column = next((usable[name] for name in _LABEL_NAMES if usable.get(name) not in (None, *taken)), None)
-    return column, "" if column is None else "by its name"
-
-
-def _id_like(available: Mapping[str, ColumnType], taken: set[str | None]) -> str | None:
-    usable = {name.lower(): name for name in available if available[name] in ("text", "number")}
-    return next((usable[name] for name in _ID_NAMES if usable.get(name) not in (None, *taken)), None)
+    return next((usable[name] for name in names if usable.get(name) not in (None, *taken)), None)
 
 
 def _data_column(
     available: Mapping[str, ColumnType], taken: set[str | None], prefer: Kind | None, where: str
 ) -> tuple[Kind, str]:
-    usable = {name: kind for name, kind in available.items() if name not in taken}
-    candidates = {kind: [name for name in usable if usable[name] == kind] for kind in _KINDS}
-    plausible = [name for name in candidates["text"] if name.lower() not in _ID_NAMES]
-    if plausible or candidates["embedding"] or prefer == "embedding":
-        candidates["text"] = plausible
-    undecided = partial(UndecidedColumnsError, available=available, candidates=candidates)
-    present = [kind for kind in _KINDS if candidates[kind]]
-    if prefer is not None and candidates[prefer]:
-        present = [prefer]
-    if not present and prefer == "embedding":
-        raise undecided(
-            f"{where} has no column of embeddings, which are lists of numbers: put the numbers of each row into "
+    """Return the kind and the column of the rows where none was named."""
+    columns = {kind: [name for name in available if available[name] == kind] for kind in _KINDS}
+    columns = {kind: [name for name in names if name not in taken] for kind, names in columns.items()}
+    plausible = [name for name in columns["text"] if name.lower() not in _ID_NAMES]
+    if plausible or columns["embedding"] or prefer == "embedding":
+        columns["text"] = plausible
+    candidates = {kind: names for kind, names in columns.items() if names}
+    # A picture with texts beside it (a caption, a file name) is a picture.
+    kind = prefer if prefer in candidates else next(iter(candidates), None)
+    names = [] if kind is None else candidates[kind]
+    usual = [name for name in _USUAL_NAMES.get(kind, ()) if name in names]
+    if kind is None and prefer == "embedding":
+        problem = (
+            "has no column of embeddings, which are lists of numbers: put the numbers of each row into "
             f"one such column; its columns are {listed(available)}."
         )
-    if not present:
-        raise undecided(
-            f"{where} has no column of images, text or embeddings; its columns are {listed(available)}."
-        )
-    # A picture with texts beside it (a caption, a file name) is a picture.
-    kind = present[0]
-    if "embedding" in present and len(present) > 1:
-        choices = " or ".join(f"{kind}_column={candidates[kind][0]!r}" for kind in present)
-        raise undecided(f"{where} could be read in several ways: say which, as {choices}.")
-    names = candidates[kind]
-    usual = [name for name in _USUAL_NAMES[kind] if name in names]
-    if len(names) > 1 and not usual:
-        raise undecided(
-            f"{where} has several columns of {_PLURALS[kind]} ({listed(names)}): "
-            f"say which, as {kind}_column={names[0]!r}."
-        )
-    return kind, usual[0] if usual else names[0]
+    elif kind is None:
+        problem = f"has no column of images, text or embeddings; its columns are {listed(available)}."
+    elif kind != prefer and "embedding" in candidates and len(candidates) > 1:
+        choices = " or ".join(f"{kind}_column={names[0]!r}" for kind, names in candidates.items())
+        problem = f"could be read in several ways: say which, as {choices}."
+    elif len(names) > 1 and not usual:
+        problem = f"has several columns of {_PLURALS[kind]} ({listed(names)}): say which, as {kind}_column={names[0]!r}."
+    else:
+        return kind, [*usual, *names][0]
+    raise UndecidedColumnsError(f"{where} {problem}", available, candidates)
 
 
 def _require(
@@ -249,39 +228,3 @@ def _require(
             f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
             f"its columns are {listed(available)}."
         )
-
-
-def plain_values(values: Any) -> list[Any]:
-    """Return the entries of a list, an array, a tensor or an Arrow column as Python values."""
-    convert = getattr(values, "to_pylist", getattr(values, "tolist", None))
-    return list(values if convert is None else convert())
-
-
-def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
-    labels = []
-    for i, value in enumerate(values):
-        try:
-            labels.append(plain_label(value))
-        except InvalidTypeError:
-            raise InvalidTypeError(
-                f"{name(i)} has {type(value).__name__} in column {column!r}: a label is a number or a text."
-            ) from None
-    return labels
-
-
-def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
-    """Ids as integers or strings; ``name`` turns a position into a name for the error."""
-    given = list(values)
-    if {int, str}.issuperset(map(type, given)):
-        return given
-    ids: list[Id] = []
-    for i, value in enumerate(given):
-        plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, bool) or not isinstance(plain, (int, str)):
-            content = "nothing" if plain is None else type(plain).__name__
-            raise InvalidTypeError(
-                f"{name(i)} has {content} in column {column!r}: an id is an integer or a text."
-            )
-        ids.append(plain)
-    return ids

@@ -7,11 +7,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import as_path
@@ -36,46 +33,30 @@ def natural_key(path: str) -> tuple[object, ...]:
     return tuple(keys), path
 
 
-def list_files(folder: Path, wanted: Callable[[str], bool]) -> list[str]:
-    """List the files below a folder whose names are wanted, in natural order."""
-    return sorted(iter_files(folder, wanted), key=natural_key)
+def list_files(folder: str | os.PathLike[str]) -> list[str]:
+    """List the files below a folder in natural order, without hidden ones, pipes and devices."""
+    # Strings, because a folder may hold millions of files.
+    names: list[str] = []
+    above: dict[str, frozenset[tuple[int, int]]] = {}
+    for path, folders, files in os.walk(folder, onerror=_refuse_folder, followlinks=True):
+        status = os.stat(path)  # noqa: PTH116
+        identity, ancestors = (status.st_dev, status.st_ino), above.pop(path, frozenset())
+        if identity in ancestors:  # a link to a folder that this lies in
+            folders.clear()
+            continue
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__MACOSX"]
+        above |= dict.fromkeys((os.path.join(path, name) for name in folders), ancestors | {identity})  # noqa: PTH118
+        prefix = "" if path == os.fspath(folder) else f"{os.path.relpath(path, folder)}/"
+        for name in files:
+            full = os.path.join(path, name)  # noqa: PTH118
+            # A dangling link is listed too: better an error that names it than a row that vanishes.
+            if not name.startswith(".") and (os.path.isfile(full) or not os.path.exists(full)):  # noqa: PTH110, PTH113
+                names.append(prefix + name)
+    return sorted(names, key=natural_key)
 
 
-def iter_files(folder: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
-    """Yield what :func:`list_files` lists, in no particular order and without holding it."""
-    return _iterate(str(folder), "", wanted, frozenset())
-
-
-def _iterate(
-    folder: str, prefix: str, wanted: Callable[[str], bool], above: frozenset[tuple[int, int]]
-) -> Iterator[str]:
-    try:
-        status = os.stat(folder)  # noqa: PTH116 (strings, because a folder may hold millions of files)
-        identity = (status.st_dev, status.st_ino)
-        if identity in above:
-            return
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.startswith(".") or entry.name == "__MACOSX":
-                    continue
-                if _is_folder(entry):
-                    yield from _iterate(entry.path, f"{prefix}{entry.name}/", wanted, above | {identity})
-                # A dangling link is listed too: better an error that names it than a row that vanishes.
-                elif wanted(entry.name) and (_is_dangling(entry) or entry.is_file()):
-                    yield prefix + entry.name
-    except OSError as error:
-        raise InvalidInputError(f"{folder} cannot be read: {error.strerror}.") from None
-
-
-def _is_dangling(entry: os.DirEntry[str]) -> bool:
-    return entry.is_symlink() and not os.path.exists(entry)  # noqa: PTH110
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
+def _refuse_folder(error: OSError) -> None:
+    raise InvalidInputError(f"{error.filename} cannot be read: {error.strerror}.")
 
 
 def pick_split(
@@ -115,24 +96,21 @@ def expand(spec: str) -> list[Path] | None:
 
     Patterns are the shell's ``*``, ``?`` and ``[...]``, and WebDataset's ``{000..012}``.
     """
-    if os.path.lexists(spec) or not any(mark in spec for mark in ("*", "?", "[", "{")):
+    if os.path.lexists(spec):
         return None
-    if not any(mark in spec for mark in ("*", "?", "[")):
-        paths = [Path(name) for name in _expand_ranges(spec)]
-        if len(paths) == 1:
-            return None
-        missing = [path for path in paths if not path.exists()]
-        if missing:
-            raise DataFileNotFoundError(
-                f"{spec}: {len(missing)} of {len(paths)} files do not exist, the first of them {missing[0]}."
-            )
-        return paths
-    patterns = _expand_ranges(spec)
-    names: Iterable[str] = (name for pattern in patterns for name in glob.glob(pattern, recursive=True))  # noqa: PTH207
-    files = sorted({name for name in names if Path(name).is_file()}, key=natural_key)
-    if not files:
-        raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
-    return [Path(name) for name in files]
+    names = _expand_ranges(spec)
+    if glob.has_magic(spec):
+        matches = {match for name in names for match in glob.iglob(name, recursive=True)}  # noqa: PTH207
+        files = sorted(filter(os.path.isfile, matches), key=natural_key)
+        if not files:
+            raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
+        return list(map(Path, files))
+    missing = [name for name in names if not os.path.exists(name)]  # noqa: PTH110
+    if missing and len(names) > 1:
+        raise DataFileNotFoundError(
+            f"{spec}: {len(missing)} of {len(names)} files do not exist, the first of them {missing[0]}."
+        )
+    return list(map(Path, names)) if len(names) > 1 else None
 
 
 def _expand_ranges(spec: str) -> list[str]:
@@ -140,12 +118,9 @@ def _expand_ranges(spec: str) -> list[str]:
     if match is None:
         return [spec]
     low, high = match.groups()
+    before, after = spec[: match.start()], _expand_ranges(spec[match.end() :])
     numbers = range(int(low), int(high) + 1)
-    return [
-        name
-        for number in numbers
-        for name in _expand_ranges(spec[: match.start()] + str(number).zfill(len(low)) + spec[match.end() :])
-    ]
+    return [f"{before}{number:0{len(low)}}{rest}" for number in numbers for rest in after]
 
 
 def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:
@@ -171,23 +146,8 @@ def file_ends(path: str | os.PathLike[str]) -> tuple[int, bytes]:
 
 
 def files_fingerprint(paths: Iterable[str | os.PathLike[str]], *settings: str | None) -> str:
-    """Fingerprint files in their order, and the settings they are read with; see the module's note."""
-    parts: list[str | int | bytes | None] = list(settings)
-    for path in paths:
-        parts.extend(file_ends(path))
-    return fingerprint_of(parts)
-
-
-def canonical(value: Any) -> str:
-    """Write a value of rows, ids or labels as text, the same in every process."""
-    if isinstance(value, dict):
-        items = ", ".join(f"{key!r}: {canonical(value[key])}" for key in sorted(value))
-        return "{" + items + "}"
-    if isinstance(value, np.ndarray):
-        return canonical(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(canonical(item) for item in value) + "]"
-    return repr(value)
+    """Fingerprint files in their order, by their sizes and ends, and the settings they are read with."""
+    return fingerprint_of([*settings, *(value for path in paths for value in file_ends(path))])
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import sample_indices
-from gmmatch.data.files import file_ends, fingerprint_of, list_files, pick_split
+from gmmatch.data.files import file_ends, fingerprint_of, pick_split
 from gmmatch.data.source import BaseSource, Batch
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, imported
+from gmmatch.errors import InvalidInputError, InvalidTypeError, imported
 from gmmatch.groups import Label
 
 if TYPE_CHECKING:
@@ -92,16 +94,6 @@ class BrokenImageError(InvalidInputError):
         return f"{self.name} is not a readable image: {self.reason}."
 
 
-class TooLargeError(InvalidInputError):
-    """A picture has more pixels than are allowed; the message says how many."""
-
-    def __str__(self) -> str:
-        return (
-            f"it has {int(self.args[0]):,} pixels, and {most_pixels():,} are allowed; if it can be trusted, allow "
-            "more by --max-pixels (in Python, PIL.Image.MAX_IMAGE_PIXELS)"
-        )
-
-
 def load_image(item: Any, edge: int | None = None) -> Image:
     """Decode an image as 8-bit RGB.
 
@@ -141,24 +133,39 @@ def load_image(item: Any, edge: int | None = None) -> Image:
     >>> load_image(Image.new("RGBA", (2, 1), (255, 0, 0, 0))).getpixel((0, 0))
     (255, 255, 255)
     """
-    pil = pillow()
-    if isinstance(item, pil.Image):
-        return _decoded(item, "the image")
+    picture_type = pillow().Image
+    if isinstance(item, picture_type):
+        with _name_broken("the image"):
+            return _as_rgb(item)
     if isinstance(item, bytes):
         item = ImageBytes(item, "an image given as bytes")
-    if isinstance(item, ImageBytes):
-        if not item.data:
-            raise BrokenImageError(item.name, "there is no image")
-        return _opened(io.BytesIO(item.data), item.name, edge)
-    if isinstance(item, (str, os.PathLike)):
-        try:
-            with Path(item).open("rb") as file:
-                return _opened(file, str(item), edge)
-        except OSError as error:
-            raise BrokenImageError(str(item), error.strerror or str(error)) from None
-    raise InvalidTypeError(
-        f"item has type {type(item).__name__}: give a path, the bytes of an image file, or a PIL image."
-    )
+    if not isinstance(item, (ImageBytes, str, os.PathLike)):
+        raise InvalidTypeError(
+            f"item has type {type(item).__name__}: give a path, the bytes of an image file, or a PIL image."
+        )
+    name = item.name if isinstance(item, ImageBytes) else str(item)
+    if isinstance(item, ImageBytes) and not item.data:
+        raise BrokenImageError(name, "there is no image")
+    with (
+        _name_broken(name),
+        io.BytesIO(item.data) if isinstance(item, ImageBytes) else Path(item).open("rb") as file,
+        open_image(file) as picture,
+    ):
+        if edge is not None:
+            picture.draft(None, (JPEG_SCALE * edge, JPEG_SCALE * edge))  # None: the mode stays
+        return _as_rgb(picture)
+
+
+@contextmanager
+def _name_broken(name: str) -> Iterator[None]:
+    """Say which image cannot be read; Pillow's decoders raise whatever a damaged file leads them to."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split()).rstrip(".")
+        raise BrokenImageError(name, reason or type(error).__name__) from None
 
 
 def pillow() -> Any:
@@ -170,18 +177,25 @@ def pillow() -> Any:
 
 
 def open_image(file: Any) -> Image:
-    """Let Pillow open a path or a file, as one of the formats that it decodes by itself, if it is not too large."""
-    from PIL import Image
+    """Let Pillow open a file, as one of the formats that it decodes by itself, if it is not too large."""
+    from PIL import Image, UnidentifiedImageError
 
     Image.init()
     try:
         picture = Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN])
-    except Image.DecompressionBombError as error:  # by Pillow itself only from twice that number on
-        raise TooLargeError(_one_line(error).partition(" pixels")[0].partition("(")[2]) from None
-    pixels, limit = picture.width * picture.height, most_pixels()
-    if limit is not None and pixels > limit:
-        picture.close()
-        raise TooLargeError(str(pixels))
+        n_pixels = picture.width * picture.height
+    except UnidentifiedImageError:
+        empty = not file.seek(0, io.SEEK_END)
+        reason = "the file is empty" if empty else "it is in no known image format, or damaged"
+        raise InvalidInputError(reason) from None
+    except Image.DecompressionBombError as error:  # by Pillow itself, only from twice that number on
+        n_pixels = int(re.findall("[0-9]+", str(error))[0])
+    limit = most_pixels()
+    if limit is not None and n_pixels > limit:
+        raise InvalidInputError(
+            f"it has {n_pixels:,} pixels, and {limit:,} are allowed; if it can be trusted, allow more by --max-pixels "
+            "(in Python, PIL.Image.MAX_IMAGE_PIXELS)"
+        )
     return picture
 
 
@@ -194,35 +208,6 @@ def most_pixels() -> int | None:
 def allow_pixels(limit: int | None) -> None:
     """Let pictures have so many pixels in this process, which must be one of our own."""
     pillow().MAX_IMAGE_PIXELS = limit
-
-
-def _opened(file: Any, name: str, edge: int | None) -> Image:
-    from PIL import UnidentifiedImageError
-
-    try:
-        picture = open_image(file)
-    except UnidentifiedImageError:
-        empty = not file.seek(0, io.SEEK_END)
-        reason = "the file is empty" if empty else "it is in no known image format, or damaged"
-        raise BrokenImageError(name, reason) from None
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow's decoders raise whatever a damaged header leads them to
-        raise BrokenImageError(name, _one_line(error)) from None
-    with picture:
-        if edge is not None:
-            picture.draft(None, (JPEG_SCALE * edge, JPEG_SCALE * edge))  # None: the mode stays
-        return _decoded(picture, name)
-
-
-def _decoded(picture: Image, name: str) -> Image:
-    try:
-        picture.load()
-        return _as_rgb(_upright(picture))
-    except MemoryError:
-        raise
-    except Exception as error:  # see above
-        raise BrokenImageError(name, _one_line(error)) from None
 
 
 def _upright(picture: Image) -> Image:
@@ -239,6 +224,8 @@ def _upright(picture: Image) -> Image:
 def _as_rgb(picture: Image) -> Image:
     from PIL import Image
 
+    picture.load()
+    picture = _upright(picture)
     mode = picture.mode
     if mode in _ALPHA_MODES or (mode in _COLOR_KEY_MODES and "transparency" in picture.info):
         rgba = picture.convert("RGBA")
@@ -265,11 +252,6 @@ def _as_bytes(picture: Image) -> NDArray[np.uint8]:
     return np.rint((values - low) * (255.0 / max(high - low, 1e-300))).astype(np.uint8)
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
-    return text or type(error).__name__
-
-
 class ImageFolder(BaseSource):
     """The image files below a folder, in natural order (``img2`` before ``img10``).
 
@@ -283,47 +265,31 @@ class ImageFolder(BaseSource):
     format = "image folder"
     n_rows: int
     ids: list[str]
+    labels: list[Label] | None
 
-    def __init__(self, folder: str | os.PathLike[str], *, split: str | None = None) -> None:
-        self.folder = Path(folder)
-        self.location = str(folder)
-        if not self.folder.exists():
-            raise DataFileNotFoundError(f"{self.location}: there is no such folder.")
-        if not self.folder.is_dir():
-            raise InvalidInputError(f"{self.location} is a file: give a folder of images.")
-        others: Counter[str] = Counter()
-        names = list_files(self.folder, lambda name: is_image(name, others))
+    def __init__(self, folder: Path, files: Sequence[str], split: str | None, location: str) -> None:
+        self.folder, self.location = folder, location
+        names = list(filter(is_image, files))
+        if not files:
+            raise InvalidInputError(f"{location} is empty: give a folder with images in it.")
         if not names:
-            if not others:
-                raise InvalidInputError(f"{self.location} is empty: give a folder with images in it.")
-            counts = (f"{count:,} {suffix or 'without a suffix'}" for suffix, count in others.most_common(3))
-            raise InvalidInputError(
-                f"{self.location} holds no images, only other files ({', '.join(counts)})."
-            )
-        self.ids, chosen = pick_split(names, split, self.location, by_name=False)
+            suffixes = Counter(Path(name).suffix.lower() for name in files).most_common(3)
+            counts = (f"{count:,} {suffix or 'without a suffix'}" for suffix, count in suffixes)
+            raise InvalidInputError(f"{location} holds no images, only other files ({', '.join(counts)}).")
+        self.ids, chosen = pick_split(names, split, location, by_name=False)
         self.n_rows = len(self.ids)
         self._skip = len(chosen) + 1 if chosen else 0
-        self._labeled = any("/" in name[self._skip :] for name in self.ids)
-        self.how = self._explain(chosen, others)
-
-    def _explain(self, split: str | None, others: Counter[str]) -> str:
-        parts = ["a folder with image files"]
-        if split:
-            parts.append(f"the split {split!r}")
-        if self._labeled:
-            labels = self.labels or []
-            bare = sum(label is None for label in labels)
-            parts.append(f"the sub-folders are the classes ({len(set(labels)) - bool(bare)})")
-            if bare:
-                parts.append(f"images in none of them have no label ({bare})")
-        if others:
-            parts.append(f"other files passed over ({sum(others.values())})")
-        return ", ".join(parts)
-
-    @property
-    def labels(self) -> Sequence[Label] | None:
-        """The names of the sub-folders; None if there are none."""
-        return [self._label(name) for name in self.ids] if self._labeled else None
+        labels = list(map(self._label, self.ids))
+        classes, bare = set(labels) - {None}, labels.count(None)
+        self.labels = labels if classes else None
+        facts = {
+            "a folder with image files": True,
+            f"the split {chosen!r}": chosen,
+            f"the sub-folders are the classes ({len(classes)})": classes,
+            f"images in none of them have no label ({bare})": classes and bare,
+            f"other files passed over ({len(files) - len(names)})": len(files) > len(names),
+        }
+        self.how = ", ".join(fact for fact, holds in facts.items() if holds)
 
     def _label(self, name: str) -> Label:
         top, slash, _ = name[self._skip :].partition("/")
@@ -337,27 +303,24 @@ class ImageFolder(BaseSource):
     def fingerprint(self) -> str:
         """Hash all paths and sizes, and the ends of up to 256 files spread over the folder."""
         parts: list[str | int | bytes | None] = ["image folder"]
-        for name in self.ids:
-            path = os.path.join(self.folder, name)  # noqa: PTH118 (strings are faster, and there are many)
+        paths = [os.path.join(self.folder, name) for name in self.ids]  # noqa: PTH118 (faster, and there are many)
+        for name, path in zip(self.ids, paths, strict=True):
             try:
                 parts.extend((name, os.stat(path).st_size))  # noqa: PTH116
             except OSError:
                 parts.extend((name, -1))
-        for position in sample_indices(len(self.ids), _SAMPLED_FILES).tolist():
-            path = os.path.join(self.folder, self.ids[position])  # noqa: PTH118
+        for position in sample_indices(len(paths), _SAMPLED_FILES).tolist():
+            path = paths[position]
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
         return fingerprint_of(parts)
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
         for first in range(start, len(self.ids), size_hint):
             names = self.ids[first : first + size_hint]
-            labels = [self._label(name) for name in names] if self._labeled else None
+            labels = None if self.labels is None else self.labels[first : first + size_hint]
             yield Batch([self.folder / name for name in names], list(names), labels, first)
 
 
-def is_image(name: str, others: Counter[str] | None = None) -> bool:
-    """Tell whether a file is an image by its suffix; the suffixes of others are counted."""
-    suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122
-    if suffix not in IMAGE_SUFFIXES and others is not None:
-        others[suffix] += 1
-    return suffix in IMAGE_SUFFIXES
+def is_image(name: str) -> bool:
+    """Tell whether a file is an image by its suffix."""
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES  # noqa: PTH122

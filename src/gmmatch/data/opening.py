@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from gmmatch._array import is_torch_array
+from gmmatch.data.arrays import ArraySource, open_arrays
 from gmmatch.data.columns import ColumnRequest
-from gmmatch.data.files import expand, is_store, iter_files, list_files, natural_key, pick_split
+from gmmatch.data.files import expand, is_store, list_files, natural_key, pick_split
+from gmmatch.data.hugging_face import from_dataset, load_named, load_saved
 from gmmatch.data.images import ImageFolder, is_image
+from gmmatch.data.parquet import ParquetSource
 from gmmatch.data.source import BaseSource, Kind
+from gmmatch.data.tables import TableSource
+from gmmatch.data.text_tables import CSVTable, JSONLines
+from gmmatch.data.web_shards import WebShards
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import as_path, fetched, is_remote
 
@@ -33,13 +38,9 @@ _SUFFIXES = {
     "npz": (".npz",),
     "safetensors": (".safetensors",),
 }
-# What a format is called, and what reads it.
-_TABLES = {
-    "parquet": ("Parquet", "gmmatch.data.tables", "ParquetSource"),
-    "csv": ("CSV", "gmmatch.data.text_tables", "CSVTable"),
-    "json": ("JSON lines", "gmmatch.data.text_tables", "JSONLines"),
-    "tar": ("WebDataset", "gmmatch.data.web_shards", "WebShards"),
-}
+_TABLES: dict[str, type[TableSource]] = {
+    "parquet": ParquetSource, "csv": CSVTable, "json": JSONLines, "tar": WebShards,
+}  # fmt: skip
 
 
 def open_source(
@@ -106,25 +107,18 @@ def open_source(
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, request, split)
     source = _open_path(os.fspath(spec), request, split, streaming)
-    options = {
-        "image_column": image_column, "text_column": text_column, "embedding_column": embedding_column,
-        "label_column": label_column, "id_column": id_column, "prefer": prefer, "split": split,
-    }  # fmt: skip
+    options = {**request.options(), "prefer": prefer, "split": split}
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
 
 
 def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSource:
-    from gmmatch.data.arrays import ArraySource
-
     # Of the type, because asking the object itself could make it read its files.
     if all(hasattr(type(spec), name) for name in ("batches", "describe", "fingerprint")):
         return cast(BaseSource, spec)
     package = type(spec).__module__.partition(".")[0]
     if package == "datasets":
-        from gmmatch.data.hugging_face import from_dataset
-
-        return from_dataset(spec, request, split=split, location="a dataset in memory")
+        return from_dataset(spec, request, split, "a dataset in memory")
     if isinstance(spec, np.ndarray) or is_torch_array(spec):
         request.refuse("an array", "has no columns")
         return ArraySource(spec, how=f"an array in memory ({package})")
@@ -138,14 +132,12 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
     if not spec:
         raise InvalidInputError("The path is empty: give one, or the name of a Hugging Face dataset.")
     if spec.startswith("hf:"):
-        from gmmatch.data.hugging_face import load_named
-
-        return load_named(spec.removeprefix("hf:"), request, split=split, streaming=streaming)
+        return load_named(spec.removeprefix("hf:"), request, split, streaming=streaming)
     if is_remote(spec):
-        return _open_files(_fetched_files(spec), request, split, spec, "a copy of what lies there")
+        return _open_files(_fetch_files(spec), request, split, spec, "a copy of what lies there: ")
     pattern = expand(spec)
     if pattern is not None:
-        return _open_files(pattern, request, split, spec, "the files that match")
+        return _open_files(pattern, request, split, spec, "the files that match: ")
     path = Path(spec).expanduser()
     if path.is_dir():
         return _open_folder(path, request, split, spec)
@@ -167,7 +159,7 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
     return _open_files([path], request, split, str(path), "")
 
 
-def _fetched_files(address: str) -> list[Path]:
+def _fetch_files(address: str) -> list[Path]:
     """Return copies of the files at an address, which may be a pattern."""
     path = as_path(address)
     files = [path]
@@ -197,44 +189,32 @@ def _open_files(
     files: Sequence[Path], request: ColumnRequest, split: str | None, location: str, how: str
 ) -> BaseSource:
     """Open files of one format; a split can be told from the names of several files only."""
-    special = next((path for path in files if not path.is_file()), None)
-    if special is not None:
-        raise InvalidInputError(
-            f"{special} is not a file that can be read twice, as a pipe is not: give a file."
-        )
     formats = {format_of(path) for path in files}
-    if None in formats:
-        path = next(path for path in files if format_of(path) is None)
-        if is_image(path.name):
+    for path in files:
+        if not path.is_file():
+            raise InvalidInputError(
+                f"{path} is not a file that can be read twice, as a pipe is not: give a file."
+            )
+        if format_of(path) is None and is_image(path.name):
             raise InvalidInputError(f"{path} is a single image: give the folder that it lies in.")
-        raise InvalidInputError(f"{path}: the suffix {path.suffix!r} is not known; expected {_KNOWN}.")
+        if format_of(path) is None:
+            raise InvalidInputError(f"{path}: the suffix {path.suffix!r} is not known; expected {_KNOWN}.")
     if len(formats) > 1:
         raise InvalidInputError(f"{location} names files of several formats: give files of one.")
+    if split is not None and len(files) == 1:
+        raise InvalidInputError(f"split={split!r}: {location} is a single file and has no splits.")
     if split is not None:
-        if len(files) == 1:
-            raise InvalidInputError(f"split={split!r}: {location} is a single file and has no splits.")
-        kept, _ = pick_split([path.name for path in files], split, location)
-        files = [path for path in files if path.name in set(kept)]
-    source = _open_format(cast(str, formats.pop()), files, request, location)
-    if how:
-        source.how = f"{how}: {source.how}"
-    return source
-
-
-def _open_format(format: str, files: Sequence[Path], request: ColumnRequest, location: str) -> BaseSource:
+        names, _ = pick_split([path.name for path in files], split, location)
+        files = [path for path in files if path.name in set(names)]
+    format = str(*formats)
     if format in _TABLES:
-        _, module, name = _TABLES[format]
-        return cast(BaseSource, getattr(import_module(module), name)(files, request, location))
-    from gmmatch.data.arrays import NpzSource, open_npy, open_safetensors
-
-    if len(files) > 1:
+        source: BaseSource = _TABLES[format](files, request, location)
+    elif len(files) > 1:
         raise InvalidInputError(f"{location} names {len(files)} files of arrays: give one.")
-    if format == "npz":
-        return NpzSource(files[0], request)
-    if format == "safetensors":
-        return open_safetensors(files[0], request)
-    request.refuse(location, "has no columns")
-    return open_npy(files[0])
+    else:
+        source = open_arrays(files[0], format, request)
+    source.how = how + source.how
+    return source
 
 
 def _open_folder(folder: Path, request: ColumnRequest, split: str | None, location: str) -> BaseSource:
@@ -243,31 +223,30 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
             f"{folder} holds embeddings that gmmatch made: open it with gmmatch.store.open_store."
         )
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
-        from gmmatch.data.hugging_face import load_saved
-
-        return load_saved(folder, request, split=split)
-    counts = Counter(
-        "images" if is_image(name) else cast(str, format_of(name))
-        for name in iter_files(folder, lambda name: format_of(name) in _TABLES or is_image(name))
-    )
+        return load_saved(str(folder), request, split)
+    files = list_files(folder)
+    by_format = defaultdict[str | None, list[str]](list)
+    for name in files:
+        by_format["images" if is_image(name) else format_of(name)].append(name)
     # A table of text beside images, Parquet or tar files is a note about them, not the data.
-    main: list[str] = [name for name in ("parquet", "tar", "images") if name in counts]
-    main = main or [name for name in ("json", "csv") if name in counts]
-    if len(main) > 1:
-        summary = " and ".join(_counted(counts[name], _TABLES.get(name, ["image"])[0]) for name in main)
+    formats = [name for name in ("parquet", "tar", "images") if name in by_format]
+    formats = formats or [name for name in ("json", "csv") if name in by_format]
+    if len(formats) > 1:
+        counts = " and ".join(_count_files(len(by_format[name]), name) for name in formats)
         raise InvalidInputError(
-            f"{location} holds {summary}: give the files of one kind, as {location}/*.suffix."
+            f"{location} holds {counts}: give the files of one kind, as {location}/*.suffix."
         )
-    if not main or main == ["images"]:
+    if not formats or formats == ["images"]:
         request.refuse(location, "is a folder of images and has no columns")
-        return ImageFolder(folder, split=split)
-    listed = list_files(folder, lambda name: format_of(name) == main[0])
-    names, chosen = pick_split(listed, split, location)
-    source = _open_format(main[0], [folder / name for name in names], request, location)
+        return ImageFolder(folder, files, split, location)
+    [format] = formats
+    names, chosen = pick_split(by_format[format], split, location)
+    source = _TABLES[format]([folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
-    source.how = f"a folder with {_counted(len(names), _TABLES[main[0]][0])}{of_split}: {source.how}"
+    source.how = f"a folder with {_count_files(len(names), format)}{of_split}: {source.how}"
     return source
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what} file" + ("s" if n != 1 else "")
+def _count_files(n: int, format: str) -> str:
+    name = _TABLES[format].format if format in _TABLES else "image"
+    return f"{n:,} {name} file" + ("s" if n != 1 else "")

@@ -87,39 +87,31 @@ class Source(Protocol):
     @property
     def kind(self) -> Kind:
         """What the rows are: ``"image"``, ``"text"`` or ``"embedding"``."""
-        ...
 
     @property
     def n_rows(self) -> int | None:
         """How many rows there are; None for a stream, which does not know."""
-        ...
 
     @property
     def has_labels(self) -> bool:
         """Whether the batches carry labels."""
-        ...
 
     @property
     def ids(self) -> Sequence[Id]:
         """The names of all rows, found without reading the rows where the format allows it."""
-        ...
 
     @property
     def labels(self) -> Sequence[Label] | None:
         """The labels of all rows, found without reading the rows where the format allows it."""
-        ...
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
         """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Say what the source is and how it was recognized, in what JSON can hold."""
-        ...
 
     def fingerprint(self) -> str:
         """Return a short text that changes when the rows, ids or labels change."""
-        ...
 
 
 class BaseSource(ABC):
@@ -190,28 +182,27 @@ def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
     waiting: list[Batch] = []
     count = 0
     for piece in pieces:
-        rest = piece
-        while count + len(rest) >= size:
-            cut = size - count
-            yield _join([*waiting, rest[:cut]])
-            waiting, count, rest = [], 0, rest[cut:]
-        if len(rest):
-            waiting.append(rest)
-            count += len(rest)
-    if waiting:
+        waiting.append(piece)
+        count += len(piece)
+        if count >= size:
+            joined = _join(waiting)
+            for first in range(0, count - size + 1, size):
+                yield joined[first : first + size]
+            count %= size
+            waiting = [joined[len(joined) - count :]] if count else []
+    if count:
         yield _join(waiting)
 
 
 def _join(batches: list[Batch]) -> Batch:
-    if len(batches) == 1:
-        return batches[0]
-    rows: Any
-    if isinstance(batches[0].rows, np.ndarray):
-        rows = np.concatenate([batch.rows for batch in batches])
+    first, *others = batches
+    if not others:
+        return first
+    ids, labels = [name for batch in batches for name in batch.ids], None
+    if isinstance(first.rows, np.ndarray):
+        rows: Any = np.concatenate([batch.rows for batch in batches])
     else:
         rows = [row for batch in batches for row in batch.rows]
-    ids = [name for batch in batches for name in batch.ids]
-    labels = None
-    if batches[0].labels is not None:
+    if first.labels is not None:
         labels = [label for batch in batches for label in batch.labels or []]
-    return Batch(rows, ids, labels, batches[0].start)
+    return Batch(rows, ids, labels, first.start)

@@ -11,74 +11,42 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, islice, tee
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeAlias, cast
 
 from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
-from gmmatch.data.tables import Records, TableSource, check_names, is_number
+from gmmatch.data.tables import EntryTable, Records
 from gmmatch.data.texts import is_chat
+from gmmatch.data.values import check_names, is_number
 from gmmatch.errors import InvalidInputError, listed
+from gmmatch.groups import Label
+
+CSVRecord: TypeAlias = "tuple[int, list[str] | str, str]"
+"""The number of a record's last line, its cells or what is wrong with it, and its text."""
 
 _DELIMITERS = (",", ";", "\t", "|")
 # The csv module refuses cells longer than 128 KiB unless told otherwise; documents are longer.
 _LONGEST_CELL = 2**31 - 1
 # JSON objects need not all have the same keys: so many are looked at before the columns are chosen.
 _EXAMINED = 100
+_ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 _JSON_KINDS: tuple[tuple[type, ColumnType], ...] = ((str, "text"), (int, "number"), (float, "float"))
 
 
-class TextTable(TableSource):
+class TextTable(EntryTable):
     """Records of one or several text files, in order; a name that ends in ``.gz`` is decompressed."""
 
+    entry_word = "line "
+
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
-        self.files, self.location = list(files), location
         # Lists of numbers beside texts, such as scores, are about the texts.
-        request = replace(request, prefer=request.prefer or "text")
-        self._choose(self._available(request), request)
-
-    @abstractmethod
-    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        """Return the columns that the beginning of the first file has."""
-
-    @abstractmethod
-    def _entries(self, path: Path) -> Iterator[tuple[int, Any]]:
-        """Yield the line number and the unparsed content of each record of a file."""
-
-    @abstractmethod
-    def _columns_of(
-        self, entries: list[Any], names: list[str]
-    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
-        """Return some columns of records, and what is wrong with records by position."""
-
-    @cached_property
-    def n_rows(self) -> int:
-        """How many records there are; counting them takes one pass over the files."""
-        if self.columns.label is not None or self.columns.id is not None:
-            return len(self._ids_and_labels[0])
-        return sum(1 for path in self.files for _ in self._entries(path))
-
-    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
-        first = 0
-        for path in self.files:
-            entries = self._entries(path)
-            # What is skipped is not parsed.
-            first += sum(1 for _ in islice(entries, max(0, start - first)))
-            while piece := list(islice(entries, size)):
-                columns, broken = self._columns_of([entry for _, entry in piece], names)
-                lines = [line for line, _ in piece]
-                yield Records(columns, len(piece), first, partial(_line_name, path, lines), broken=broken)
-                first += len(piece)
-
-
-def _line_name(path: Path, lines: list[int], i: int) -> str:
-    return f"line {lines[i]} of {path}"
+        super().__init__(files, replace(request, prefer=request.prefer or "text"), location)
 
 
 class CSVTable(TextTable):
@@ -92,10 +60,11 @@ class CSVTable(TextTable):
     format = "CSV"
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        path, records = self.files[0], csv_records(self.files[0])
-        _, names, _ = next(records, (0, "", ""))
-        if not names:
+        path = self.files[0]
+        examined = [cells for _, cells, _ in islice(csv_records(path), _EXAMINED)]
+        if not examined:
             raise InvalidInputError(f"{path} is empty: expected a header line with column names.")
+        names, *some = examined
         if isinstance(names, str):
             raise InvalidInputError(f"line 1 of {path} {names}.")
         if sum(is_number(name) and not name.isdigit() for name in names) > len(names) / 2:
@@ -104,45 +73,30 @@ class CSVTable(TextTable):
                 "add one."
             )
         check_names(names, path)
-        some = [cells for _, cells, _ in islice(records, _EXAMINED - 1) if isinstance(cells, list)]
-        columns = dict(zip(names, zip(*some, strict=False), strict=False))
+        columns = zip(*(cells for cells in some if isinstance(cells, list)), strict=True)
         # A column of numbers is text like any other, unless the table has nothing else.
         kinds: dict[str, ColumnType] = {
             name: "float" if any(cells) and all(is_number(cell or 0) for cell in cells) else "text"
-            for name, cells in columns.items()
+            for name, cells in zip(names, columns, strict=False)
         }
         numbers = () if request.text is not None else number_columns(kinds, {request.label, request.id})
         return {name: "float" if name in numbers else "text" for name in names}
 
-    def _entries(self, path: Path) -> Iterator[tuple[int, Any]]:
+    def _entries(
+        self, path: Path, names: Sequence[str], skipped: int
+    ) -> Iterator[tuple[int, list[Any] | str]]:
         records = csv_records(path)
-        _, names, _ = next(records, (0, [], ""))
-        for wanted in self.columns.names():
-            if wanted not in names:
-                raise InvalidInputError(f"{path} has no column {wanted!r}, unlike {self.files[0].name}.")
+        _, header, _ = next(records, (0, (), ""))
+        for name in self.columns.names():
+            if name not in header:
+                raise InvalidInputError(f"{path} has no column {name!r}, unlike {self.files[0].name}.")
+        positions = [header.index(name) for name in names]
         for line, cells, _ in records:
-            yield line, (names, cells)
+            yield line, cells if isinstance(cells, str) else [cells[position] for position in positions]
 
-    def _columns_of(
-        self, entries: list[Any], names: list[str]
-    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
-        header = entries[0][0]
-        records = [cells for _, cells in entries]
-        broken: dict[int, str] = {}
-        for i, cells in enumerate(records):
-            if isinstance(cells, str):
-                broken[i] = cells
-            elif len(cells) != len(header):
-                broken[i] = f"cannot be read: it has {len(cells)} cells, and the header has {len(header)}"
-        for i in broken:
-            records[i] = [""] * len(header)
-        columns = {}
-        for name in names:
-            position = header.index(name)
-            columns[name] = [cells[position] for cells in records]
-        if self.columns.label in columns:
-            columns[self.columns.label] = [label or None for label in columns[self.columns.label]]
-        return columns, broken
+    def _labels_of(self, records: Records) -> list[Label] | None:
+        labels = super()._labels_of(records)
+        return None if labels is None else [label or None for label in labels]
 
 
 class JSONLines(TextTable):
@@ -156,8 +110,8 @@ class JSONLines(TextTable):
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         available: dict[str, ColumnType] = {}
         reasons = [f"{self.files[0]} is empty: there is no line in it."]
-        for line, entry in islice(json_lines(self.files[0]), _EXAMINED):
-            record = self._parsed(entry)
+        for line, text in islice(json_lines(self.files[0]), _EXAMINED):
+            record = _parse(text)
             if isinstance(record, str):
                 reasons.append(f"line {line} of {self.files[0]} {record}.")
                 continue
@@ -168,32 +122,28 @@ class JSONLines(TextTable):
             raise InvalidInputError(reasons[:2][-1])
         return available
 
-    def _entries(self, path: Path) -> Iterator[tuple[int, bytes]]:
-        return json_lines(path)
+    def _entries(
+        self, path: Path, names: Sequence[str], skipped: int
+    ) -> Iterator[tuple[int, list[Any] | str]]:
+        for number, (line, text) in enumerate(json_lines(path)):
+            # What is skipped or merely counted is not parsed.
+            record = _parse(text) if names and number >= skipped else ""
+            yield line, record if isinstance(record, str) else list(map(record.get, names))
 
-    def _columns_of(
-        self, entries: list[Any], names: list[str]
-    ) -> tuple[dict[str, list[Any]], dict[int, str]]:
-        records: list[Any] = [self._parsed(entry) for entry in entries]
-        broken: dict[int, str] = {}
-        if str in map(type, records):
-            broken = {i: record for i, record in enumerate(records) if isinstance(record, str)}
-            records = [{} if isinstance(record, str) else record for record in records]
-        return {name: [record.get(name) for record in records] for name in names}, broken
 
-    def _parsed(self, entry: bytes) -> dict[str, Any] | str:
-        """Return an object, or what is wrong with its line."""
-        try:
-            record = json.loads(entry.removeprefix(b"\xef\xbb\xbf"))
-        except (ValueError, RecursionError) as error:
-            if entry.lstrip().startswith(b"["):
-                return "cannot be read: it begins a list; write one JSON object per line"
-            ended = "the file ends within it" if not entry.endswith(b"\n") else "it is not valid JSON"
-            return f"cannot be read: {ended} ({error})"
-        if isinstance(record, dict):
-            return record
-        content = "a list" if isinstance(record, list) else "a single value"
-        return f"cannot be read: it holds {content}; write one JSON object per line"
+def _parse(line: bytes) -> dict[str, Any] | str:
+    """Return the object of a line, or what is wrong with it."""
+    try:
+        record = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError) as error:
+        if line.lstrip().startswith(b"["):
+            return "cannot be read: it begins a list; write one JSON object per line"
+        ended = "the file ends within it" if not line.endswith(b"\n") else "it is not valid JSON"
+        return f"cannot be read: {ended} ({error})"
+    if isinstance(record, dict):
+        return record
+    content = "a list" if isinstance(record, list) else "a single value"
+    return f"cannot be read: it holds {content}; write one JSON object per line"
 
 
 def _json_type(value: Any) -> ColumnType:
@@ -204,58 +154,60 @@ def _json_type(value: Any) -> ColumnType:
     return next((kind for types, kind in _JSON_KINDS if isinstance(value, types)), "other")
 
 
-def csv_records(path: Path) -> Iterator[tuple[int, list[str] | str, str]]:
-    """Yield each record of a CSV file, the header first.
-
-    Yields
-    ------
-    int
-        The number of its last line.
-    list of str or str
-        Its cells, or what is wrong with it.
-    str
-        Its text; bytes that are not UTF-8 are escaped as surrogates.
-    """
+def csv_records(path: Path) -> Iterator[CSVRecord]:
+    """Yield each record of a CSV file, the header first; bytes that are not UTF-8 are escaped as surrogates."""
     if csv.field_size_limit() < _LONGEST_CELL:
         csv.field_size_limit(_LONGEST_CELL)
+    return _numbered(path, _read_csv)
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each line that is not empty."""
+    return _numbered(path, lambda file: ((i, line) for i, line in enumerate(file, 1) if line.strip()))
+
+
+def _numbered(path: Path, read: Callable[[IO[bytes]], Iterator[Any]]) -> Iterator[Any]:
+    """Yield what is read from a file, tuples that begin with a number of a line, which an error names."""
     line = 0
     try:
-        # newline="" leaves line ends within quotes as they are.
-        with io.TextIOWrapper(
-            open_binary(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
-        ) as file:
-            first = file.readline()
-            lines, same = tee(chain([first] if first else [], file))
-            # Strict, so that a quote that is never closed does not swallow the rest of the file.
-            reader = csv.reader(lines, delimiter=delimiter_of(first), strict=True)
-            while True:
-                try:
-                    for cells in reader:
-                        single = reader.line_num == line + 1
-                        text = next(same) if single else "".join(islice(same, reader.line_num - line))
-                        line = reader.line_num
-                        if not text.isascii() and not _is_unicode(text):
-                            yield line, "is not UTF-8 text", text
-                        elif cells:
-                            yield line, cells, text
-                    return
-                except csv.Error as error:
-                    if str(error) == "unexpected end of data":
-                        raise
-                    more = f", nor the lines from {line + 1} on" if reader.line_num > line + 1 else ""
-                    text = "".join(islice(same, reader.line_num - line))
-                    line = reader.line_num
-                    yield line, f"cannot be read{more}: {error}", text
+        with open_binary(path) as file:
+            for record in read(file):
+                line = record[0]
+                yield record
     except (csv.Error, EOFError, zlib.error, OSError) as error:
-        raise _unreadable(path, line + 1, error) from None
+        reason = str(error).rstrip(".")
+        raise InvalidInputError(
+            f"line {line + 1} of {path} cannot be read: the file is damaged or truncated ({reason})."
+        ) from None
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _read_csv(file: IO[bytes]) -> Iterator[CSVRecord]:
+    # newline="" leaves line ends within quotes as they are.
+    decoded = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    first = decoded.readline()
+    lines, same = tee(chain([first] if first else [], decoded))
+    # Strict, so that a quote that is never closed does not swallow the rest of the file.
+    reader = csv.reader(lines, delimiter=delimiter_of(first), strict=True)
+    line = width = 0
+    while True:
+        cells: list[str] | str
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if str(error) == "unexpected end of data":
+                raise
+            more = f", nor the lines from {line + 1} on" if reader.line_num > line + 1 else ""
+            cells = f"cannot be read{more}: {error}"
+        text = next(same) if reader.line_num == line + 1 else "".join(islice(same, reader.line_num - line))
+        line, width = reader.line_num, width or len(cells)
+        if not text.isascii() and _ESCAPED_BYTE.search(text):
+            cells = "is not UTF-8 text"
+        elif isinstance(cells, list) and len(cells) not in (0, width):
+            cells = f"cannot be read: it has {len(cells)} cells, and the header has {width}"
+        if cells:
+            yield line, cells, text
 
 
 def delimiter_of(header: str) -> str:
@@ -263,27 +215,7 @@ def delimiter_of(header: str) -> str:
     return max(_DELIMITERS, key=header.count)
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of each line that is not empty."""
-    number = 0
-    try:
-        with open_binary(path) as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield number, line
-    except (EOFError, zlib.error, OSError) as error:
-        raise _unreadable(path, number + 1, error) from None
-
-
-def open_binary(path: Path) -> IO[bytes]:
-    """Open a file for reading, decompressed if its name ends in ``.gz``."""
-    if path.suffix.lower() == ".gz":
-        return cast("IO[bytes]", gzip.open(path))
-    return path.open("rb")
-
-
-def _unreadable(path: Path, line: int, error: Exception) -> InvalidInputError:
-    reason = str(error).rstrip(".")
-    return InvalidInputError(
-        f"line {line} of {path} cannot be read: the file is damaged or truncated ({reason})."
-    )
+def open_binary(path: Path, mode: str = "rb", name: Path | None = None) -> IO[bytes]:
+    """Open a file, compressed if its name, or the one that it will get, ends in ``.gz``."""
+    compressed = (name or path).suffix.lower() == ".gz"
+    return cast("IO[bytes]", gzip.open(path, mode) if compressed else path.open(mode))

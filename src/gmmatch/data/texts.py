@@ -80,16 +80,20 @@ def plain_texts(
             return list(values)
         except UnicodeEncodeError:
             pass
-    fields = None if template in columns else _parse_template(template)
+    fields: list[tuple[str, str | None]] = (
+        [("", template)] if template in columns else _parse_template(template)
+    )
+    numbers = template not in columns
     texts: list[Any] = []
     for i, row in enumerate(zip(*columns.values(), strict=True)):
         try:
             if i in broken:
                 raise BrokenRowError(broken[i])
             cells = dict(zip(columns, row, strict=True))
-            text = _text_of(cells, template) if fields is None else _fill(fields, cells)
-            if text is None:
+            # A missing value leaves a gap in a template.
+            if all(value is None for value in row):
                 raise BrokenRowError(f"has no text in column {template!r}", missing=True)
+            text = "".join(literal + _text_of(cells, column, numbers) for literal, column in fields)
             text.encode()
             texts.append(text)
         except (BrokenRowError, UnicodeEncodeError) as error:
@@ -99,20 +103,10 @@ def plain_texts(
     return texts
 
 
-def _fill(fields: Sequence[tuple[str, str | None]], cells: Mapping[str, Any]) -> str | None:
-    """Return the text of a row; a missing value leaves a gap, and if all are missing there is no text."""
-    if all(value is None for value in cells.values()):
-        return None
-    return "".join(
-        literal + ("" if column is None else _text_of(cells, column, numbers=True) or "")
-        for literal, column in fields
-    )
-
-
-def _text_of(cells: Mapping[str, Any], column: str, *, numbers: bool = False) -> str | None:
-    value = cells[column]
+def _text_of(cells: Mapping[str, Any], column: str | None, numbers: bool) -> str:
+    value = None if column is None else cells[column]
     if value is None or isinstance(value, str):
-        return value
+        return value or ""
     if numbers and isinstance(value, (int, float)):
         return str(value)
     if is_chat(value):

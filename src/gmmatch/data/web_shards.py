@@ -13,9 +13,9 @@ import re
 import tarfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import chain, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import damaged
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.source import Id
-from gmmatch.data.tables import Records, TableSource
+from gmmatch.data.tables import EntryTable, Records
 from gmmatch.errors import InvalidInputError
 from gmmatch.groups import Label
 
@@ -38,14 +38,7 @@ _LARGEST_NAME = 1 << 16
 _DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
 
 
-@dataclass
-class _Sample:
-    key: str
-    shard: Path
-    members: dict[str, bytes | None] = field(default_factory=dict)
-
-
-class WebShards(TableSource):
+class WebShards(EntryTable):
     """The samples of one or several tar files.
 
     The rows are the image members, or the ``.txt`` members if there are no images; a ``.cls`` member is
@@ -56,48 +49,32 @@ class WebShards(TableSource):
     format = "WebDataset"
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
-        self.files, self.location = list(files), location
         if request.id is not None:
-            raise InvalidInputError(f"id_column={request.id!r}: the ids of {self.location} are its keys.")
-        available: dict[str, ColumnType] = {}
-        for sample in islice(self._samples(read=()), _EXAMINED):
-            available |= {suffix: _member_type(suffix) for suffix in sample.members}
-        if not available:
+            raise InvalidInputError(f"id_column={request.id!r}: the ids of {location} are its keys.")
+        self._images: list[str] = []
+        super().__init__(files, request, location)
+        self.how = f"tar files in WebDataset's layout: {self.how}"
+
+    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
+        samples = chain.from_iterable(map(_read_samples, self.files))
+        suffixes = dict.fromkeys(suffix for _, members in islice(samples, _EXAMINED) for suffix in members)
+        if not suffixes:
             raise InvalidInputError(f"{self.location} holds no samples: no member is named like 0001.jpg.")
+        available = {suffix: _member_type(suffix) for suffix in suffixes}
         images = [suffix for suffix, kind in available.items() if kind == "image"]
         if request.data() is None and images:
             # One data set may mix .jpg and .png; these are one column, not several.
-            images = [suffix for suffix in images if "." not in suffix] or images[:1]
-            available = {name: kind for name, kind in available.items() if kind != "image"} | {
-                images[0]: "image"
-            }
+            self._images = [suffix for suffix in images if "." not in suffix] or images[:1]
+            available = {name: kind for name, kind in available.items() if kind != "image"}
+            available[self._images[0]] = "image"
         if request.label in available:
             available[request.label] = "number"
-        self._choose(available, request)
-        self._same = {self.columns.data: images} if request.data() is None and images else {}
-        self.how = f"tar files in WebDataset's layout: {self.how}"
-
-    def _samples(self, read: Collection[str], start: int = 0) -> Iterator[_Sample]:
-        """Yield the samples from number ``start`` on, with the contents of the members in ``read``."""
-        number = -1
-        for path in self.files:
-            sample: _Sample | None = None
-            for key, suffix, content in _members(path):
-                if sample is None or key != sample.key:
-                    if sample is not None and number >= start:
-                        yield sample
-                    sample = _Sample(key, path)
-                    number += 1
-                if suffix in sample.members:
-                    raise InvalidInputError(f"{path} has two members {key}.{suffix} in one sample.")
-                sample.members[suffix] = content() if suffix in read and number >= start else None
-            if sample is not None and number >= start:
-                yield sample
+        return available
 
     @cached_property
     def n_rows(self) -> int:
         """How many samples there are; found in one pass over the members' headers."""
-        return len(self._ids_and_labels[0])
+        return len(self.ids)
 
     @property
     def ids(self) -> Sequence[Id]:
@@ -105,30 +82,34 @@ class WebShards(TableSource):
         return self._ids_and_labels[0]
 
     def _ids_of(self, records: Records) -> list[Id]:
-        return list(records.columns["__key__"])
+        return list(records.keys)
 
-    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
-        members = {name: self._same.get(name, [name]) for name in names}
-        samples = self._samples({suffix for same in members.values() for suffix in same}, start)
-        while piece := list(islice(samples, size)):
-            columns: dict[str, list[Any]] = {"__key__": [sample.key for sample in piece]}
-            for name, same in members.items():
-                values = [
-                    next((sample.members[suffix] for suffix in same if suffix in sample.members), None)
-                    for sample in piece
-                ]
-                columns[name] = [self._decoded(name, value) for value in values]
-            yield Records(columns, len(piece), start, partial(_sample_name, piece))
-            start += len(piece)
+    def _entries(
+        self, path: Path, names: Sequence[str], skipped: int
+    ) -> Iterator[tuple[str, list[Any] | str]]:
+        suffixes = {name: self._images if name in self._images else [name] for name in names}
+        wanted = set(chain.from_iterable(suffixes.values()))
+        for key, members in _read_samples(path, wanted, skipped):
+            contents = ([members[suffix] for suffix in suffixes[name] if suffix in members] for name in names)
+            yield key, [self._decode(name, *same[:1]) for name, same in zip(names, contents, strict=True)]
 
-    def _decoded(self, name: str, value: bytes | None) -> Any:
+    def _decode(self, name: str, value: bytes | None = None) -> Any:
         if value is None or (self.kind == "image" and name == self.columns.data):
             return value
         return _label(value) if name == self.columns.label else value.decode("utf-8", "surrogateescape")
 
 
-def _sample_name(samples: Sequence[_Sample], i: int) -> str:
-    return f"{samples[i].key} of {samples[i].shard}"
+def _read_samples(
+    path: Path, wanted: Collection[str] = (), skipped: int = 0
+) -> Iterator[tuple[str, dict[str, bytes | None]]]:
+    """Yield the key of each sample and its members by suffix; contents are those of the wanted, after some samples."""
+    for number, (key, group) in enumerate(groupby(_members(path), key=itemgetter(0))):
+        members: dict[str, bytes | None] = {}
+        for _, suffix, content in group:
+            if suffix in members:
+                raise InvalidInputError(f"{path} has two members {key}.{suffix} in one sample.")
+            members[suffix] = content() if suffix in wanted and number >= skipped else None
+        yield key, members
 
 
 def _label(value: bytes) -> Label:

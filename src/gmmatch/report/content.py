@@ -134,7 +134,7 @@ def _item(taken: Any, i: int) -> Any:
 def _read_source(source: Any, positions: Indices) -> Iterator[Any]:
     """Yield the rows at ascending positions."""
     from gmmatch.data.hugging_face import HuggingFaceSource
-    from gmmatch.data.tables import ParquetSource
+    from gmmatch.data.parquet import ParquetSource
 
     if isinstance(source, (ImageFolder, HuggingFaceSource)):  # which go to any row at once
         for position in positions.tolist():

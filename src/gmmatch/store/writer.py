@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import to_numpy
 from gmmatch._checks import check_whole_number
-from gmmatch.data.columns import plain_ids, plain_labels, plain_values
+from gmmatch.data.values import plain_ids, plain_labels, plain_values
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
 from gmmatch.store.commits import Commits

@@ -1,0 +1,201 @@
+"""Values of columns: what their types could serve as, and what they become: labels, ids, pictures and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gmmatch.data.columns import ColumnType
+from gmmatch.data.images import ImageBytes
+from gmmatch.data.source import Id
+from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.groups import Label, plain_label
+
+
+def plain_values(values: Any) -> list[Any]:
+    """Return the entries of a list, an array, a tensor or an Arrow column as Python values."""
+    convert = getattr(values, "to_pylist", getattr(values, "tolist", None))
+    return list(values if convert is None else convert())
+
+
+def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
+    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
+    labels = []
+    for i, value in enumerate(values):
+        try:
+            labels.append(plain_label(value))
+        except InvalidTypeError:
+            raise InvalidTypeError(
+                f"{name(i)} has {type(value).__name__} in column {column!r}: a label is a number or a text."
+            ) from None
+    return labels
+
+
+def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
+    """Ids as integers or strings; ``name`` turns a position into a name for the error."""
+    given = list(values)
+    if {int, str}.issuperset(map(type, given)):
+        return given
+    ids: list[Id] = []
+    for i, value in enumerate(given):
+        plain = value.item() if isinstance(value, np.generic) else value
+        if isinstance(plain, bool) or not isinstance(plain, (int, str)):
+            content = "nothing" if plain is None else type(plain).__name__
+            raise InvalidTypeError(
+                f"{name(i)} has {content} in column {column!r}: an id is an integer or a text."
+            )
+        ids.append(plain)
+    return ids
+
+
+def decoded(column: Any, undecodable: str = "backslashreplace") -> list[Any]:
+    """Return the values of a column; Parquet files may hold texts that are not UTF-8."""
+    try:
+        return plain_values(column)
+    except UnicodeDecodeError:
+        import pyarrow as pa
+
+        encoded = column.cast(pa.large_binary()).to_pylist()
+        return [None if value is None else value.decode("utf-8", undecodable) for value in encoded]
+
+
+def as_vectors(
+    column: Any, label: str, name: Callable[[int], str], n_features: int | None = None
+) -> NDArray[Any]:
+    """Return lists of numbers, all of one length, as the rows of a matrix."""
+    import pyarrow.compute as pc
+
+    if isinstance(column, list):
+        column = _arrow_lists(column, label, name)
+    lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
+    n_features = n_features or max(1, int(lengths[0]))
+    for row in np.flatnonzero(lengths != n_features)[:1].tolist():
+        if lengths[row] < 0:
+            raise InvalidInputError(
+                f"{name(row)} has no embedding in column {label!r}: drop the row or fill it in."
+            )
+        raise InvalidInputError(
+            f"{name(row)} has an embedding of {lengths[row]} numbers in column {label!r}, where {n_features} are "
+            "expected."
+        )
+    values = column.flatten()
+    if values.null_count:
+        row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // n_features
+        raise InvalidInputError(f"{name(row)} has a missing number in column {label!r}: fill it in.")
+    flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
+    return flat.reshape(len(column), n_features)
+
+
+def _arrow_lists(values: list[Any], column: str, name: Callable[[int], str]) -> Any:
+    """Return lists of numbers, as JSON has them, as an Arrow array."""
+    import pyarrow as pa
+
+    kind, refusals = pa.list_(pa.float64()), (pa.ArrowException, TypeError, OverflowError)
+    try:
+        return pa.array(values, kind)
+    except refusals:
+        for i, value in enumerate(values):
+            try:
+                pa.array([value], kind)
+            except refusals:
+                raise InvalidInputError(f"{name(i)} has no list of numbers in column {column!r}.") from None
+        raise
+
+
+def as_matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:
+    """Return columns of numbers as a matrix, of float32 where that holds them; texts are read as numbers."""
+    parts = []
+    for column, values in columns.items():
+        known = hasattr(values, "to_numpy") and not values.null_count
+        plain = (
+            values.to_numpy(zero_copy_only=False) if known else np.array(plain_values(values), dtype=object)
+        )
+        if plain.dtype.kind not in "fiub":
+            bad = next((i for i, value in enumerate(plain) if not is_number(value)), None)
+            if bad is not None:
+                content = f"{str(plain[bad])[:40]!r}, which is no number," if plain[bad] else "no number"
+                raise InvalidInputError(
+                    f"{name(bad)} has {content} in column {column!r}: fill it in, or drop the row."
+                )
+            plain = plain.astype(np.float64)
+        parts.append(plain)
+    dtype = np.result_type(np.float32, *(values.dtype for values in parts))
+    return np.stack(parts, axis=1).astype(dtype, copy=False)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value, or the text of a cell, is a number.
+
+    Examples
+    --------
+    >>> is_number("1e-3"), is_number("one"), is_number(None)
+    (True, False, False)
+    """
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def image_of(value: Any, name: str, folder: Path | None) -> ImageBytes | Path:
+    if isinstance(value, dict):
+        path = str(value.get("path") or "")
+        name = f"{name} ({path})" if path else name
+        value = value.get("bytes")
+        if value is None and "://" in path:
+            return ImageBytes(_download(path, name), name)
+        if value is None and path:
+            return Path(path) if folder is None else folder / path  # an absolute path stays as it is
+    return ImageBytes(value or b"", name)
+
+
+def _download(url: str, name: str) -> bytes:
+    # It comes with `datasets`, which is where such addresses come from.
+    import fsspec
+
+    try:
+        with fsspec.open(url, "rb") as file:
+            return bytes(file.read())
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{name} cannot be fetched: {error}") from None
+
+
+def column_types(schema: Any, where: str) -> dict[str, ColumnType]:
+    """Tell what each column of an Arrow schema could serve as."""
+    check_names(schema.names, where)
+    return {field.name: _column_type(field.type) for field in schema}
+
+
+def check_names(names: Sequence[str], where: object) -> None:
+    """Raise if two columns have the same name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInputError(f"{where} has two columns named {twice!r}: rename one.")
+
+
+def _column_type(kind: Any) -> ColumnType:
+    import pyarrow.types as pt
+
+    if pt.is_dictionary(kind):
+        return _column_type(kind.value_type)
+    if pt.is_string(kind) or pt.is_large_string(kind):
+        return "text"
+    if pt.is_integer(kind) or pt.is_boolean(kind):
+        return "number"
+    if pt.is_floating(kind):
+        return "float"
+    if pt.is_binary(kind) or pt.is_large_binary(kind):
+        return "image"
+    if pt.is_struct(kind) and kind.get_field_index("bytes") >= 0:
+        return "image"
+    if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
+        entry = kind.value_type
+        if pt.is_struct(entry) and {"role", "content"} <= {field.name for field in entry}:
+            return "text"
+        return "embedding" if pt.is_floating(entry) or pt.is_integer(entry) else "other"
+    return "other"
