@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import lzma
 import math
-import os
 import zipfile
 import zlib
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -23,10 +22,9 @@ from numpy.typing import NDArray
 from gmmatch._array import is_torch_array, sample_indices, to_numpy
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
 from gmmatch.data.files import damaged, files_fingerprint, fingerprint_of
-from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.data.values import plain_ids, plain_labels, plain_values
+from gmmatch.data.tables import Records, TableSource
+from gmmatch.data.values import plain_values
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.groups import Label
 from gmmatch.rows.npy import read_header
 
 _SAMPLED_ROWS = 1024
@@ -67,6 +65,11 @@ class Header(NamedTuple):
     n_bytes: int
     bfloat16: bool = False
 
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes a row takes."""
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
     def check(self) -> None:
         """Raise if it cannot be true: a false header could ask for all memory."""
         if self.dtype.hasobject:
@@ -78,8 +81,11 @@ class Header(NamedTuple):
             raise ValueError(f"its header claims {n_bytes:,} bytes, and {self.n_bytes:,} are there")
 
 
-class VectorSource(BaseSource):
-    """What all sources of vectors share: a shape, and maybe labels and ids held in memory.
+class ArraySource(TableSource):
+    """The rows of a two-dimensional array or torch tensor, in memory or memory-mapped, maybe with labels and ids.
+
+    Batches are views where the type allows it; bfloat16 rows, which NumPy arrays can hold only as the bits of another
+    type, come out as float32.
 
     Attributes
     ----------
@@ -87,53 +93,7 @@ class VectorSource(BaseSource):
         Numbers per row.
     """
 
-    kind = "embedding"
     n_rows: int
-    ids: Sequence[Id]
-    labels: list[Label] | None
-
-    def __init__(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], location: str, *, labels: Any, ids: Any
-    ) -> None:
-        self.location = location
-        if len(shape) != 2 or shape[1] == 0:
-            wanted = (
-                "need at least one feature" if len(shape) == 2 else "are two-dimensional, rows by features"
-            )
-            raise InvalidInputError(f"{location} has shape {shape}: embeddings {wanted}.")
-        if dtype.kind not in "fiub":
-            raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
-        self.n_rows, self.n_features = shape
-        self.labels = None if labels is None else plain_labels(plain_values(labels), "labels", self._row_name)
-        self.ids = range(self.n_rows) if ids is None else plain_ids(plain_values(ids), "ids", self._row_name)
-        for name, values in (("labels", self.labels), ("ids", self.ids)):
-            if values is not None and len(values) != self.n_rows:
-                raise InvalidInputError(
-                    f"{name} has {len(values):,} entries, but {location} has {self.n_rows:,} rows."
-                )
-
-    def _row_name(self, row: int) -> str:
-        return f"row {row} of {self.location}"
-
-    @abstractmethod
-    def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
-        """Yield the rows from ``start`` on, ``size_hint`` at a time."""
-
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        first = start
-        for block in self._blocks(start, size_hint):
-            stop = first + len(block)
-            labels = None if self.labels is None else self.labels[first:stop]
-            yield Batch(block, list(self.ids[first:stop]), labels, first)
-            first = stop
-
-
-class ArraySource(VectorSource):
-    """The rows of a two-dimensional array or torch tensor, in memory or memory-mapped.
-
-    Batches are views where the type allows it; bfloat16 rows, which NumPy arrays can hold only as the bits of another
-    type, come out as float32.
-    """
 
     def __init__(
         self,
@@ -146,11 +106,19 @@ class ArraySource(VectorSource):
         format: str = "array",
         how: str = "",
     ) -> None:
-        self.array, self.format, self.how = array, format, how
+        self.array, self.format, self.location, self.files = array, format, location, []
+        self.n_rows, self.n_features = _check_shape(tuple(array.shape), location)
         self.is_bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
-        shape = tuple(array.shape)
-        dtype = self._block(0, 0).dtype if shape else np.dtype(float)
-        super().__init__(shape, dtype, location, labels=labels, ids=ids)
+        _check_type(self._block(0, 0).dtype, location)
+        given = {"labels": labels, "ids": ids}
+        self._values = {name: plain_values(values) for name, values in given.items() if values is not None}
+        for name, values in self._values.items():
+            if len(values) != self.n_rows:
+                raise InvalidInputError(
+                    f"{name} has {len(values):,} entries, but {location} has {self.n_rows:,} rows."
+                )
+        label, id = (name if name in self._values else None for name in given)
+        self._take(Columns("embedding", "rows", label, id, how))
 
     def fingerprint(self) -> str:
         """Hash the shape, the type, up to 1,024 rows spread over the array, and all ids and labels."""
@@ -167,19 +135,23 @@ class ArraySource(VectorSource):
             return wide.view(np.float32)
         return to_numpy(block)
 
-    def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
-        for first in range(start, self.n_rows, size_hint):
-            yield self._block(first, min(self.n_rows, first + size_hint))
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        for first in range(start, self.n_rows, size):
+            stop = min(self.n_rows, first + size)
+            columns: dict[str, Any] = {name: values[first:stop] for name, values in self._values.items()}
+            if "rows" in names:
+                columns["rows"] = self._block(first, stop)
+            yield self._by_number(columns, stop - first, first)
 
 
-class NpzSource(VectorSource):
+class NpzSource(TableSource):
     """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back."""
 
     format = ".npz archive"
+    n_rows: int
 
     def __init__(self, path: Path, columns: Columns, headers: Mapping[str, Header]) -> None:
-        self.path, self.columns, self.headers = path, columns, headers
-        self.how = f"an array, by its suffix: {columns.how}"
+        self.files, self.headers, self.location = [path], headers, f"{path}::{columns.data}"
         for name in columns.names():
             if headers[name].dtype.hasobject:
                 raise InvalidInputError(
@@ -192,65 +164,65 @@ class NpzSource(VectorSource):
                 f"{path}: the array {columns.data!r} is stored column by column, so its rows cannot be read "
                 "one after another: save np.ascontiguousarray of it."
             )
-        labels, ids = (None if name is None else self._load(name) for name in (columns.label, columns.id))
-        super().__init__(rows.shape, rows.dtype, f"{path}::{columns.data}", labels=labels, ids=ids)
-        with self._open(columns.data):
-            pass
+        self.n_rows, self.n_features = _check_shape(rows.shape, self.location)
+        _check_type(rows.dtype, self.location)
+        self._take(columns)
+        next(self._records(columns.names(), 0, 1), None)  # a damaged file shows at once
 
-    @contextmanager
-    def _open(self, name: str) -> Iterator[IO[bytes]]:
-        """Yield the file of a member where its numbers begin."""
-        with _explain_damage(self.path, self.format), zipfile.ZipFile(self.path) as archive:
-            self.headers[name].check()
-            with archive.open(f"{name}.npy") as file:
-                file.seek(self.headers[name].start)
-                yield file
-
-    def _load(self, name: str) -> NDArray[Any]:
-        with self._open(name) as file:
-            return np.frombuffer(file.read(), dtype=self.headers[name].dtype)
-
-    def fingerprint(self) -> str:
-        """Hash the file's size and ends, and the choice of members."""
-        return files_fingerprint([self.path], "npz", *self.columns.settings())
-
-    def _blocks(self, start: int, size_hint: int) -> Iterator[NDArray[Any]]:
-        dtype = self.headers[self.columns.data].dtype
-        row_bytes = self.n_features * dtype.itemsize
-        with self._open(self.columns.data) as file:
-            file.seek(start * row_bytes, os.SEEK_CUR)
-            for first in range(start, self.n_rows, size_hint):
-                count = min(self.n_rows - first, size_hint)
-                flat = np.frombuffer(file.read(count * row_bytes), dtype=dtype)
-                yield flat.reshape(count, self.n_features)
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        headers = {name: self.headers[name] for name in names}
+        with _explain_damage(self.files[0], self.format), ExitStack() as stack:
+            archive, members = stack.enter_context(zipfile.ZipFile(self.files[0])), dict[str, IO[bytes]]()
+            for name, header in headers.items():
+                header.check()
+                members[name] = stack.enter_context(archive.open(f"{name}.npy"))
+                members[name].seek(header.start + start * header.row_bytes)
+            for first in range(start, self.n_rows, size):
+                count = min(self.n_rows - first, size)
+                columns = {
+                    name: np.frombuffer(members[name].read(count * header.row_bytes), dtype=header.dtype)
+                    for name, header in headers.items()
+                }
+                columns = {
+                    name: flat.reshape(count, *headers[name].shape[1:]) for name, flat in columns.items()
+                }
+                yield self._by_number(columns, count, first)
 
 
-def open_arrays(path: Path, format: str, request: ColumnRequest) -> VectorSource:
+def _check_shape(shape: tuple[int, ...], location: str) -> tuple[int, int]:
+    if len(shape) == 2 and shape[1] > 0:
+        return shape
+    expected = "need at least one feature" if len(shape) == 2 else "are two-dimensional, rows by features"
+    raise InvalidInputError(f"{location} has shape {shape}: embeddings {expected}.")
+
+
+def _check_type(dtype: np.dtype[Any], location: str) -> None:
+    if dtype.kind not in "fiub":
+        raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
+
+
+def open_arrays(path: Path, format: str, request: ColumnRequest) -> TableSource:
     """Open a ``.npy``, ``.npz`` or safetensors file, memory-mapped but for ``.npz``.
 
     ``request.embedding`` names the array; by default it is the only one with two dimensions. Labels and ids are
     one-dimensional arrays; by default one named like ``label`` holds the labels.
     """
     kind, read_headers = _FORMATS[format]
+    how, location = "an array, by its suffix", str(path)
     with _explain_damage(path, kind):
         headers = read_headers(path)
         if format == "npy":
-            request.refuse(str(path), "has no columns")
-            array = _mapped(path, headers[""])
-            return ArraySource(array, location=str(path), format=kind, how="an array, by its suffix")
-        columns = _choose({name: header.shape for name, header in headers.items()}, request, str(path))
+            request.refuse(location, "has no columns")
+            return ArraySource(_mapped(path, headers[""]), location=location, format=kind, how=how)
+        columns = _choose({name: header.shape for name, header in headers.items()}, request, location)
+        columns = replace(columns, how=f"{how}: {columns.how}")
         if format == "npz":
             return NpzSource(path, columns, headers)
         arrays = {name: _mapped(path, headers[name]) for name in columns.names()}
-    return ArraySource(
-        arrays[columns.data],
-        labels=arrays.get(columns.label or ""),
-        ids=arrays.get(columns.id or ""),
-        bfloat16=headers[columns.data].bfloat16,
-        location=f"{path}::{columns.data}",
-        format=kind,
-        how=f"an array, by its suffix: {columns.how}",
-    )
+        return ArraySource(
+            arrays[columns.data], labels=arrays.get(columns.label or ""), ids=arrays.get(columns.id or ""),
+            bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind, how=columns.how,
+        )  # fmt: skip
 
 
 def _mapped(path: Path, header: Header) -> NDArray[Any]:

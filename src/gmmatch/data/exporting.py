@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from gmmatch.data.images import ImageFolder
-from gmmatch.data.opening import format_of
+from gmmatch.data.parquet import ParquetSource, open_parquet
 from gmmatch.data.source import BaseSource
+from gmmatch.data.tables import TableSource
+from gmmatch.data.text_tables import CSVTable, JSONLines, csv_records, delimiter_of, json_lines, open_binary
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import csv_bytes, explain_failure, replacing_folder, write_whole
 
@@ -27,15 +27,6 @@ Columns = Mapping[str, list[Any]]
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
-
-
-@contextmanager
-def write_folder(output: Path, source: Path, n_images: int) -> Iterator[Path]:
-    """Yield a temporary folder that gets its mark and takes its place if all goes well."""
-    with explain_failure(output), replacing_folder(output) as temporary:
-        yield temporary
-        mark = {"source": str(source.resolve()), "images": n_images}
-        (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
 
 
 def put_image(image: Path, target: Path, link: bool) -> None:
@@ -68,7 +59,9 @@ def export_images(
     targets = dict(zip(names, names, strict=True))
     for row, label in (new_labels or {}).items():
         targets[source.ids[row]] = _free_name(source.relabeled(source.ids[row], label), targets)
-    with write_folder(output, source.folder, len(names)) as temporary:
+    mark = {"source": str(source.folder.resolve()), "images": len(names)}
+    with explain_failure(output), replacing_folder(output) as temporary:
+        (temporary / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
         for name, target in targets.items():
             put_image(source.folder / name, temporary / target, link)
         if columns:
@@ -86,25 +79,21 @@ def _free_name(name: str, targets: Mapping[str, str]) -> str:
     return next(candidate for candidate in chain([name], numbered) if candidate not in taken)
 
 
-def export_parquet(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+def export_parquet(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write rows with all columns and the schema's metadata, which tell `datasets` what is an image."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(source.files[0]) as first:
-        schema, compression = first.schema_arrow, compression_of(first)
+    schema = pq.read_schema(source.files[0])
     _check_new(columns, schema.names, source.files[0])
     added = {name: pa.array(values) for name, values in columns.items()}
     wider, start = schema, 0
     for name, values in added.items():
         wider = wider.append(pa.field(name, values.type))
-    with (
-        write_whole(output) as temporary,
-        pq.ParquetWriter(temporary, wider, compression=compression) as writer,
-    ):
+    with write_whole(output) as temporary, pq.ParquetWriter(temporary, wider) as writer:
         for path in source.files:
-            with pq.ParquetFile(path, pre_buffer=False) as file:
+            with open_parquet(path) as file:
                 if not file.schema_arrow.equals(schema):
                     raise InvalidInputError(f"{path} has other columns than {source.files[0].name}.")
                 for batch in file.iter_batches(1024):
@@ -117,18 +106,8 @@ def export_parquet(source: Any, output: Path, rows: Indices, columns: Columns) -
     return len(rows)
 
 
-def compression_of(file: Any) -> str:
-    """Return how the first column of a Parquet file is compressed, as its writer names it."""
-    metadata = file.metadata
-    if not metadata.num_row_groups or not metadata.num_columns:
-        return "snappy"
-    name = str(metadata.row_group(0).column(0).compression).lower()
-    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
-
-
-def export_json_lines(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+def export_json_lines(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write lines as they are, new columns last."""
-    from gmmatch.data.text_tables import json_lines
 
     def widen(line: bytes, values: dict[str, Any]) -> bytes:
         record = json.loads(line)
@@ -139,10 +118,8 @@ def export_json_lines(source: Any, output: Path, rows: Indices, columns: Columns
     return _export_lines(lines, output, rows, columns, widen)
 
 
-def export_csv(source: Any, output: Path, rows: Indices, columns: Columns) -> int:
+def export_csv(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write records as they are, quotes and all, new columns last, after the header."""
-    from gmmatch.data.text_tables import csv_records, delimiter_of
-
     _, names, header = next(csv_records(source.files[0]))
     _check_new(columns, names, source.files[0])
     delimiter = delimiter_of(header)
@@ -165,7 +142,7 @@ def _export_lines(
     lines: Iterator[bytes], output: Path, rows: Indices, columns: Columns, widen: Any, header: bytes = b""
 ) -> int:
     wanted, position = rows.tolist(), 0
-    with write_whole(output) as temporary, open_output(temporary, output) as file:
+    with write_whole(output) as temporary, open_binary(temporary, "wb", output) as file:
         file.write(header)
         for number, line in enumerate(lines):
             while position < len(wanted) and wanted[position] == number:  # a row may be wanted twice
@@ -176,13 +153,6 @@ def _export_lines(
             if position == len(wanted):
                 break
     return len(wanted)
-
-
-def open_output(temporary: Path, output: Path) -> IO[bytes]:
-    """Open a file for writing, compressed if the name that it will get says so."""
-    if output.suffix.lower() == ".gz":
-        return cast("IO[bytes]", gzip.open(temporary, "wb"))
-    return temporary.open("wb")
 
 
 def _check_new(columns: Mapping[str, Any], known: Collection[str], path: Path) -> None:
@@ -196,21 +166,19 @@ def writer_of(source: BaseSource) -> tuple[str, Callable[..., int]]:
 
     The function takes the source, the output, ascending row numbers, and new columns.
     """
-    if isinstance(source, ImageFolder):
-        return "", export_images
-    files = getattr(source, "files", [])
-    kind = format_of(files[0]) if files else None
-    if kind not in _WRITERS:
-        raise InvalidInputError(
-            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
-            "Selection.load(picks).apply(dataset) takes them."
-        )
-    return _WRITERS[kind]
+    for kind, suffix, write in _WRITERS:
+        if isinstance(source, kind):
+            return suffix, write
+    raise InvalidInputError(
+        f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
+        "Selection.load(picks).apply(dataset) takes them."
+    )
 
 
-# By the format of a source: how its files end, and what writes rows of it.
-_WRITERS = {
-    "parquet": (".parquet", export_parquet),
-    "json": (".jsonl", export_json_lines),
-    "csv": (".csv", export_csv),
-}
+# By the kind of a source: how its files end, and what writes rows of it.
+_WRITERS: tuple[tuple[type[BaseSource], str, Callable[..., int]], ...] = (
+    (ImageFolder, "", export_images),
+    (ParquetSource, ".parquet", export_parquet),
+    (JSONLines, ".jsonl", export_json_lines),
+    (CSVTable, ".csv", export_csv),
+)

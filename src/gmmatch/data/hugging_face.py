@@ -82,7 +82,7 @@ class HuggingFaceSource(TableSource):
         else:
             tables = (data[first : first + size] for first in range(start, data.num_rows, size))
         for batch in chain.from_iterable(table.to_batches() for table in tables):
-            yield self._arrow_records(batch, start)
+            yield self._by_number(batch, batch.num_rows, start)
             start += batch.num_rows
 
 

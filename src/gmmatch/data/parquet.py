@@ -1,7 +1,7 @@
 """Parquet files, read a few pages at a time."""
 
-# Not by pyarrow.dataset, which loads whole row groups, as PyArrow's reader of a file does by default: 33 MB in place of
-# 5 for a file of 33 MB with a single one.
+# Not by pyarrow.dataset, which loads whole row groups, as PyArrow's reader of a file does by default: 33 MB, not 5,
+# for a file of 33 MB with a single one.
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ParquetSource(TableSource):
     format = "Parquet"
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        with _opened(self.files[0]) as first:
+        with open_parquet(self.files[0]) as first:
             return column_types(first.schema_arrow, self.location)
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
@@ -40,7 +40,7 @@ class ParquetSource(TableSource):
         self._groups = list(map(self._group_sizes, self.files))
 
     def _group_sizes(self, path: Path) -> list[int]:
-        with _opened(path) as file:
+        with open_parquet(path) as file:
             for name in self.columns.names():
                 if file.schema_arrow.names.count(name) != 1:
                     raise InvalidInputError(f"{path} has no column {name!r}, unlike {self.files[0].name}.")
@@ -59,16 +59,18 @@ class ParquetSource(TableSource):
                 first += sizes[later.pop(0)]
             if not later:
                 continue
-            with _opened(path) as file:
+            with open_parquet(path) as file:
                 for batch in file.iter_batches(size, row_groups=later, columns=names):
                     skipped = min(max(0, start - first), len(batch))
                     if skipped < len(batch):
-                        yield self._arrow_records(batch.slice(skipped), first + skipped, path.parent)
+                        yield self._by_number(
+                            batch.slice(skipped), len(batch) - skipped, first + skipped, path.parent
+                        )
                     first += len(batch)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def open_parquet(path: Path) -> Iterator[Any]:
     """Yield a Parquet file; what PyArrow raises on damaged contents becomes one sentence that names it."""
     import pyarrow as pa
     import pyarrow.parquet as pq

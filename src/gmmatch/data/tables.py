@@ -74,12 +74,14 @@ class TableSource(BaseSource):
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = list(files), location
-        self.columns = choose_columns(self._available(request), request, location)
-        self.kind, self.how = self.columns.kind, self.columns.how
+        self._take(choose_columns(self._available(request), request, location))
 
-    @abstractmethod
+    def _take(self, columns: Columns) -> None:
+        self.columns, self.kind, self.how = columns, columns.kind, columns.how
+
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        """Return what each column could serve as."""
+        """Return what each column could serve as, for a source that does not choose its columns itself."""
+        raise NotImplementedError
 
     @abstractmethod
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
@@ -87,7 +89,8 @@ class TableSource(BaseSource):
 
     def fingerprint(self) -> str:
         """Hash the sizes and ends of all files, and the choice of columns."""
-        name = self.format.lower() if self.format in ("Parquet", "WebDataset") else self.format
+        names = {"Parquet": "parquet", "WebDataset": "webdataset", ".npz archive": "npz"}
+        name = names.get(self.format, self.format)
         return files_fingerprint(self.files, name, *self.columns.settings())
 
     @property
@@ -125,10 +128,11 @@ class TableSource(BaseSource):
     def _row_name(self, row: int) -> str:
         return f"row {row} of {self.location}"
 
-    def _arrow_records(self, batch: Any, first: int, folder: Path | None = None) -> Records:
-        """Return the rows of an Arrow record batch, which begins with the row ``first``."""
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        return Records(columns, batch.num_rows, first, lambda i: self._row_name(first + i), folder)
+    def _by_number(self, columns: Any, n_rows: int, first: int, folder: Path | None = None) -> Records:
+        """Return rows that errors know by their numbers, from ``first`` on: a mapping, or an Arrow record batch."""
+        if not isinstance(columns, dict):
+            columns = dict(zip(columns.schema.names, columns.columns, strict=True))
+        return Records(columns, n_rows, first, lambda i: self._row_name(first + i), folder)
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
         for records in self._records(self.columns.names(), start, size_hint):

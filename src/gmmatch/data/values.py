@@ -23,33 +23,37 @@ def plain_values(values: Any) -> list[Any]:
 
 
 def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Label]:
-    """Labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
-    labels = []
-    for i, value in enumerate(values):
-        try:
-            labels.append(plain_label(value))
-        except InvalidTypeError:
-            raise InvalidTypeError(
-                f"{name(i)} has {type(value).__name__} in column {column!r}: a label is a number or a text."
-            ) from None
-    return labels
+    """Return labels as plain Python scalars, None where there is none; ``name`` is as in :func:`plain_ids`."""
+    return _plain(values, plain_label, column, name, "a label is a number or a text")
 
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
-    """Ids as integers or strings; ``name`` turns a position into a name for the error."""
-    given = list(values)
-    if {int, str}.issuperset(map(type, given)):
-        return given
-    ids: list[Id] = []
-    for i, value in enumerate(given):
-        plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, bool) or not isinstance(plain, (int, str)):
-            content = "nothing" if plain is None else type(plain).__name__
-            raise InvalidTypeError(
-                f"{name(i)} has {content} in column {column!r}: an id is an integer or a text."
-            )
-        ids.append(plain)
-    return ids
+    """Return ids as integers or strings; ``name`` turns a position into a name for the error."""
+    return _plain(values, _plain_id, column, name, "an id is an integer or a text")
+
+
+def _plain_id(value: Any) -> Id:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool) or not isinstance(plain, (int, str)):
+        raise InvalidTypeError
+    return plain
+
+
+def _plain(
+    values: Iterable[Any],
+    convert: Callable[[Any], Any],
+    column: str,
+    name: Callable[[int], str],
+    expected: str,
+) -> list[Any]:
+    plain: list[Any] = []
+    for i, value in enumerate(values):
+        try:
+            plain.append(convert(value))
+        except InvalidTypeError:
+            content = "nothing" if value is None else type(value).__name__
+            raise InvalidTypeError(f"{name(i)} has {content} in column {column!r}: {expected}.") from None
+    return plain
 
 
 def decoded(column: Any, undecodable: str = "backslashreplace") -> list[Any]:
@@ -67,6 +71,8 @@ def as_vectors(
     column: Any, label: str, name: Callable[[int], str], n_features: int | None = None
 ) -> NDArray[Any]:
     """Return lists of numbers, all of one length, as the rows of a matrix."""
+    if isinstance(column, np.ndarray):
+        return column
     import pyarrow.compute as pc
 
     if isinstance(column, list):
@@ -143,6 +149,7 @@ def is_number(value: Any) -> bool:
 
 
 def image_of(value: Any, name: str, folder: Path | None) -> ImageBytes | Path:
+    """Return an image as it is stored: bytes, or a struct of bytes and a path, which may be relative to a folder."""
     if isinstance(value, dict):
         path = str(value.get("path") or "")
         name = f"{name} ({path})" if path else name

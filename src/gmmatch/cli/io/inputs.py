@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gmmatch.cli.io.output import note
 from gmmatch.errors import (
     DataFileNotFoundError,
+    GMMatchError,
     InvalidInputError,
     InvalidTypeError,
     first_line,
@@ -271,13 +272,17 @@ def _read_table(file: Path, column: str, given: str) -> dict[str, Any]:
 
 def read_array(path: str, option: str) -> Any:
     """Return the array of a ``.npy`` file."""
-    from gmmatch.rows.npy import mapped
+    from gmmatch.data import open_source
+    from gmmatch.data.arrays import ArraySource
 
     try:
-        return mapped(path)
-    except (ValueError, OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise InvalidInputError(f"{option} {path} cannot be read as a .npy file: {reason}.") from None
+        source = open_source(path)
+        if isinstance(source, ArraySource):
+            return source.array
+        reason = f"it is {source.format}"
+    except GMMatchError as error:
+        reason = first_line(error)
+    raise InvalidInputError(f"{option} {path} cannot be read as a .npy file: {reason}.")
 
 
 def check_encoders(origin: Mapping[str, Any], other: Mapping[str, Any], given: str) -> None:
