@@ -6,12 +6,10 @@ The last two may hold labels and ids beside the embeddings, as one-dimensional m
 from __future__ import annotations
 
 import json
-import lzma
 import math
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -21,10 +19,10 @@ from numpy.typing import NDArray
 
 from gmmatch._array import is_torch_array, sample_indices, to_numpy
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
-from gmmatch.data.files import damaged, files_fingerprint, fingerprint_of
+from gmmatch.data.files import explain_damage, fingerprint_of
 from gmmatch.data.tables import Records, TableSource
 from gmmatch.data.values import plain_values
-from gmmatch.errors import GMMatchError, InvalidInputError
+from gmmatch.errors import InvalidInputError
 from gmmatch.rows.npy import read_header
 
 _SAMPLED_ROWS = 1024
@@ -34,23 +32,6 @@ _SAFETENSORS_TYPES = {
 }  # fmt: skip
 _LONGEST_HEADER = 100_000_000
 """Bytes, as in the package safetensors."""
-# What damaged files lead the standard library and NumPy to. RuntimeError is that of an encrypted archive, of an
-# unknown compression (NotImplementedError), and of too many brackets (RecursionError).
-_DAMAGE = (
-    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError,
-    zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-)  # fmt: skip
-
-
-@contextmanager
-def _explain_damage(path: Path, kind: str) -> Iterator[None]:
-    """Make one sentence of whatever a damaged file raises."""
-    try:
-        yield
-    except GMMatchError:
-        raise
-    except _DAMAGE as error:
-        raise damaged(path, f"{kind} of numbers", error) from None
 
 
 class Header(NamedTuple):
@@ -65,10 +46,10 @@ class Header(NamedTuple):
     n_bytes: int
     bfloat16: bool = False
 
-    @property
-    def row_bytes(self) -> int:
-        """How many bytes a row takes."""
-        return math.prod(self.shape[1:]) * self.dtype.itemsize
+    def read(self, file: IO[bytes], n_rows: int) -> NDArray[Any]:
+        """Return the next rows of an open file."""
+        shape = (n_rows, *self.shape[1:])
+        return np.frombuffer(file.read(math.prod(shape) * self.dtype.itemsize), self.dtype).reshape(shape)
 
     def check(self) -> None:
         """Raise if it cannot be true: a false header could ask for all memory."""
@@ -106,7 +87,7 @@ class ArraySource(TableSource):
         format: str = "array",
         how: str = "",
     ) -> None:
-        self.array, self.format, self.location, self.files = array, format, location, []
+        self.array, self.format, self.location = array, format, location
         self.n_rows, self.n_features = _check_shape(tuple(array.shape), location)
         self.is_bfloat16 = bfloat16 or str(array.dtype) == "bfloat16"  # the latter is ml_dtypes' name
         _check_type(self._block(0, 0).dtype, location)
@@ -141,7 +122,7 @@ class ArraySource(TableSource):
             columns: dict[str, Any] = {name: values[first:stop] for name, values in self._values.items()}
             if "rows" in names:
                 columns["rows"] = self._block(first, stop)
-            yield self._by_number(columns, stop - first, first)
+            yield Records(columns, stop - first, first, self.location)
 
 
 class NpzSource(TableSource):
@@ -171,22 +152,17 @@ class NpzSource(TableSource):
 
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         headers = {name: self.headers[name] for name in names}
-        with _explain_damage(self.files[0], self.format), ExitStack() as stack:
+        with explain_damage(self.files[0], f"{self.format} of numbers"), ExitStack() as stack:
             archive, members = stack.enter_context(zipfile.ZipFile(self.files[0])), dict[str, IO[bytes]]()
             for name, header in headers.items():
                 header.check()
                 members[name] = stack.enter_context(archive.open(f"{name}.npy"))
-                members[name].seek(header.start + start * header.row_bytes)
+                row_bytes = math.prod(header.shape[1:]) * header.dtype.itemsize
+                members[name].seek(header.start + start * row_bytes)
             for first in range(start, self.n_rows, size):
                 count = min(self.n_rows - first, size)
-                columns = {
-                    name: np.frombuffer(members[name].read(count * header.row_bytes), dtype=header.dtype)
-                    for name, header in headers.items()
-                }
-                columns = {
-                    name: flat.reshape(count, *headers[name].shape[1:]) for name, flat in columns.items()
-                }
-                yield self._by_number(columns, count, first)
+                columns = {name: header.read(members[name], count) for name, header in headers.items()}
+                yield Records(columns, count, first, self.location)
 
 
 def _check_shape(shape: tuple[int, ...], location: str) -> tuple[int, int]:
@@ -209,7 +185,7 @@ def open_arrays(path: Path, format: str, request: ColumnRequest) -> TableSource:
     """
     kind, read_headers = _FORMATS[format]
     how, location = "an array, by its suffix", str(path)
-    with _explain_damage(path, kind):
+    with explain_damage(path, f"{kind} of numbers"):
         headers = read_headers(path)
         if format == "npy":
             request.refuse(location, "has no columns")

@@ -198,7 +198,7 @@ def _data_column(
     # A picture with texts beside it (a caption, a file name) is a picture.
     kind = prefer if prefer in candidates else next(iter(candidates), None)
     names = [] if kind is None else candidates[kind]
-    usual = [name for name in _USUAL_NAMES.get(kind, ()) if name in names]
+    usual = [] if kind is None else [name for name in _USUAL_NAMES[kind] if name in names]
     if kind is None and prefer == "embedding":
         problem = (
             "has no column of embeddings, which are lists of numbers: put the numbers of each row into "
@@ -210,7 +210,10 @@ def _data_column(
         choices = " or ".join(f"{kind}_column={names[0]!r}" for kind, names in candidates.items())
         problem = f"could be read in several ways: say which, as {choices}."
     elif len(names) > 1 and not usual:
-        problem = f"has several columns of {_PLURALS[kind]} ({listed(names)}): say which, as {kind}_column={names[0]!r}."
+        problem = (
+            f"has several columns of {_PLURALS[kind]} ({listed(names)}): "
+            f"say which, as {kind}_column={names[0]!r}."
+        )
     else:
         return kind, [*usual, *names][0]
     raise UndecidedColumnsError(f"{where} {problem}", available, candidates)

@@ -8,13 +8,12 @@ from itertools import chain
 from typing import Any
 
 from gmmatch._array import sample_indices
-from gmmatch.data.columns import ColumnRequest, ColumnType
+from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns
 from gmmatch.data.files import fingerprint_of
 from gmmatch.data.tables import Records, TableSource
 from gmmatch.data.values import column_types
 from gmmatch.errors import (
     DataFileNotFoundError,
-    GMMatchError,
     InvalidInputError,
     first_line,
     imported,
@@ -38,12 +37,13 @@ class HuggingFaceSource(TableSource):
 
     def __init__(self, dataset: Any, request: ColumnRequest, location: str) -> None:
         self._data, self.streaming = dataset, not hasattr(dataset, "num_rows")
-        super().__init__((), request, location)
+        self.location = location
+        self._take(choose_columns(self._available(), request, location))
         self.how = ("streamed, " if self.streaming else "") + self.how
         # In the form of Arrow tables nothing is decoded or converted.
         self._data = dataset.select_columns(self.columns.names()).with_format("arrow")
 
-    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
+    def _available(self) -> dict[str, ColumnType]:
         features = self._data.features
         if features is None:  # a stream that does not know before it is read
             tables = self._data.with_format("arrow").iter(_SAMPLED_FROM_STREAM)
@@ -82,7 +82,7 @@ class HuggingFaceSource(TableSource):
         else:
             tables = (data[first : first + size] for first in range(start, data.num_rows, size))
         for batch in chain.from_iterable(table.to_batches() for table in tables):
-            yield self._by_number(batch, batch.num_rows, start)
+            yield self._arrow_records(batch, start)
             start += batch.num_rows
 
 
@@ -92,32 +92,26 @@ def load_named(
     """Load a dataset of the hub by its name."""
     repository, _, configuration = name.partition("::")
     problem = f"{name}: there is no such file or folder, and no dataset of that name could be loaded"
-    with _explain(DataFileNotFoundError, problem):
-        loaded = _datasets(name).load_dataset(
-            repository, configuration or None, split=split, streaming=streaming
-        )
+    with _explain(name, DataFileNotFoundError, problem) as datasets:
+        loaded = datasets.load_dataset(repository, configuration or None, split=split, streaming=streaming)
     return from_dataset(loaded, request, None, f"hf:{name}")
 
 
 def load_saved(folder: str, request: ColumnRequest, split: str | None = None) -> HuggingFaceSource:
     """Open a folder that ``save_to_disk`` wrote."""
-    with _explain(InvalidInputError, f"{folder} is not a saved dataset, or is damaged"):
-        loaded = _datasets(folder).load_from_disk(folder)
+    with _explain(folder, InvalidInputError, f"{folder} is not a saved dataset, or is damaged") as datasets:
+        loaded = datasets.load_from_disk(folder)
     return from_dataset(loaded, request, split, folder)
 
 
 @contextmanager
-def _explain(kind: type[GMMatchError], problem: str) -> Iterator[None]:
+def _explain(name: str, kind: type[Exception], problem: str) -> Iterator[Any]:
+    """Yield the package, and make one sentence of whatever it raises."""
+    datasets = imported("datasets", f"{name}: reading it needs the package datasets", "vision")
     try:
-        yield
-    except GMMatchError:
-        raise
+        yield datasets
     except Exception as error:  # the package raises a dozen kinds, for a dozen things beyond our reach
         raise kind(f"{problem}: {first_line(error)}.") from None
-
-
-def _datasets(name: str) -> Any:
-    return imported("datasets", f"{name}: reading it needs the package datasets", "vision")
 
 
 def from_dataset(loaded: Any, request: ColumnRequest, split: str | None, location: str) -> HuggingFaceSource:

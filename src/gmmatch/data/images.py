@@ -193,8 +193,8 @@ def open_image(file: Any) -> Image:
     limit = most_pixels()
     if limit is not None and n_pixels > limit:
         raise InvalidInputError(
-            f"it has {n_pixels:,} pixels, and {limit:,} are allowed; if it can be trusted, allow more by --max-pixels "
-            "(in Python, PIL.Image.MAX_IMAGE_PIXELS)"
+            f"it has {n_pixels:,} pixels, and {limit:,} are allowed; if it can be trusted, allow more by "
+            "--max-pixels (in Python, PIL.Image.MAX_IMAGE_PIXELS)"
         )
     return picture
 

@@ -19,7 +19,7 @@ from gmmatch.data.hugging_face import from_dataset, load_named, load_saved
 from gmmatch.data.images import ImageFolder, is_image
 from gmmatch.data.parquet import ParquetSource
 from gmmatch.data.source import BaseSource, Kind
-from gmmatch.data.tables import TableSource
+from gmmatch.data.tables import FileTable
 from gmmatch.data.text_tables import CSVTable, JSONLines
 from gmmatch.data.web_shards import WebShards
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
@@ -38,7 +38,7 @@ _SUFFIXES = {
     "npz": (".npz",),
     "safetensors": (".safetensors",),
 }
-_TABLES: dict[str, type[TableSource]] = {
+_TABLES: dict[str, type[FileTable]] = {
     "parquet": ParquetSource, "csv": CSVTable, "json": JSONLines, "tar": WebShards,
 }  # fmt: skip
 

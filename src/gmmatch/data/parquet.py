@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import damaged
-from gmmatch.data.tables import Records, TableSource
+from gmmatch.data.files import explain_damage
+from gmmatch.data.tables import FileTable, Records
 from gmmatch.data.values import column_types
 from gmmatch.errors import InvalidInputError
 
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-class ParquetSource(TableSource):
+class ParquetSource(FileTable):
     """The rows of one Parquet file, or of several one after another.
 
     Images are what Hugging Face writes (a struct of ``bytes`` and ``path``) or a binary column;
@@ -63,9 +63,7 @@ class ParquetSource(TableSource):
                 for batch in file.iter_batches(size, row_groups=later, columns=names):
                     skipped = min(max(0, start - first), len(batch))
                     if skipped < len(batch):
-                        yield self._by_number(
-                            batch.slice(skipped), len(batch) - skipped, first + skipped, path.parent
-                        )
+                        yield self._arrow_records(batch.slice(skipped), first + skipped, path.parent)
                     first += len(batch)
 
 
@@ -75,8 +73,5 @@ def open_parquet(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path, **_STREAMED) as file:
-            yield file
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(path, "Parquet file", error) from None
+    with explain_damage(path, "Parquet file", pa.ArrowException), pq.ParquetFile(path, **_STREAMED) as file:
+        yield file

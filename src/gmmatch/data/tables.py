@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from gmmatch.data.texts import plain_texts
 from gmmatch.data.values import (
     as_matrix,
     as_vectors,
-    decoded,
     image_of,
     plain_ids,
     plain_labels,
@@ -37,26 +36,43 @@ class Records:
     Attributes
     ----------
     columns
-        The values of each column: lists or Arrow arrays.
+        The values of each column: lists or arrays.
     n_rows, first
         How many rows there are, and the number of the first.
-    name
-        Turns a position into the name of a row, for errors.
+    location
+        Where they are from, for errors.
+    keys
+        The lines or keys of the rows, where errors do not name them by their numbers.
     folder
         What paths of images are relative to.
     broken
         What is wrong with rows that could not be read, by position.
-    keys
-        The lines or keys of the rows, where a file has them.
     """
 
     columns: Mapping[str, Any]
     n_rows: int
     first: int
-    name: Callable[[int], str]
+    location: object
+    keys: Sequence[str] | Sequence[int] = ()
     folder: Path | None = None
     broken: Mapping[int, str] = field(default_factory=dict)
-    keys: Sequence[Any] = ()
+
+    def name(self, i: int) -> str:
+        """Return the name of the row at a position."""
+        if not self.keys:
+            return f"row {self.first + i} of {self.location}"
+        key = self.keys[i]
+        return f"{key if isinstance(key, str) else f'line {key}'} of {self.location}"
+
+    def values(self, column: str, undecodable: str = "backslashreplace") -> list[Any]:
+        """Return the values of a column; Parquet files may hold texts that are not UTF-8."""
+        try:
+            return plain_values(self.columns[column])
+        except UnicodeDecodeError:
+            import pyarrow as pa
+
+            encoded = self.columns[column].cast(pa.large_binary()).to_pylist()
+            return [None if value is None else value.decode("utf-8", undecodable) for value in encoded]
 
 
 class TableSource(BaseSource):
@@ -70,18 +86,11 @@ class TableSource(BaseSource):
 
     columns: Columns
     streaming = False
+    files: Sequence[Path] = ()
     _n_features: int | None = None
-
-    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
-        self.files, self.location = list(files), location
-        self._take(choose_columns(self._available(request), request, location))
 
     def _take(self, columns: Columns) -> None:
         self.columns, self.kind, self.how = columns, columns.kind, columns.how
-
-    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        """Return what each column could serve as, for a source that does not choose its columns itself."""
-        raise NotImplementedError
 
     @abstractmethod
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
@@ -125,14 +134,9 @@ class TableSource(BaseSource):
             labels += self._labels_of(records) or []
         return ids, labels
 
-    def _row_name(self, row: int) -> str:
-        return f"row {row} of {self.location}"
-
-    def _by_number(self, columns: Any, n_rows: int, first: int, folder: Path | None = None) -> Records:
-        """Return rows that errors know by their numbers, from ``first`` on: a mapping, or an Arrow record batch."""
-        if not isinstance(columns, dict):
-            columns = dict(zip(columns.schema.names, columns.columns, strict=True))
-        return Records(columns, n_rows, first, lambda i: self._row_name(first + i), folder)
+    def _arrow_records(self, batch: Any, first: int, folder: Path | None = None) -> Records:
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        return Records(columns, len(batch), first, self.location, (), folder)
 
     def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
         for records in self._records(self.columns.names(), start, size_hint):
@@ -142,28 +146,26 @@ class TableSource(BaseSource):
     def _ids_of(self, records: Records) -> list[Id]:
         if self.columns.id is None:
             return list(range(records.first, records.first + records.n_rows))
-        ids = decoded(records.columns[self.columns.id])
+        ids = records.values(self.columns.id)
         for i in records.broken:
             ids[i] = records.name(i)
         return plain_ids(ids, self.columns.id, records.name)
 
     def _labels_of(self, records: Records) -> list[Label] | None:
         column = self.columns.label
-        return (
-            None if column is None else plain_labels(decoded(records.columns[column]), column, records.name)
-        )
+        return None if column is None else plain_labels(records.values(column), column, records.name)
 
     def _rows_of(self, records: Records) -> Any:
         chosen, name = self.columns, records.name
-        columns = {column: records.columns[column] for column in chosen.members or (chosen.data,)}
         if chosen.kind == "text":
-            texts = {column: decoded(values, "surrogateescape") for column, values in columns.items()}
+            columns = chosen.members or (chosen.data,)
+            texts = {column: records.values(column, "surrogateescape") for column in columns}
             return plain_texts(texts, chosen.data, name, records.broken)
         for i, reason in records.broken.items():
             raise InvalidInputError(f"{name(i)} {reason}.")
         if chosen.members:
-            return as_matrix(columns, name)
-        data = columns[chosen.data]
+            return as_matrix({column: records.columns[column] for column in chosen.members}, name)
+        data = records.columns[chosen.data]
         if chosen.kind == "image":
             return [image_of(value, name(i), records.folder) for i, value in enumerate(plain_values(data))]
         vectors = as_vectors(data, chosen.data, name, self._n_features)
@@ -171,10 +173,20 @@ class TableSource(BaseSource):
         return vectors
 
 
-class EntryTable(TableSource):
-    """A table in files that are read record after record, from front to back."""
+class FileTable(TableSource):
+    """A table in one or several files."""
 
-    entry_word = ""
+    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
+        self.files, self.location = files, location
+        self._take(choose_columns(self._available(request), request, location))
+
+    @abstractmethod
+    def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
+        """Return what each column could serve as."""
+
+
+class EntryTable(FileTable):
+    """A table in files that are read record after record, from front to back."""
 
     @abstractmethod
     def _entries(
@@ -203,9 +215,5 @@ class EntryTable(TableSource):
                 broken = {i: reason for i, reason in enumerate(values) if isinstance(reason, str)}
                 rows = (blank if isinstance(row, str) else row for row in values)
                 columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=False))
-                name = partial(self._entry_name, path, keys)
-                yield Records(columns, len(piece), first, name, None, broken, keys)
+                yield Records(columns, len(piece), first, path, keys, None, broken)
                 first += len(piece)
-
-    def _entry_name(self, path: Path, keys: Sequence[Any], i: int) -> str:
-        return f"{self.entry_word}{keys[i]} of {path}"

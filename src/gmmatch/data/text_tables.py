@@ -42,8 +42,6 @@ _JSON_KINDS: tuple[tuple[type, ColumnType], ...] = ((str, "text"), (int, "number
 class TextTable(EntryTable):
     """Records of one or several text files, in order; a name that ends in ``.gz`` is decompressed."""
 
-    entry_word = "line "
-
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         # Lists of numbers beside texts, such as scores, are about the texts.
         super().__init__(files, replace(request, prefer=request.prefer or "text"), location)

@@ -56,17 +56,6 @@ def _plain(
     return plain
 
 
-def decoded(column: Any, undecodable: str = "backslashreplace") -> list[Any]:
-    """Return the values of a column; Parquet files may hold texts that are not UTF-8."""
-    try:
-        return plain_values(column)
-    except UnicodeDecodeError:
-        import pyarrow as pa
-
-        encoded = column.cast(pa.large_binary()).to_pylist()
-        return [None if value is None else value.decode("utf-8", undecodable) for value in encoded]
-
-
 def as_vectors(
     column: Any, label: str, name: Callable[[int], str], n_features: int | None = None
 ) -> NDArray[Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import tarfile
-import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain, groupby, islice
@@ -21,7 +20,7 @@ from typing import Any
 
 from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import damaged
+from gmmatch.data.files import explain_damage
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.source import Id
 from gmmatch.data.tables import EntryTable, Records
@@ -35,7 +34,6 @@ _EXAMINED = 20
 _LARGEST_MEMBER = 1 << 28
 """Bytes: what the largest picture that is decoded by default takes in memory."""
 _LARGEST_NAME = 1 << 16
-_DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError, ValueError)
 
 
 class WebShards(EntryTable):
@@ -102,7 +100,7 @@ class WebShards(EntryTable):
 def _read_samples(
     path: Path, wanted: Collection[str] = (), skipped: int = 0
 ) -> Iterator[tuple[str, dict[str, bytes | None]]]:
-    """Yield the key of each sample and its members by suffix; contents are those of the wanted, after some samples."""
+    """Yield the key of each sample and its members by suffix; only the wanted are read, after some samples."""
     for number, (key, group) in enumerate(groupby(_members(path), key=itemgetter(0))):
         members: dict[str, bytes | None] = {}
         for _, suffix, content in group:
@@ -114,10 +112,7 @@ def _read_samples(
 
 def _label(value: bytes) -> Label:
     text = value.decode("utf-8", "replace").strip()
-    try:
-        return int(text)
-    except ValueError:
-        return text or None
+    return int(text) if text.removeprefix("-").isdecimal() else text or None
 
 
 class _Header(tarfile.TarInfo):
@@ -125,12 +120,10 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
-        if len(buf) < tarfile.BLOCKSIZE:
-            raise tarfile.ReadError("its end is missing")
-        if not any(buf):
-            return super().frombuf(buf, encoding, errors)  # which says that it is the end
         try:
             header = super().frombuf(buf, encoding, errors)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # nothing but zeros
+            raise
         except tarfile.HeaderError as error:
             raise tarfile.ReadError(f"{error} of a member") from None
         if not header.isreg() and header.size > _LARGEST_NAME:  # Python reads a long name whole
@@ -140,27 +133,22 @@ class _Header(tarfile.TarInfo):
 
 def _members(path: Path) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     """Yield the key and the suffix of each member, and a function that reads its content."""
-    position = 0
-    compressed = path.suffix.lower() in (".gz", ".tgz")
-    try:
-        with tarfile.open(path, "r:gz" if compressed else "r:", tarinfo=_Header) as tar:
-            while (member := tar.next()) is not None:
-                position = tar.offset
-                tar.members = []  # type: ignore[attr-defined]  # or it would grow without end
-                match = _KEY.match(member.name)
-                hidden = any(folder.startswith(".") for folder in member.name.split("/") if folder != ".")
-                if match is None or hidden or member.isdir():
-                    continue
-                if not member.isfile():
-                    raise tarfile.ReadError(
-                        f"its member {member.name} is a link or a device: write it as a file"
-                    )
-                yield match[1].removeprefix("./"), match[2].lower(), partial(_content, path, tar, member)
-            _check_rest(tar)
-    except _DAMAGE as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise damaged(path, "tar file", f"after byte {position:,}: {error}") from None
+    position, compressed = 0, path.suffix.lower() in (".gz", ".tgz")
+    with (
+        explain_damage(path, "tar file", position=lambda: f"after byte {position:,}: "),
+        tarfile.open(path, "r:gz" if compressed else "r:", tarinfo=_Header) as tar,
+    ):
+        while (member := tar.next()) is not None:
+            position = tar.offset
+            tar.members = []  # type: ignore[attr-defined]  # or it would grow without end
+            match = _KEY.match(member.name)
+            hidden = any(folder.startswith(".") for folder in member.name.split("/") if folder != ".")
+            if match is None or hidden or member.isdir():
+                continue
+            if not member.isfile():
+                raise tarfile.ReadError(f"its member {member.name} is a link or a device: write it as a file")
+            yield match[1].removeprefix("./"), match[2].lower(), partial(_content, path, tar, member)
+        _check_rest(tar)
 
 
 def _check_rest(tar: tarfile.TarFile) -> None:
@@ -181,11 +169,9 @@ def _content(path: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes
             f"{path}: {member.name} has {member.size:,} bytes, and {_LARGEST_MEMBER:,} are the most that a member "
             "may have: leave it out."
         )
-    try:
+    with explain_damage(path, "tar file"):
         file = tar.extractfile(member)
         return b"" if file is None else file.read()
-    except _DAMAGE as error:
-        raise damaged(path, "tar file", error) from None
 
 
 def _member_type(suffix: str) -> ColumnType:
