@@ -29,7 +29,10 @@ def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str])
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
     """Return ids as integers or strings; ``name`` turns a position into a name for the error."""
-    return _plain(values, _plain_id, column, name, "an id is an integer or a text")
+    ids = list(values)
+    if {int, str}.issuperset(map(type, ids)):
+        return ids
+    return _plain(ids, _plain_id, column, name, "an id is an integer or a text")
 
 
 def _plain_id(value: Any) -> Id:
