@@ -113,12 +113,12 @@ def _describe_source(path: str) -> dict[str, Any]:
     except UndecidedColumnsError as error:
         how = translate(str(error), ["--text", *(f"--{kind}-column" for kind in _USES)])
         return {"location": path, "kind": None, "how": how, "columns": _by_use(error.available)}
-    columns = getattr(source, "columns", None)
+    available = getattr(getattr(source, "columns", None), "available", {})
     description = source.describe()
     description.pop("opened_with", None)  # nothing was asked for
     return {
         **description,
-        **({} if columns is None else {"columns": _by_use(columns.available)}),
+        **({"columns": _by_use(available)} if available else {}),
         **({"texts": _count_texts(source)} if source.kind == "text" else {}),
     }
 
