@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 
@@ -56,6 +57,9 @@ def refused_in_words(refused):
         (["--scores", "few.csv::label"], "--scores few.csv::label"),
         (["--pred-probs", "few.csv"], "--pred-probs few.csv cannot be read as a .npy file"),
         (["--pred-probs", "labels.npy"], "--pred-probs"),
+        (["--pred-probs", "pipe.npy"], "--pred-probs pipe.npy cannot be read as a .npy file"),
+        (["--pred-probs", "zip.npy"], "--pred-probs zip.npy cannot be read as a .npy file"),
+        (["--labels", "pipe.csv"], "--labels pipe.csv: there is no such file"),
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
         (["--relabel"], "--relabel"),
@@ -75,6 +79,10 @@ def test_options_of_select_that_cannot_be(
 ):
     monkeypatch.chdir(tmp_path)
     np.save("labels.npy", np.arange(40))
+    np.savez("zip.npz", np.eye(3))
+    (tmp_path / "zip.npz").rename("zip.npy")
+    for name in ("pipe.npy", "pipe.csv"):
+        os.mkfifo(name)  # which must not be waited for
     (tmp_path / "few.csv").write_text("id,label\n0,a\n1,b\n")
     (tmp_path / "twice.csv").write_text("id,label\n0,a\n0,b\n")
     (tmp_path / "nameless.csv").write_text("label\na\n")

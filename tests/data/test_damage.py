@@ -106,6 +106,7 @@ class TestArrays:
             safetensors({"dtype": "F32", "shape": [4.0, 4], "data_offsets": [0, 64]}),
             safetensors({"dtype": "F32", "shape": "ab", "data_offsets": [0, 64]}),
             safetensors({"dtype": ["F32"], "shape": [4, 4], "data_offsets": [0, 64]}),
+            (1 << 62).to_bytes(8, "little") + b"{}",  # a header of 4 exabytes
             safetensors(b"[" * 100_000),
             safetensors(b'{"x": ' * 100_000),
         ],
