@@ -95,6 +95,17 @@ class TestArrays:
         with pytest.raises(InvalidInputError, match=r"x\.npz is not a \.npz archive"):
             open_source(tmp_path / "x.npz")
 
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+    def test_damaged_compression(self, tmp_path, method):
+        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(100, 3)))
+        with zipfile.ZipFile(tmp_path / "x.npz", "w", method) as archive:
+            archive.write(tmp_path / "x.npy", "x.npy")
+        data = bytearray((tmp_path / "x.npz").read_bytes())
+        data[50:1000] = b"\xff" * 950
+        (tmp_path / "x.npz").write_bytes(data)
+        with pytest.raises(InvalidInputError, match=r"x\.npz is not a \.npz archive"):
+            list(open_source(tmp_path / "x.npz").batches(10))
+
     @pytest.mark.parametrize(
         "content",
         [
@@ -107,6 +118,8 @@ class TestArrays:
             safetensors({"dtype": "F32", "shape": "ab", "data_offsets": [0, 64]}),
             safetensors({"dtype": ["F32"], "shape": [4, 4], "data_offsets": [0, 64]}),
             (1 << 62).to_bytes(8, "little") + b"{}",  # a header of 4 exabytes
+            safetensors({"dtype": "F32"}),
+            safetensors(b'"no object"'),
             safetensors(b"[" * 100_000),
             safetensors(b'{"x": ' * 100_000),
         ],
