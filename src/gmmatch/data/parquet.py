@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
 from gmmatch.data.files import explain_damage
 from gmmatch.data.tables import FileTable, Records

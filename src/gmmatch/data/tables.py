@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
 from gmmatch.data.files import files_fingerprint
 from gmmatch.data.source import BaseSource, Batch, Id

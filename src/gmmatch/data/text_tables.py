@@ -19,7 +19,6 @@ from itertools import chain, islice, tee
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
-from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
 from gmmatch.data.tables import EntryTable, Records
 from gmmatch.data.texts import is_chat

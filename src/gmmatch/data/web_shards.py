@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
