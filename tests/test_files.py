@@ -38,19 +38,16 @@ def test_several_files_take_their_places_together_or_not_at_all(tmp_path, monkey
 def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
     (tmp_path / "a").write_bytes(b"old")
 
-    def pieces():
-        yield b"half"
+    with pytest.raises(ZeroDivisionError), replacing(tmp_path / "a") as [temporary]:
+        temporary.write_bytes(b"half")
         raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        write_file(tmp_path / "a", pieces())
     assert (tmp_path / "a").read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
 
 
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "link").symlink_to("real")
-    write_file(tmp_path / "link", [b"new"])
+    write_file(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"new"
 

@@ -59,7 +59,7 @@ class CheckSample:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a table (CSV) to fill in: a line for each row, with an empty answer."""
         rows = zip(self.rows.tolist(), self.ids or [""] * len(self), self.labels, strict=True)
-        write_file(path, [csv_bytes([_COLUMNS, *([self.name, *row, ""] for row in rows)])])
+        write_file(path, csv_bytes([_COLUMNS, *([self.name, *row, ""] for row in rows)]))
 
 
 def check_sample(selection: Selection, n: int = 200, *, random_state: int = 0) -> CheckSample:

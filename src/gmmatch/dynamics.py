@@ -197,7 +197,7 @@ class Dynamics:
         arrays: dict[str, Any] = {"header": header, **self._state}
         buffer = io.BytesIO()
         np.savez(buffer, **arrays)
-        write_file(Path(path), [buffer.getbuffer()])
+        write_file(Path(path), buffer.getbuffer())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Dynamics:

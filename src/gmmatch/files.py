@@ -164,29 +164,23 @@ def write_whole(path: Path) -> Iterator[Path]:
         yield temporary
 
 
-def write_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> tuple[int, str]:
-    """Write a file so that it is never half there, and return its size and its SHA-256.
+def write_file(path: str | os.PathLike[str], contents: bytes | memoryview) -> None:
+    """Write a file so that it is never half there.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     size, digest = write_file(f"{folder}/a", [b"ab", b"c"])
-    ...     size, digest == hashlib.sha256(b"abc").hexdigest()
-    (3, True)
+    ...     write_file(f"{folder}/a", b"abc")
+    ...     Path(folder, "a").read_bytes()
+    b'abc'
     """
     if is_remote(path):
-        whole, remote = b"".join(pieces), cast(Any, as_path(path))
-        remote.fs.pipe_file(remote.path, whole)
-        return len(whole), hashlib.sha256(whole).hexdigest()
-    digest = hashlib.sha256()
-    size = 0
-    with replacing(path) as [temporary], temporary.open("xb") as file:
-        for piece in pieces:
-            digest.update(piece)
-            file.write(piece)
-            size += len(piece)
-    return size, digest.hexdigest()
+        remote = cast(Any, as_path(path))
+        remote.fs.pipe_file(remote.path, bytes(contents))
+    else:
+        with replacing(path) as [temporary]:
+            temporary.write_bytes(contents)
 
 
 @contextmanager
@@ -209,25 +203,6 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
     if old.exists():
         shutil.rmtree(old)
-
-
-@contextmanager
-def set_aside(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Take a file away while what it describes is replaced; it comes back if that fails, and else it is deleted.
-
-    Killed in between, nothing is there that describes something else.
-    """
-    target = Path(path).absolute()
-    old = _temporary_path(target)
-    if target.exists():
-        target.rename(old)
-    try:
-        yield
-    except BaseException:
-        if old.exists():
-            old.rename(target)
-        raise
-    old.unlink(missing_ok=True)
 
 
 def is_leftover(name: str) -> bool:

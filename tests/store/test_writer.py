@@ -18,7 +18,7 @@ from gmmatch.store import (
     StoreLockedError,
     StoreWriteError,
     StoreWriter,
-    beginning,
+    commits,
     delete_store,
     open_store,
 )
@@ -204,7 +204,7 @@ class TestOtherStores:
         with writer(tmp_path / "x.emb", source_fingerprint="s1") as one:
             one.append(X[:20], range(20))
         with writer(tmp_path / "x.emb", rows_per_shard=None, source_fingerprint=None) as one:
-            assert (one.n_done, one._manifest.rows_per_shard) == (20, 16)
+            assert (one.n_done, one.manifest.rows_per_shard) == (20, 16)
 
 
 class TestOneWriter:
@@ -278,11 +278,11 @@ class TestOneWriter:
             original(descriptor, operation)
 
         monkeypatch.setattr(fcntl, "flock", late)
-        lock = beginning.WriterLock(tmp_path / "x.emb")
+        lock = commits.WriterLock(tmp_path / "x.emb")
         assert len(calls) == 2
         with pytest.raises(StoreLockedError):
-            beginning.WriterLock(tmp_path / "x.emb")
-        lock.release()
+            commits.WriterLock(tmp_path / "x.emb")
+        lock.close()
 
 
 class TestFullDisk:
@@ -359,7 +359,7 @@ class TestFullDisk:
         def refuse(*args, **options):
             raise PermissionError(errno.EACCES, "Permission denied")
 
-        monkeypatch.setattr(beginning.Path, "mkdir", refuse)
+        monkeypatch.setattr(commits.Path, "mkdir", refuse)
         with pytest.raises(
             StoreWriteError, match=r"x\.emb could not be written: Permission denied\. .*correct this"
         ):

@@ -70,7 +70,7 @@ def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Se
     text = environment.get_template(template).render(
         style=style, script=script, policy=policy, version=__version__, **values
     )
-    write_file(path, [text.encode("utf-8", "replace")])
+    write_file(path, text.encode("utf-8", "replace"))
 
 
 def json_for_page(value: Any) -> Markup:

@@ -118,7 +118,7 @@ class Decisions:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file, whole or not at all."""
         lines = ([_quote(cell) for cell in vars(decision).values()] for decision in self)
-        write_file(path, [csv_bytes([COLUMNS, *lines])])
+        write_file(path, csv_bytes([COLUMNS, *lines]))
 
 
 def _quote(cell: Any) -> Any:

@@ -9,6 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,8 @@ class RowFile:
         try:
             local = fetched(self.path)
             if self.sha256 is not None:
-                _verify(local, self)
+                status = local.stat()
+                _check_once(self.path, self.sha256, local, status.st_size, status.st_mtime_ns)
             if self.offset is None:
                 rows = mapped(local)
             else:
@@ -88,19 +90,21 @@ class RowFile:
         return np.asarray(rows)
 
 
-_verified: set[tuple[str, int, int, str]] = set()
-
-
-def _verify(local: Path, file: RowFile) -> None:
+@cache
+def _check_once(path: Path, sha256: str, local: Path, size: int, written: int) -> None:
     """Raise unless a file has its checksum; once in a process, as long as the file is not written again."""
-    status = local.stat()
-    state = (str(local), status.st_size, status.st_mtime_ns, str(file.sha256))
-    if state not in _verified:
-        if sha256_of(local) != file.sha256:
-            raise InvalidInputError(
-                f"{file.path} is damaged (its checksum is wrong): delete the store and make it again."
-            )
-        _verified.add(state)
+    check_file(path, sha256, local)
+
+
+def check_file(path: Path, sha256: str, local: Path | None = None) -> None:
+    """Read a file of a store, or its local copy, and raise unless it has its checksum."""
+    if sha256_of(local or path) != sha256:
+        raise damaged_file(path, "its checksum is wrong")
+
+
+def damaged_file(path: Path | str, reason: object) -> InvalidInputError:
+    """Make the error for a file of a store whose contents are not what was written."""
+    return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
 
 
 class ShardReader:

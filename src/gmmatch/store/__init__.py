@@ -3,7 +3,7 @@
 :class:`StoreWriter` writes one and can be killed at any moment; :func:`open_store` reads it.
 """
 
-from gmmatch.store.beginning import StoreLockedError, StoreWriteError
+from gmmatch.store.commits import StoreLockedError, StoreWriteError
 from gmmatch.store.store import Store, delete_store, open_store
 from gmmatch.store.writer import StoreWriter
 

@@ -7,6 +7,7 @@ Both are then joined, in the order of the source, to what a new store of the sou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import numpy as np
 
 from gmmatch._array import Indices
 from gmmatch.data.files import fingerprint_of
-from gmmatch.data.source import BaseSource, Batch, Id, Source
+from gmmatch.data.source import Batch, Id, Source, regroup
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote
-from gmmatch.groups import Label
-from gmmatch.store.beginning import writer_lock
+from gmmatch.rows.shards import ShardReader
+from gmmatch.store.commits import WriterLock
 from gmmatch.store.manifest import MANIFEST_NAME, Manifest
 from gmmatch.store.store import Store, clear_store, open_store, sibling_path
 from gmmatch.store.writer import StoreWriter
@@ -26,7 +27,7 @@ from gmmatch.store.writer import StoreWriter
 _ROWS = 4096
 
 
-class Rest(BaseSource):
+class Rest:
     """Some rows of a source, numbered from 0.
 
     Examples
@@ -37,19 +38,9 @@ class Rest(BaseSource):
     [(0, ['b', 'd'])]
     """
 
-    n_rows: int
-    ids: list[Id]
-    labels: list[Label] | None
-
     def __init__(self, source: Source, rows: Indices) -> None:
         self.source, self.rows, self.n_rows = source, rows, len(rows)
-        self.kind, description = source.kind, source.describe()
-        self.format, self.location, self.how = (
-            description["format"],
-            description["location"],
-            description["how"],
-        )
-        self.opened_with = description.get("opened_with", {})
+        self.kind, self.has_labels, self.describe = source.kind, source.has_labels, source.describe
         names, labels = source.ids, source.labels
         self.ids = [names[row] for row in rows.tolist()]
         self.labels = None if labels is None else [labels[row] for row in rows.tolist()]
@@ -58,33 +49,34 @@ class Rest(BaseSource):
         """Hash the source's own fingerprint and the choice of rows."""
         return fingerprint_of(["rest", self.source.fingerprint(), self.rows.tobytes()])
 
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        if start >= len(self.rows):
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
+        return regroup(self._pieces(batch_size, start), batch_size)
+
+    def _pieces(self, batch_size: int, start: int) -> Iterator[Batch]:
+        if start >= self.n_rows:
             return
-        for batch in self.source.batches(size_hint, start=int(self.rows[start])):
+        for batch in self.source.batches(batch_size, start=int(self.rows[start])):
             first, stop = np.searchsorted(self.rows, [batch.start, batch.start + len(batch)]).tolist()
+            if first == stop:
+                continue
             positions = (self.rows[first:stop] - batch.start).tolist()
-            if positions:
-                array = isinstance(batch.rows, np.ndarray)
-                yield Batch(
-                    batch.rows[positions] if array else [batch.rows[i] for i in positions],
-                    [batch.ids[i] for i in positions],
-                    None if batch.labels is None else [batch.labels[i] for i in positions],
-                    first,
-                )
+            as_array = isinstance(batch.rows, np.ndarray)
+            rows = batch.rows[positions] if as_array else [batch.rows[i] for i in positions]
+            yield Batch(rows, self.ids[first:stop], self.labels and self.labels[first:stop], first)
 
 
-def has_grown(existing: Manifest, source: Source, encoder_fingerprint: str, path: Path) -> bool:
-    """Return whether a store was made by the same encoder from an earlier state of a source.
+def has_grown(existing: Manifest, source: Source, requested: dict[str, Any], path: Path) -> bool:
+    """Return whether a store was made as requested from an earlier state of a source.
 
     Raises an error where the rows that are new cannot be recognized. Other obstacles are left to the writer.
     """
-    now = source.describe()
-    same = all(existing.source.get(name) == now.get(name) for name in ("format", "kind", "opened_with"))
-    same = same and _first_words(existing.source) == _first_words(now)
-    if existing.source_fingerprint in (None, source.fingerprint()) or not same or source.n_rows is None:
+    names = ("encoder_fingerprint", "dtype")
+    if existing.is_old or any(getattr(existing, name) != requested[name] for name in names):
         return False
-    if existing.is_old or existing.encoder_fingerprint != encoder_fingerprint:
+    if source.n_rows is None or _what_is_read(existing.source) != _what_is_read(requested["source"]):
+        return False
+    if existing.source_fingerprint in (None, requested["source_fingerprint"]):
         return False
     why = None
     if isinstance(source.ids, range):
@@ -95,45 +87,45 @@ def has_grown(existing: Manifest, source: Source, encoder_fingerprint: str, path
         why = "a store at an address cannot be replaced"
     if why is not None:
         raise InvalidInputError(
-            f"{path} cannot be continued: {now['location']} has changed since, and {why}. Or choose another folder, "
-            "or begin again (--force)."
+            f"{path} cannot be continued: {requested['source']['location']} has changed since, and {why}. Or choose "
+            "another folder, or begin again (--force)."
         )
     return True
 
 
-def _first_words(description: dict[str, Any]) -> str:
-    """Return what is read, without the labels and how many there are."""
-    return str(description.get("how", "")).partition(",")[0]
+def _what_is_read(description: dict[str, Any]) -> list[Any]:
+    """Return what is read of a source, without the labels and how many there are."""
+    how = str(description.get("how", "")).partition(",")[0]
+    return [how, *(description.get(name) for name in ("format", "kind", "opened_with"))]
 
 
-def add_rows(source: Source, path: Path, embed_rest: Callable[[Source, Path], Any]) -> int:
+def add_rows(
+    source: Source, path: Path, requested: dict[str, Any], embed_rest: Callable[[Source, Path], Any]
+) -> int:
     """Bring a store up to its source, and return how many of its rows were in the store already.
 
-    ``embed_rest`` encodes the other rows, given as a source, into a store.
+    ``requested`` is what a writer of the new store is to be given, and ``embed_rest`` encodes the rows that are new,
+    given as a source, into a store.
     """
-    lock = writer_lock(path)
-    try:
-        store = open_store(path, allow_incomplete=True)
+    with closing(WriterLock(path)):
+        store, adding = open_store(path, allow_incomplete=True), sibling_path(path, "adding")
         row_of = {name: row for row, name in enumerate(store.ids.tolist())}
         _refuse_another(row_of, source, store)
         for name in _changed_since(source, (path / MANIFEST_NAME).stat().st_mtime):
             row_of.pop(name, None)
         new = np.array([row for row, name in enumerate(source.ids) if name not in row_of], dtype=np.int64)
+        n_known = len(source.ids) - len(new)
+        files = list(store.files)
         if len(new):
-            embed_rest(Rest(source, new), sibling_path(path, "adding"))
-        _join(
-            source,
-            store,
-            row_of,
-            sibling_path(path, "adding") if len(new) else None,
-            sibling_path(path, "joined"),
-        )
+            embed_rest(Rest(source, new), adding)
+            added = open_store(adding)
+            row_of |= {name: len(store) + row for row, name in enumerate(added.ids.tolist())}
+            files += added.files
+        _join(source, ShardReader(files), row_of, sibling_path(path, "joined"), requested)
         path.rename(sibling_path(path, "old"))
         sibling_path(path, "joined").rename(path)
-    finally:
-        lock.release()
     finish_replacing(path)
-    return sum(name in row_of for name in source.ids)
+    return n_known
 
 
 def finish_replacing(path: Path) -> None:
@@ -166,33 +158,18 @@ def _changed_since(source: Source, moment: float) -> list[Id]:
     return [name for name, path in paths.items() if path.exists() and path.stat().st_mtime > moment]
 
 
-def _join(source: Source, store: Store, row_of: dict[Any, int], adding: Path | None, path: Path) -> None:
-    """Write the rows of a store and the added ones as one store, in the order of the source."""
+def _join(
+    source: Source, reader: ShardReader, row_of: dict[Any, int], path: Path, requested: dict[str, Any]
+) -> None:
+    """Write rows that are known by their ids as one store, in the order of the source."""
     clear_store(path)  # of a run that was interrupted; perhaps of another state of the source
-    stores: list[tuple[Store, dict[Any, int]]] = [(store, row_of)]
-    if adding is not None:
-        added = open_store(adding)
-        stores.append((added, {name: row for row, name in enumerate(added.ids.tolist())}))
-    manifest, ids, labels = store.manifest, list(source.ids), source.labels
-    with StoreWriter(
-        path,
-        encoder=manifest.encoder,
-        encoder_fingerprint=manifest.encoder_fingerprint,
-        encoder_details=manifest.encoder_details,
-        source=source.describe(),
-        source_fingerprint=source.fingerprint(),
-        n_features=manifest.n_features,
-        dtype=manifest.dtype,
-        rows_per_shard=manifest.rows_per_shard,
-    ) as writer:
-        for start in range(0, len(ids), _ROWS):
-            chunk = list(enumerate(ids[start : start + _ROWS], start))
-            rows = [row for row, name in chunk if any(name in numbers for _, numbers in stores)]
-            block = np.empty((len(rows), store.n_features), dtype=store.dtype)
-            for opened, numbers in stores:
-                positions = [i for i, row in enumerate(rows) if ids[row] in numbers]
-                if positions:
-                    block[positions] = opened.to_numpy([numbers[ids[rows[i]]] for i in positions])
+    ids, labels = source.ids, source.labels
+    kept = [row for row, name in enumerate(ids) if name in row_of]
+    with StoreWriter(path, **requested) as writer:
+        for start in range(0, len(kept), _ROWS):
+            rows = kept[start : start + _ROWS]
+            names = [ids[row] for row in rows]
             tags = None if labels is None else [labels[row] for row in rows]
-            writer.append(block, [ids[row] for row in rows], tags, source_rows=rows)
+            block = reader.take(np.array([row_of[name] for name in names]))
+            writer.append(block, names, tags, source_rows=rows)
         writer.finish()

@@ -12,28 +12,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch.data.source import Batch, Source
 from gmmatch.encoders._callable import FILE_MODULE
-from gmmatch.encoders.base import Encoder, OnError
+from gmmatch.encoders.base import Encoder
 from gmmatch.encoders.pipeline import SkippedRow, encode_batches
 from gmmatch.errors import InvalidInputError, imported
-from gmmatch.files import as_path
 from gmmatch.rows.engine import RayEngine
 from gmmatch.rows.workers import Workers, share
 from gmmatch.store.commits import Commits
 from gmmatch.store.manifest import Manifest
-from gmmatch.store.shard import ArrowShard, RowTable, default_rows_per_shard, write_shard
+from gmmatch.store.shard import ArrowShard, Chunk, RowTable, default_rows_per_shard, join_chunks, write_shard
 
 # Pieces of the source for each worker, so that all end at about the same time.
 _PIECES_PER_WORKER = 8
@@ -43,54 +41,11 @@ _CALLS_PER_WORKER = 2
 _COMMIT_SECONDS, _COMMIT_SHARE = 2.0, 0.05
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """How rows are encoded.
-
-    Attributes
-    ----------
-    batch_size : int
-    dtype : str
-    threads : int
-        That prepare rows.
-    on_error : "raise" or "skip"
-    on_gpu : bool
-    """
-
-    batch_size: int
-    dtype: str
-    threads: int
-    on_error: OnError
-    on_gpu: bool
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Rows of the source that a worker encodes at a time: those from ``first`` to ``stop - 1``, of one shard."""
-
-    shard: int
-    first: int
-    stop: int
-
-
-@dataclass
-class Encoded:
-    """What a run has encoded."""
-
-    n_rows: int = 0
-    n_read: int = 0
-    skipped: list[SkippedRow] = field(default_factory=list)
-    rows_at_once: int | None = None
-
-
 class EncodingWorker:
-    """Encodes pieces of a source; what it needs comes with each call, as references, and is kept."""
+    """Encodes pieces of a source; what it needs comes with each call, as a reference, and is kept."""
 
     def __init__(self) -> None:
-        self.source: Source
-        self.encoder: Any
-        self.encoding: Encoding
-        self._is_ready = False
+        self._job: tuple[Any, ...] = ()
         # Where the reading is, so that the next piece is not looked for from the beginning; it can be made again.
         self._batches: Iterator[Batch] = iter(())
         self._next_row = -1
@@ -99,54 +54,44 @@ class EncodingWorker:
         """Answer, also while a piece is encoded."""
 
     def encode(
-        self, references: tuple[Any, ...], piece: Piece
-    ) -> tuple[tuple[NDArray[Any], RowTable], Encoded]:
-        """Return the vectors of a piece, what else its rows have, and a summary.
+        self, reference: tuple[Any], piece: range
+    ) -> tuple[Chunk, tuple[list[SkippedRow], int | None]]:
+        """Return the rows of a piece; and those that were skipped, with how many the model was given at a time.
 
-        References are to a Source, to an Encoder with its model in main memory, and to an Encoding.
+        The reference is to a Source, an Encoder with its model in main memory, whether it goes to a GPU, the size of
+        batches, the length of vectors, and the options of :func:`~gmmatch.encoders.pipeline.encode_batches`.
         """
-        if not self._is_ready:
-            ray = imported("ray", "RayEngine needs Ray", "ray")
-            self.source, self.encoder, self.encoding = ray.get(list(references))
-            if self.encoding.on_gpu and hasattr(self.encoder, "to_device"):
-                self.encoder.to_device("cuda")
-            self._is_ready = True
-        how, done, blocks, table = self.encoding, Encoded(n_read=piece.stop - piece.first), [], RowTable()
-        results = encode_batches(
-            self._read(piece), self.encoder, workers=how.threads, dtype=how.dtype, on_error=how.on_error
-        )
-        for result in results:
-            low, high = np.searchsorted(result.rows, (piece.first, piece.stop))
-            blocks.append(result.vectors[low:high])
-            table.source_rows += result.rows[low:high]
-            table.ids += result.ids[low:high]
-            if result.labels is not None:
-                table.labels = (table.labels or []) + result.labels[low:high]
-            done.skipped += [row for row in result.skipped if piece.first <= row.row < piece.stop]
-            done.rows_at_once = result.rows_at_once
-        done.n_rows = len(table)
-        if self.source.has_labels and table.labels is None:
-            table.labels = []
-        vectors = np.concatenate([block for block in blocks if len(block)] or blocks)
-        return (vectors, table), done
+        if not self._job:
+            self._job = imported("ray", "RayEngine needs Ray", "ray").get(reference[0])
+            _, encoder, on_gpu, *_ = self._job
+            if on_gpu and hasattr(encoder, "to_device"):
+                encoder.to_device("cuda")
+        source, encoder, _, batch_size, n_features, options = self._job
+        chunks, skipped, rows_at_once = [], [], None
+        for result in encode_batches(self._read(source, batch_size, piece), encoder, **options):
+            low, high = np.searchsorted(result.rows, (piece.start, piece.stop))
+            table = RowTable(result.rows, result.ids, result.labels)[low:high]
+            chunks.append((table, result.vectors[low:high].reshape(-1, n_features)))
+            skipped += [row for row in result.skipped if row.row in piece]
+            rows_at_once = result.rows_at_once
+        return join_chunks(chunks), (skipped, rows_at_once)
 
-    def _read(self, piece: Piece) -> Iterator[Batch]:
+    def _read(self, source: Source, size: int, piece: range) -> Iterator[Batch]:
         """Yield the batches that have rows of a piece: cut as without workers, so that their vectors are the same."""
-        size = self.encoding.batch_size
-        first = piece.first - piece.first % size
+        first = piece.start - piece.start % size
         if first != self._next_row:
-            self._batches = self.source.batches(size, start=first)
+            self._batches = source.batches(size, start=first)
         self._next_row = -1  # until all is read
-        for _ in range(first, piece.stop, size):
-            yield next(self._batches)
-        self._next_row = first + -(-(piece.stop - first) // size) * size
+        starts = range(first, piece.stop, size)
+        yield from islice(self._batches, len(starts))
+        self._next_row = starts[-1] + size
 
 
 def encode_on_workers(
-    source: Source, encoder: Encoder, path: Path, requested: Manifest, encoding: Encoding, engine: RayEngine,
-    report: Any,
-) -> tuple[int, Encoded]:  # fmt: skip
-    """Encode what a store lacks of a source; return how many rows it had, and what was done.
+    source: Source, encoder: Encoder, path: Path, requested: Manifest, engine: RayEngine, note: Any, batch_size: int,
+    **options: Any,
+) -> int:  # fmt: skip
+    """Encode what a store lacks of a source; return how many rows it had.
 
     Parameters
     ----------
@@ -155,10 +100,13 @@ def encode_on_workers(
         The store, which must lie under the same name on all machines.
     requested : Manifest
         What the store is to hold.
-    encoding : Encoding
     engine : RayEngine
-    report : callable
-        Called with the rows of the source that are done, and how many there are.
+    note : callable
+        Called with how many rows of the source are done, which of them were skipped, and how many the model was given
+        at a time.
+    batch_size : int
+    **options
+        Of :func:`~gmmatch.encoders.pipeline.encode_batches`.
     """
     if source.n_rows is None:
         raise InvalidInputError(
@@ -169,184 +117,117 @@ def encode_on_workers(
             "engine=: the model is on a device of this machine; load it with device='cpu', for workers copy it to "
             "theirs (RayEngine(num_gpus=1))."
         )
-    commits = Commits(path, requested)
-    try:
-        run = _Run(source, encoder, commits, encoding, report)
-        n_before = run.n_before
-        if not commits.manifest.complete:
-            run.encode(engine)
-        return n_before, run.done
-    finally:
-        commits.close()
-
-
-class _Run:
-    """The shards that are missing, and the workers that make them."""
-
-    def __init__(
-        self, source: Source, encoder: Encoder, commits: Commits, encoding: Encoding, report: Any
-    ) -> None:
-        self.source, self.encoder, self.commits = source, encoder, commits
-        self.encoding, self.report, self.done = encoding, report, Encoded()
+    with Commits(path, requested) as commits:
         manifest = commits.manifest
-        self.n_total = int(source.n_rows or 0)
-        self.n_features = manifest.n_features or _measure_features(source, encoder, encoding)
-        self.size = manifest.rows_per_shard or default_rows_per_shard(self.n_features, manifest.dtype)
-        self.complete = self._find_complete(manifest)
-        kept = [shard for shard in manifest.shards if shard.number in self.complete]
-        self.n_before = sum(shard.n_rows for shard in kept)
-        self.written: list[ArrowShard] = []
-        self._next_commit = time.monotonic() + _COMMIT_SECONDS
-
-    def encode(self, engine: RayEngine) -> None:
-        """Encode the missing shards, and complete the store."""
-        self.commits.manifest = replace(
-            self.commits.manifest,
-            n_features=self.n_features,
-            rows_per_shard=self.size,
-            has_labels=self.source.has_labels,
+        if manifest.complete:
+            return manifest.n_rows
+        n_features = manifest.n_features or _measure_features(source, encoder, options)
+        size = manifest.rows_per_shard or default_rows_per_shard(n_features, manifest.dtype)
+        commits.manifest = replace(
+            manifest, n_features=n_features, rows_per_shard=size, has_labels=source.has_labels
         )
-        missing = [number for number in range(-(-self.n_total // self.size)) if number not in self.complete]
-        self.done.n_read = self.n_total - sum(len(self._rows_of(number)) for number in missing)
-        try:
-            if missing:
-                n_workers = engine.connect()
-                ray = imported("ray", "RayEngine needs Ray", "ray")
-                pieces = self._cut(missing, n_workers)
-                n_workers = min(n_workers, len(pieces))
-                # The code of a file goes along; workers cannot import it.
-                for name in [name for name in sys.modules if name.startswith(FILE_MODULE)]:
-                    ray.cloudpickle.register_pickle_by_value(sys.modules[name])
-                shared = tuple(share(engine, value) for value in (self.source, self.encoder, self.encoding))
-                workers = Workers(EncodingWorker, engine, [()] * n_workers)
-                try:
-                    self._run(ray, workers, shared, pieces)
-                finally:
-                    workers.close()
-        finally:
-            if self.written:
-                self.commits.add(self.written)
-        if not self.commits.manifest.n_rows:
-            return  # the caller says that nothing could be encoded
-        self.commits.add(complete=True)
+        shards = {n: range(source.n_rows)[n * size :][:size] for n in range(-(-source.n_rows // size))}
+        kept = _find_kept(commits, shards)
+        missing = [rows for number, rows in shards.items() if number not in kept]
+        n_missing = sum(map(len, missing))
+        note(source.n_rows - n_missing)
+        if missing:
+            n_workers = engine.connect()
+            # Pieces are at most as long as shards, and whole batches where that is possible.
+            length = -(-n_missing // (_PIECES_PER_WORKER * n_workers))
+            length = min(size, -(-length // batch_size) * batch_size)
+            pieces = [rows[first:][:length] for rows in missing for first in range(0, len(rows), length)]
+            job = (source, encoder, engine.num_gpus > 0, batch_size, n_features, options)
+            _encode_pieces(commits, engine, job, pieces, min(n_workers, len(pieces)), note)
+        commits.add(complete=True)
+        return sum(kept.values())
 
-    def _rows_of(self, number: int) -> range:
-        return range(number * self.size, min((number + 1) * self.size, self.n_total))
 
-    def _find_complete(self, manifest: Manifest) -> set[int]:
-        """Return the shards that need no more rows.
+def _find_kept(commits: Commits, shards: dict[int, range]) -> dict[int, int]:
+    """Return the shards that need no more rows, with how many they have.
 
-        The last one may wait for more if it is not full. A run without workers fills shards up after rows that it
-        skips; what follows them then has other numbers here.
-        """
-        shards = list(manifest.shards)
-        full = next((shard for shard in reversed(shards) if shard.n_rows == self.size), None)
-        if isinstance(full, ArrowShard):
-            last = full.read_table(self.commits.path).source_rows[-1]
-            if last not in self._rows_of(full.number):
-                raise InvalidInputError(
-                    f"{self.commits.path} was begun without an engine, and rows were skipped: leave the engine out."
-                )
-        if shards and not manifest.complete and shards[-1].n_rows < len(self._rows_of(shards[-1].number)):
-            shards.pop()
-        return {shard.number for shard in shards}
+    The last one may wait for more if it is not full. A run without workers fills shards up after rows that it
+    skips; what follows them then has other numbers here.
+    """
+    last = next(reversed(commits.manifest.shards), None)
+    kept = {shard.number: shard.n_rows for shard in commits.manifest.shards}
+    if last is not None and last.n_rows < len(shards[last.number]):
+        del kept[last.number]
+    full = [shard for shard in commits.manifest.shards if shard.n_rows == commits.manifest.rows_per_shard]
+    if full and full[-1].read_table(commits.path).source_rows[-1] not in shards[full[-1].number]:
+        raise InvalidInputError(
+            f"{commits.path} was begun without an engine, and rows were skipped: leave the engine out."
+        )
+    return kept
 
-    def _cut(self, missing: list[int], n_workers: int) -> list[Piece]:
-        """Return pieces of shards, at most as long as shards, and whole batches where that is possible."""
-        n_rows = sum(len(self._rows_of(number)) for number in missing)
-        length = max(1, n_rows // (_PIECES_PER_WORKER * n_workers))
-        length = min(self.size, -(-length // self.encoding.batch_size) * self.encoding.batch_size)
-        return [
-            Piece(number, first, min(first + length, self._rows_of(number).stop))
-            for number in missing
-            for first in self._rows_of(number)[::length]
-        ]
 
-    def _run(self, ray: Any, workers: Workers, shared: tuple[Any, ...], pieces: list[Piece]) -> None:
-        """Give pieces to workers and shards to writers, until all are written."""
-        write = ray.remote(num_cpus=0, max_retries=-1)(_write)
-        empty = np.empty((0, self.n_features), self.commits.manifest.dtype)
-        # A run of neighbors for each worker, which reads them one after another; who is done helps the others.
-        runs = [deque(run) for run in _split(pieces, len(workers.actors))]
-        left = {
-            number: sum(piece.shard == number for piece in pieces) for number in {p.shard for p in pieces}
-        }
-        blocks: dict[int, dict[int, Any]] = {number: {} for number in left}
-        calls: dict[Any, tuple[int, Piece]] = {}
-        writing: list[Any] = []
+def _encode_pieces(
+    commits: Commits, engine: RayEngine, job: Any, pieces: list[range], n_workers: int, note: Any
+) -> None:
+    """Give pieces to workers and shards to writers, until all are written and added."""
+    ray = imported("ray", "RayEngine needs Ray", "ray")
+    for name in [name for name in sys.modules if name.startswith(FILE_MODULE)]:
+        # The code of a file goes along; workers cannot import it.
+        ray.cloudpickle.register_pickle_by_value(sys.modules[name])
+    reference, size = (share(engine, job),), commits.manifest.rows_per_shard or 0
+    write = ray.remote(num_cpus=0, max_retries=-1)(_write)
+    workers = Workers(EncodingWorker, engine, [()] * n_workers)
+    # A run of neighbors for each worker, which reads them one after another; who is done helps the others.
+    edges = [len(pieces) * worker // n_workers for worker in range(n_workers + 1)]
+    runs = [deque(pieces[first:stop]) for first, stop in pairwise(edges)]
+    left = Counter(piece.start // size for piece in pieces)
+    chunks: dict[int, dict[int, Any]] = defaultdict(dict)
+    calls: dict[Any, tuple[int, range]] = {}
+    writing: list[Any] = []
+    written: list[ArrowShard] = []
+    next_commit = time.monotonic() + _COMMIT_SECONDS
 
-        def start(worker: int) -> None:
+    def start(worker: int) -> None:
+        if any(runs):
             piece = runs[worker].popleft() if runs[worker] else max(runs, key=len).pop()
-            block, summary = workers.actors[worker].encode.options(num_returns=2).remote(shared, piece)
-            blocks[piece.shard][piece.first], calls[summary] = block, (worker, piece)
+            chunk, summary = workers.actors[worker].encode.options(num_returns=2).remote(reference, piece)
+            chunks[piece.start // size][piece.start], calls[summary] = chunk, (worker, piece)
 
-        for worker in list(range(len(runs))) * _CALLS_PER_WORKER:
-            if any(runs):
+    try:
+        for worker in list(range(n_workers)) * _CALLS_PER_WORKER:
+            start(worker)
+        while calls or writing:
+            for answer in workers.wait([*calls, *writing]):
+                [result] = workers.collect([answer])
+                if answer in writing:
+                    writing.remove(answer)
+                    written.append(result)
+                    continue
+                worker, piece = calls.pop(answer)
                 start(worker)
-        try:
-            while calls or writing:
-                for answer in workers.wait([*calls, *writing]):
-                    [result] = workers.collect([answer])
-                    if answer in writing:
-                        writing.remove(answer)
-                        self._commit(result)
-                        continue
-                    worker, piece = calls.pop(answer)
-                    if any(runs):
-                        start(worker)
-                    self._note(result)
-                    left[piece.shard] -= 1
-                    if not left[piece.shard]:
-                        parts = [block for _, block in sorted(blocks.pop(piece.shard).items())]
-                        writing.append(write.remote(str(self.commits.path), piece.shard, empty, *parts))
-        except BaseException:
-            with suppress(Exception):  # shards that are complete are kept
-                self.written += workers.collect(writing)
-            raise
-
-    def _note(self, result: Encoded) -> None:
-        total = self.done
-        total.n_read += result.n_read
-        total.n_rows += result.n_rows
-        total.skipped += result.skipped
-        limits = [limit for limit in (total.rows_at_once, result.rows_at_once) if limit is not None]
-        total.rows_at_once = min(limits, default=None)
-        self.report(total.n_read, self.n_total)
-
-    def _commit(self, shard: ArrowShard) -> None:
-        self.written.append(shard)
-        if (began := time.monotonic()) > self._next_commit:
-            self.commits.add(self.written)
-            self.written, now = [], time.monotonic()
-            self._next_commit = now + max(_COMMIT_SECONDS, (now - began) / _COMMIT_SHARE)
+                note(len(piece), *result)
+                number = piece.start // size
+                left[number] -= 1
+                if not left[number]:
+                    ordered = (chunk for _, chunk in sorted(chunks.pop(number).items()))
+                    writing.append(write.remote(commits.path, number, *ordered))
+            if (began := time.monotonic()) > next_commit:
+                commits.add(written)
+                written, now = [], time.monotonic()
+                next_commit = now + max(_COMMIT_SECONDS, (now - began) / _COMMIT_SHARE)
+    finally:
+        with suppress(Exception):  # shards that are complete are kept
+            written += workers.collect(writing)
+        workers.close()
+        commits.add(written)
 
 
-def _write(
-    folder: str, number: int, empty: NDArray[Any], *parts: tuple[NDArray[Any], RowTable]
-) -> ArrowShard:
+def _write(folder: Path, number: int, *chunks: Chunk) -> ArrowShard:
     """Join the pieces of a shard and write it."""
-    tables = [table for _, table in parts]
-    labels = None if tables[0].labels is None else [label for table in tables for label in table.labels or ()]
-    joined = RowTable(
-        [row for table in tables for row in table.source_rows],
-        [name for table in tables for name in table.ids],
-        labels,
-    )
-    filled = [vectors for vectors, _ in parts if len(vectors)] or [empty]
-    return write_shard(as_path(folder), number, joined, np.concatenate(filled))
+    return write_shard(folder, number, *join_chunks(chunks))
 
 
-def _split(pieces: list[Piece], n_runs: int) -> list[list[Piece]]:
-    """Return runs of pieces, as equal as possible."""
-    bounds = [len(pieces) * run // n_runs for run in range(n_runs + 1)]
-    return [pieces[first:stop] for first, stop in pairwise(bounds)]
-
-
-def _measure_features(source: Source, encoder: Encoder, encoding: Encoding) -> int:
+def _measure_features(source: Source, encoder: Encoder, options: dict[str, Any]) -> int:
     """Return how long a vector is; if the encoder cannot say, by the first row that can be encoded."""
     if encoder.n_features is not None:
         return int(encoder.n_features)
-    for result in encode_batches(source.batches(1), encoder, workers=1, on_error=encoding.on_error):
-        if len(result.vectors):
-            return int(result.vectors.shape[1])
+    with closing(encode_batches(source.batches(1), encoder, **options)) as results:
+        for result in results:
+            if len(result.vectors):
+                return int(result.vectors.shape[1])
     raise InvalidInputError(f"None of the {source.n_rows:,} rows of the source could be encoded.")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
 
-from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.files import is_leftover
-from gmmatch.store.beginning import StoreWriteError, explained, prepare_folder, writer_lock
-from gmmatch.store.manifest import MANIFEST_NAME, Manifest, check_files, is_store_file, load_manifest
+from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.files import is_leftover, is_remote
+from gmmatch.store.manifest import MANIFEST_NAME, Manifest, check_files, find_manifest, is_store_file
 from gmmatch.store.shard import ArrowShard
+
+LOCK_NAME = "writer.lock"
+_Commits = TypeVar("_Commits", bound="Commits")
 
 _EXPLANATIONS = {
     "encoder": "another encoder made it",
@@ -21,6 +29,63 @@ _EXPLANATIONS = {
     "rows_per_shard": "it has shards of another size",
     "source_fingerprint": "it was made from other data, or its source has changed since",
 }
+
+
+class StoreLockedError(GMMatchError, RuntimeError):
+    """Another writer is at work on the store."""
+
+
+class StoreWriteError(GMMatchError, OSError):
+    """A store could not be written (a full disk, missing rights); what was complete before is safe."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class WriterLock:
+    """The right to write to a folder, held until :meth:`close` or the end of the process, however it dies.
+
+    On object storage there are no locks, and nothing keeps two writers apart.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self._process, self._lock = folder / LOCK_NAME, os.getpid(), None
+        if not is_remote(folder):
+            self._lock = self._acquire()
+        self._is_open = True
+
+    def _acquire(self) -> Any:
+        from filelock import FileLock, Timeout  # it loads asyncio, which readers do not need
+
+        lock, holder = FileLock(self.path, thread_local=False), "another process"
+        # Before the try, as older versions of filelock empty the file that they fail to lock.
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            holder_record = json.loads(self.path.read_bytes())
+            holder = f"process {holder_record['pid']} on {holder_record['host']}"
+        try:
+            # Not a single try: a holder that ends meanwhile deletes the file that was opened.
+            lock.acquire(timeout=0.1, poll_interval=0.02)
+        except Timeout:
+            raise StoreLockedError(
+                f"{self.path.parent} is being written by {holder}: wait for it to end, or choose another folder."
+            ) from None
+        with suppress(OSError):  # who holds it is a courtesy, and the disk may be full
+            self.path.write_text(json.dumps({"pid": self._process, "host": socket.gethostname()}))
+        return lock
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process still holds the lock; a forked child never does."""
+        return self._is_open and self._process == os.getpid()
+
+    def close(self) -> None:
+        """Delete the lock file and give the lock up; harmless if that was done already."""
+        if self._lock is not None and self.is_held:
+            # Deleted while still locked: a file that nobody holds is never in the way.
+            with suppress(OSError):
+                self.path.unlink()
+            self._lock.release()
+        self._is_open = False
 
 
 class Commits:
@@ -53,85 +118,99 @@ class Commits:
     >>> with tempfile.TemporaryDirectory() as name:
     ...     folder = Path(name, "x.emb")
     ...     requested = Manifest("mine", "1", "float32", n_features=3, rows_per_shard=2, has_labels=False)
-    ...     commits = Commits(folder, requested)
-    ...     last = write_shard(folder, 1, RowTable([2], ["c"]), rows[2:])
-    ...     commits.add([last])
-    ...     commits.add([write_shard(folder, 0, RowTable([0, 1], ["a", "b"]), rows[:2])], complete=True)
-    ...     commits.close()
+    ...     with Commits(folder, requested) as commits:
+    ...         last = write_shard(folder, 1, RowTable([2], ["c"]), rows[2:])
+    ...         commits.add([last])
+    ...         commits.add([write_shard(folder, 0, RowTable([0, 1], ["a", "b"]), rows[:2])], complete=True)
     ...     open_store(folder).ids.tolist()
     ['a', 'b', 'c']
     """
 
     def __init__(self, path: Path, requested: Manifest) -> None:
-        self.path, self.failed = path, False
-        prepare_folder(path)
-        with explained(path, 0):
-            self._lock = writer_lock(path)
-        try:
-            with explained(path, 0):
-                self.manifest = self._begin(requested)
-        except BaseException:
-            self._lock.release()
-            raise
+        self.path, self.manifest, self._failed = path, requested, False
+        with self._writing():
+            _prepare_folder(path)
+            self._lock = WriterLock(path)
+            try:
+                self._begin()
+            except BaseException:
+                self._lock.close()
+                raise
 
     @property
-    def is_open(self) -> bool:
-        """Whether this process may still add shards."""
-        return self._lock.is_held
-
-    def check_usable(self) -> None:
-        """Raise if shards can no longer be added."""
-        if self.failed:
-            raise GMMatchError(f"{self.path}: writing failed before; open the store again to go on.")
-        if not self.is_open:
-            raise GMMatchError(f"{self.path}: this writer is closed.")
+    def complete(self) -> bool:
+        """Whether the store was finished."""
+        return self.manifest.complete
 
     def add(self, shards: Iterable[ArrowShard] = (), *, complete: bool = False) -> None:
         """Add shards that were written, in place of those with the same number; or say that there are no more."""
         added = {shard.number: shard for shard in shards}
         by_number = {shard.number: shard for shard in self.manifest.shards} | added
         ordered = tuple(by_number[number] for number in sorted(by_number))
-        self.save(replace(self.manifest, shards=ordered, complete=complete))
+        self._save(replace(self.manifest, shards=ordered, complete=complete))
 
-    def save(self, manifest: Manifest) -> None:
+    def close(self) -> None:
+        """Let others write."""
+        self._lock.close()
+
+    def __enter__(self: _Commits) -> _Commits:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_usable(self) -> None:
+        """Raise if shards can no longer be added."""
+        if self._failed:
+            raise GMMatchError(f"{self.path}: writing failed before; open the store again to go on.")
+        if not self._lock.is_held:
+            raise GMMatchError(f"{self.path}: this writer is closed.")
+
+    def _save(self, manifest: Manifest) -> None:
         """Replace the manifest; then delete the shards that it has no longer."""
-        self.check_usable()
+        self._check_usable()
         if manifest.complete and manifest.n_unbroken < len(manifest.shards):
             raise GMMatchError(f"{self.path}: shard {manifest.n_unbroken} is missing; add it first.")
-        with self.writing():
+        with self._writing():
             manifest.save(self.path)
             for name in _names(self.manifest) - _names(manifest):
                 (self.path / name).unlink(missing_ok=True)
         self.manifest = manifest
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Turn a failed write into one sentence, and refuse to go on after it."""
+    def _writing(self) -> Iterator[None]:
+        """Turn a failed write into one sentence that says how many rows are safe, and refuse to go on after it."""
         try:
-            with explained(self.path, self.manifest.n_rows):
-                yield
-        except StoreWriteError:
-            self.failed = True  # what is in memory and what is on disk may have come apart
+            yield
+        except GMMatchError:
             raise
+        except OSError as error:
+            self._failed = True  # what is in memory and what is on disk may have come apart
+            reason = (error.strerror or str(error)).rstrip(".")
+            remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "correct this"
+            # The whole store may have been removed.
+            n_safe = self.manifest.n_rows if is_remote(self.path) or self.path.exists() else 0
+            raise StoreWriteError(
+                error.errno,
+                f"{self.path} could not be written: {reason}. {n_safe:,} rows are safe in it; {remedy} and run the "
+                "same again to resume.",
+            ) from None
 
-    def close(self) -> None:
-        """Let others write."""
-        self._lock.release()
-
-    def _begin(self, requested: Manifest) -> Manifest:
-        """Return the manifest to go on with, after deleting what a killed writer left."""
-        manifest, folder = requested, self.path
-        if (folder / MANIFEST_NAME).exists():
-            manifest = _continue(load_manifest(folder), requested, folder)
-            check_files(folder, manifest)
-            manifest.save_library_files(folder)
+    def _begin(self) -> None:
+        """Write the first manifest, or go on with the one that is there; then delete what a killed writer left."""
+        folder, existing = self.path, find_manifest(self.path)
+        if existing is None:
+            self.manifest.save(folder)
         else:
-            requested.save(folder)
-        keep = _names(manifest) | set(manifest.library_files)
+            self.manifest = _continue(existing, self.manifest, folder)
+            check_files(folder, self.manifest)
+            self.manifest.save_library_files(folder)
+        keep = _names(self.manifest) | set(self.manifest.library_files)
         for path in list(folder.iterdir()):
             if is_leftover(path.name) or (is_store_file(path.name) and path.name not in keep):
                 path.unlink(missing_ok=True)
-        return manifest
 
 
 def _names(manifest: Manifest) -> set[str]:
@@ -146,13 +225,38 @@ def _continue(existing: Manifest, requested: Manifest, folder: Path) -> Manifest
         )
     for name, explanation in _EXPLANATIONS.items():
         old, new = getattr(existing, name), getattr(requested, name)
-        if old is not None and new is not None and old != new:
+        if old is None:
+            existing = replace(existing, **{name: new})
+        elif new is not None and old != new:
             raise InvalidInputError(
                 f"{folder} cannot be continued: {explanation} ({name} {old!r} there, {new!r} now). "
                 "Choose another folder, or begin again (--force)."
             )
-    return replace(
-        existing,
-        n_features=existing.n_features or requested.n_features,
-        rows_per_shard=existing.rows_per_shard or requested.rows_per_shard,
-    )
+    return existing
+
+
+def _prepare_folder(folder: Path) -> None:
+    """Make the folder of a store, or raise if something else is in its place.
+
+    Examples
+    --------
+    >>> _prepare_folder(Path("nowhere/x.emb"))
+    Traceback (most recent call last):
+    gmmatch.errors.DataFileNotFoundError: nowhere/x.emb: the folder nowhere does not exist; make it first.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file: an embedding store is a folder.")
+    if not folder.is_dir():
+        if is_remote(folder):
+            return  # there are no folders, only names of files
+        if not folder.parent.is_dir():
+            raise DataFileNotFoundError(
+                f"{folder}: the folder {folder.parent} does not exist; make it first."
+            )
+        folder.mkdir(exist_ok=True)
+    names = [] if (folder / MANIFEST_NAME).exists() else sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in names if not (name == LOCK_NAME or is_leftover(name) or is_store_file(name))]
+    if foreign:
+        raise InvalidInputError(
+            f"{folder} exists and is not an embedding store (it holds {foreign[0]!r}): choose another folder."
+        )

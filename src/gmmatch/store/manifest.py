@@ -12,8 +12,9 @@ from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import write_file
+from gmmatch.rows.shards import check_file, damaged_file
 from gmmatch.store.old import OLD_VERSION, OldShard, as_new_document
-from gmmatch.store.shard import ArrowShard, check_file, damaged_file
+from gmmatch.store.shard import ArrowShard
 
 FORMAT_VERSION = 2
 """Raised when an older gmmatch would misread a store."""
@@ -89,7 +90,7 @@ class Manifest:
         }
         document["shards"] = [shard.document for shard in self.shards if isinstance(shard, ArrowShard)]
         text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
-        write_file(folder / MANIFEST_NAME, [text.encode("ascii")])
+        write_file(folder / MANIFEST_NAME, text.encode("ascii"))
         if not self.complete:
             self.save_library_files(folder)
 
@@ -113,14 +114,16 @@ class Manifest:
 
     def save_library_files(self, folder: Path) -> None:
         """Make the other files what they should be, or remove them."""
-        wanted = self.library_files
         for name in _LIBRARY_FILES:
-            path = folder / name
-            contents = path.read_bytes() if path.is_file() else None
-            if name in wanted and contents != wanted[name]:
-                write_file(path, [wanted[name]])
-            elif name not in wanted and contents is not None:
-                path.unlink()
+            if name in self.library_files:
+                write_file(folder / name, self.library_files[name])
+            else:
+                (folder / name).unlink(missing_ok=True)
+
+
+def find_manifest(folder: Path) -> Manifest | None:
+    """Read and check the manifest of a store; None if there is no store."""
+    return load_manifest(folder) if (folder / MANIFEST_NAME).exists() else None
 
 
 def load_manifest(folder: Path) -> Manifest:
@@ -133,35 +136,23 @@ def load_manifest(folder: Path) -> Manifest:
     if not path.exists():
         raise InvalidInputError(f"{folder} is not an embedding store: it has no {MANIFEST_NAME}.")
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    return parse_manifest(data, path)
-
-
-def parse_manifest(data: bytes, path: Path | str) -> Manifest:
-    """Check the contents of a manifest, which lies at ``path``."""
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _unreadable(path, error) from None
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        raise InvalidInputError(f"{path} is not the manifest of an embedding store.")
-    version = document.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
+        document = json.loads(path.read_bytes())
+        if not isinstance(document, dict) or document.get("format") != _FORMAT:
+            raise ValueError("it is not the manifest of an embedding store")
+        version = document["format_version"]
+        if version <= FORMAT_VERSION:
+            # Whatever has its checksum was written by gmmatch; stores of before 0.2 have none.
+            if document.pop("sha256", None) not in (None, _checksum(document)):
+                raise ValueError("its checksum is wrong")
+            return _from_document(document)
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(
-            f"{path} was written by a newer gmmatch (format {version}; this one reads up to {FORMAT_VERSION}): "
-            "upgrade gmmatch to read it."
-        )
-    try:
-        manifest = _from_document(document)
-        _check(manifest, document)
-        expected = document.pop("sha256", None)  # stores of earlier versions have none
-        if expected is not None and expected != _checksum(document):
-            raise ValueError("its checksum is wrong")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _unreadable(path, error) from None
-    return manifest
+            f"{path} cannot be read, so the store cannot be used: {first_line(error)}."
+        ) from None
+    raise InvalidInputError(
+        f"{path} was written by a newer gmmatch (format {version}; this one reads up to {FORMAT_VERSION}): "
+        "upgrade gmmatch to read it."
+    )
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
@@ -179,7 +170,7 @@ def verify_files(folder: Path, manifest: Manifest) -> None:
     """Read every file of a store, and raise an error that names the first that is not what was written."""
     for shard in manifest.shards:
         for name, _, sha256 in shard.files:
-            check_file(folder, name, sha256)
+            check_file(folder / name, sha256)
     for name, contents in manifest.library_files.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != contents:
@@ -193,33 +184,11 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 
 def _from_document(document: Mapping[str, Any]) -> Manifest:
+    shards: list[ArrowShard | OldShard]
     if document["format_version"] == OLD_VERSION:
         document = as_new_document(document)
-        shards: Any = [OldShard.of(*entry) for entry in enumerate(document["shards"])]
+        shards = [OldShard.of(*entry) for entry in enumerate(document["shards"])]
     else:
         shards = [ArrowShard.of(entry) for entry in document["shards"]]
     values = {name: document[name] for name in Manifest.__dataclass_fields__}
     return Manifest(**{**values, "shards": tuple(shards)})
-
-
-def _check(manifest: Manifest, document: Mapping[str, Any]) -> None:
-    if manifest.dtype not in DTYPES:
-        raise ValueError(f"its dtype is {manifest.dtype!r}")
-    if document["n_rows"] != manifest.n_rows:
-        raise ValueError("its number of rows is not the sum over its shards")
-    whole = manifest.rows_per_shard
-    sizes = (whole, manifest.n_features)
-    if manifest.shards and not all(isinstance(size, int) and size > 0 for size in sizes):
-        raise ValueError("it has shards, but does not say their shape")
-    least = 0
-    for shard in manifest.shards:
-        if shard.number < least or not 0 <= shard.n_rows <= (whole or 0):
-            raise ValueError(f"its shard {shard.number} is out of place")
-        least = shard.number + 1
-    if manifest.complete and manifest.n_unbroken < len(manifest.shards):
-        raise ValueError(f"its shard {manifest.n_unbroken} is missing")
-
-
-def _unreadable(path: Path | str, error: Exception) -> InvalidInputError:
-    reason = f"{error} is missing" if isinstance(error, KeyError) else first_line(error)
-    return InvalidInputError(f"{path} cannot be read, so the store cannot be used: {reason}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from gmmatch.files import parquet_table
 from gmmatch.rows.shards import RowFile
-from gmmatch.store.shard import RowTable, damaged_file, decode_columns
+from gmmatch.store.shard import RowTable, decode_columns, read_checked
 
 OLD_VERSION = 1
 
@@ -32,46 +31,27 @@ def as_new_document(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OldShard:
-    """What the manifest of an old store says of a shard."""
+    """What the manifest of an old store says of a shard; ``files`` are the vectors and the table."""
 
     number: int
     n_rows: int
-    array: tuple[str, int, str]
-    table: tuple[str, int, str]
+    files: list[tuple[str, int, str]]
 
     @classmethod
     def of(cls, number: int, document: Mapping[str, Any]) -> OldShard:
         """Read what a manifest holds."""
         start, n_rows = document["start"], document["n_rows"]
-        files = []
-        for kind, suffix in (("array", "npy"), ("table", "parquet")):
-            entry, name = document[kind], f"shard-{start:012d}-{start + n_rows:012d}.{suffix}"
-            if entry["file"] != name:
-                raise ValueError(f"it names an unexpected file {entry['file']!r}")
-            files.append((name, entry["bytes"], entry["sha256"]))
-        return cls(number, n_rows, *files)
-
-    @property
-    def files(self) -> list[tuple[str, int, str]]:
-        """The name, the size and the SHA-256 of both files."""
-        return [self.array, self.table]
+        name = f"shard-{start:012d}-{start + n_rows:012d}"
+        entries = {"npy": document["array"], "parquet": document["table"]}
+        files = [(f"{name}.{suffix}", file["bytes"], file["sha256"]) for suffix, file in entries.items()]
+        return cls(number, n_rows, files)
 
     def row_file(self, folder: Path, n_features: int, dtype: np.dtype[Any]) -> RowFile:
         """Return where the vectors are."""
-        return RowFile(folder / self.array[0], (self.n_rows, n_features), dtype.str, self.array[2])
+        name, _, sha256 = self.files[0]
+        return RowFile(folder / name, (self.n_rows, n_features), dtype.str, sha256)
 
     def read_table(self, folder: Path) -> RowTable:
         """Read the ids, labels and source rows."""
-        import pyarrow as pa
-
-        name, _, sha256 = self.table
-        try:
-            data = (folder / name).read_bytes()
-            if hashlib.sha256(data).hexdigest() != sha256:
-                raise ValueError("its checksum is wrong")
-            table = decode_columns(parquet_table(data))
-            if len(table) != self.n_rows:
-                raise ValueError(f"it has {len(table)} rows instead of {self.n_rows}")
-        except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-            raise damaged_file(folder / name, error) from None
-        return table
+        name, _, sha256 = self.files[1]
+        return decode_columns(parquet_table(read_checked(folder / name, sha256)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
 from gmmatch.rows.engine import RayEngine, parse_engine
 from gmmatch.store.adding import add_rows, finish_replacing, has_grown
-from gmmatch.store.manifest import MANIFEST_NAME, Manifest, load_manifest
+from gmmatch.store.manifest import Manifest, find_manifest
 from gmmatch.store.store import delete_store, open_store
 from gmmatch.store.writer import StoreWriter
 
@@ -153,7 +153,7 @@ def embed(
         encoder.fit(row for row in rows if not isinstance(row, BrokenRowError))
     check_options(workers, on_error)
     finish_replacing(path)
-    existing = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
+    existing = find_manifest(path)
     if existing is not None and not resume:
         raise InvalidInputError(
             f"{path} exists already: choose another folder, delete it first, or continue it with resume=True."
@@ -163,8 +163,10 @@ def embed(
     shards = {"rows_per_shard": rows_per_shard, "checkpoint_seconds": checkpoint_seconds}
     on = None if engine is None else parse_engine(engine)
     run = _Run(encoder, size, kept_as, workers, on_error, progress or (lambda done, total: None), shards, on)
-    n_before = run.into(path, source)
+    n_before = run.into(source, path)
     store = open_store(path)
+    if not len(store):
+        raise _nothing_encoded(run)
     return EmbedReport(
         path=path,
         n_rows=len(store),
@@ -172,7 +174,7 @@ def embed(
         dtype=str(store.dtype),
         n_encoded=len(store) - n_before,
         n_before=n_before,
-        skipped=_all_skipped(source, store.source_rows, run.skipped, run.n_read),
+        skipped=_all_skipped(source, store.source_rows, run),
         batch_size=size,
         rows_at_once=run.rows_at_once or size,
         seconds=time.perf_counter() - began,
@@ -192,21 +194,16 @@ class _Run:
     shards: dict[str, Any]
     engine: RayEngine | None = None
     rows_at_once: int | None = None
-    n_read: int | None = None
+    n_read: int = 0
+    n_total: int | None = None
     skipped: dict[Id, str] = field(default_factory=dict)
 
-    def into(self, path: Path, source: Source, least: int = 1) -> int:
+    def into(self, source: Source, path: Path) -> int:
         """Encode what a store lacks of a source, and return how many rows it had."""
-        existing = load_manifest(path) if (path / MANIFEST_NAME).exists() else None
-        if existing is not None and not existing.shards:
+        existing = find_manifest(path)
+        if existing is not None and not existing.n_rows:
             delete_store(path)  # nothing was done yet
             existing = None
-        same_type = existing is not None and existing.dtype == self.dtype
-        if existing and same_type and has_grown(existing, source, self.encoder.fingerprint, path):
-            known = add_rows(source, path, lambda rest, folder: self.into(folder, rest, least=0))
-            self.n_read = source.n_rows
-            return known
-        self.n_read = source.n_rows
         requested: dict[str, Any] = {
             "encoder": self.encoder.name,
             "encoder_fingerprint": self.encoder.fingerprint,
@@ -216,48 +213,47 @@ class _Run:
             "n_features": self.encoder.n_features,
             "dtype": self.dtype,
         }
+        if existing is not None and has_grown(existing, source, requested, path):
+            joined = requested | {"rows_per_shard": existing.rows_per_shard}
+            return add_rows(source, path, joined, self.into)
+        self.n_read, self.n_total = 0, source.n_rows
         if self.engine is not None:
-            return self._encode_on_workers(source, path, requested, least)
+            return self._encode_on_workers(self.engine, source, path, requested)
         with StoreWriter(path, **requested, **self.shards) as writer:
             n_before = writer.n_rows
             if not writer.complete:
-                self._encode(source, writer, least)
+                self._encode(source, writer)
         return n_before
 
-    def _encode_on_workers(self, source: Source, path: Path, requested: dict[str, Any], least: int) -> int:
-        from gmmatch.store.cluster import Encoding, encode_on_workers
-
-        assert self.engine is not None
-        threads = self.workers or max(1, int(self.engine.num_cpus))
-        encoding = Encoding(self.batch_size, self.dtype, threads, self.on_error, self.engine.num_gpus > 0)
-        manifest = Manifest(**requested, rows_per_shard=self.shards["rows_per_shard"])
-        n_before, done = encode_on_workers(
-            source, self.encoder, path, manifest, encoding, self.engine, self.progress
-        )
-        self.skipped.update({row.id: row.reason for row in done.skipped})
-        self.rows_at_once = done.rows_at_once
-        if n_before + done.n_rows < least:
-            raise _nothing_encoded(done.n_read, [row.reason for row in done.skipped])
-        return n_before
-
-    def _encode(self, source: Source, writer: StoreWriter, least: int) -> None:
-        n_read = writer.resume_at(self.batch_size)
-        batches = source.batches(self.batch_size, start=n_read)
-        results = encode_batches(
-            batches, self.encoder, workers=self.workers, dtype=self.dtype, on_error=self.on_error
-        )
-        with closing(results):
+    def _encode(self, source: Source, writer: StoreWriter) -> None:
+        start = writer.resume_at(self.batch_size)
+        self.note(start)
+        batches = source.batches(self.batch_size, start=start)
+        options: Any = {"workers": self.workers, "dtype": self.dtype, "on_error": self.on_error}
+        with closing(encode_batches(batches, self.encoder, **options)) as results:
             for result in results:
-                self.progress(n_read, source.n_rows)
-                self.skipped.update({row.id: row.reason for row in result.skipped})
                 if len(result.vectors):
                     writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
-                self.rows_at_once, n_read = result.rows_at_once, result.stop
-        self.progress(n_read, source.n_rows)
-        if writer.n_rows < least:
-            raise _nothing_encoded(n_read, list(self.skipped.values()))
+                self.note(result.stop - result.start, result.skipped, result.rows_at_once)
         writer.finish()
-        self.n_read = n_read
+
+    def _encode_on_workers(
+        self, engine: RayEngine, source: Source, path: Path, requested: dict[str, Any]
+    ) -> int:
+        from gmmatch.store.cluster import encode_on_workers
+
+        return encode_on_workers(
+            source, self.encoder, path, Manifest(**requested, rows_per_shard=self.shards["rows_per_shard"]), engine,
+            self.note, self.batch_size, workers=self.workers or max(1, int(engine.num_cpus)),
+            dtype=self.dtype, on_error=self.on_error,
+        )  # fmt: skip
+
+    def note(self, n_rows: int, skipped: Iterable[SkippedRow] = (), rows_at_once: int | None = None) -> None:
+        """Count rows of the source that are done."""
+        self.n_read += n_rows
+        self.skipped.update({row.id: row.reason for row in skipped})
+        self.rows_at_once = min(filter(None, (self.rows_at_once, rows_at_once)), default=None)
+        self.progress(self.n_read, self.n_total)
 
 
 def _check_kinds(source: Source, encoder: Encoder) -> None:
@@ -290,22 +286,22 @@ def _dtype(requested: str, encoder: Encoder, source: Source, existing: Manifest 
     return "float16" if computed in ("float16", np.float16) else "float32"
 
 
-def _nothing_encoded(n_rows: int, reasons: list[str]) -> InvalidInputError:
-    if not reasons:
+def _nothing_encoded(run: _Run) -> InvalidInputError:
+    if not run.skipped:
         return InvalidInputError("The source has no rows: there is nothing to encode.")
+    first = next(iter(run.skipped.values()))
     return InvalidInputError(
-        f"None of the {n_rows:,} rows of the source could be encoded. The first: {reasons[0]}"
+        f"None of the {run.n_read:,} rows of the source could be encoded. The first: {first}"
     )
 
 
-def _all_skipped(
-    source: Source, kept: Indices, reasons: dict[Id, str], n_read: int | None
-) -> tuple[SkippedRow, ...]:
+def _all_skipped(source: Source, kept: Indices, run: _Run) -> tuple[SkippedRow, ...]:
     """The rows that are not in the store: of this run with the reason, of earlier ones without."""
-    stop = n_read if n_read is not None else int(kept[-1]) + 1
+    # Of a stream from which nothing was read now, only the last row that is in the store is known.
+    stop = source.n_rows or run.n_read or int(kept[-1]) + 1
     missing = np.setdiff1d(np.arange(stop), kept, assume_unique=True).tolist()
     if not missing:
         return ()
     ids = source.ids if source.n_rows is not None else range(stop)
     reason = "It could not be encoded in an earlier run."
-    return tuple(SkippedRow(row, ids[row], reasons.get(ids[row], reason)) for row in missing)
+    return tuple(SkippedRow(row, ids[row], run.skipped.get(ids[row], reason)) for row in missing)

@@ -7,21 +7,21 @@ memory map reads them where they are, without Arrow; what is before them, the he
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import mmap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.errors import InvalidInputError
-from gmmatch.files import sha256_of, write_file
+from gmmatch.files import write_file
 from gmmatch.groups import Label
-from gmmatch.rows.shards import RowFile
+from gmmatch.rows.shards import RowFile, damaged_file
 
 _SHARD_BYTES = 1 << 26
 _SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
@@ -39,11 +39,28 @@ class RowTable:
     def __len__(self) -> int:
         return len(self.source_rows)
 
-    def cut(self, n: int) -> None:
-        """Keep the first n rows."""
-        for values in (self.source_rows, self.ids, self.labels):
-            if values is not None:
-                del values[n:]
+    def __getitem__(self, chosen: slice) -> RowTable:
+        labels = None if self.labels is None else self.labels[chosen]
+        return RowTable(self.source_rows[chosen], self.ids[chosen], labels)
+
+
+Chunk: TypeAlias = "tuple[RowTable, NDArray[Any]]"
+"""Some rows of a shard: what the table holds, and the vectors."""
+
+
+def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
+    """Return chunks of neighboring rows as one.
+
+    Examples
+    --------
+    >>> table, vectors = join_chunks([(RowTable([0], ["a"]), np.eye(2)[:1]), (RowTable([3], ["b"]), np.eye(2)[1:])])
+    >>> table.ids, vectors.shape
+    (['a', 'b'], (2, 2))
+    """
+    tables, vectors = zip(*chunks, strict=True)
+    columns = zip(*((table.source_rows, table.ids, table.labels or ()) for table in tables), strict=True)
+    source_rows, ids, labels = (list(chain.from_iterable(column)) for column in columns)
+    return RowTable(source_rows, ids, None if tables[0].labels is None else labels), np.concatenate(vectors)
 
 
 @dataclass(frozen=True)
@@ -88,12 +105,8 @@ class ArrowShard:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> ArrowShard:
-        """Read what a manifest holds."""
-        shard = cls(**{name: value for name, value in document.items() if name != "file"})
-        # File names are made, never taken from the manifest: it cannot point outside of the store.
-        if document["file"] != shard.name:
-            raise ValueError(f"it names an unexpected file {document['file']!r}")
-        return shard
+        """Read what a manifest holds; it cannot point outside of the store, as names of files are made here."""
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
 
     def row_file(self, folder: Path, n_features: int, dtype: np.dtype[Any]) -> RowFile:
         """Return where the vectors are."""
@@ -103,26 +116,11 @@ class ArrowShard:
         """Read the ids, labels and source rows; the vectors are not read."""
         import pyarrow as pa
 
-        path = folder / self.name
-        try:
-            with path.open("rb") as file:
-                head = file.read(self.offset)
-        except OSError as error:
-            raise damaged_file(path, error.strerror or error) from None
-        if hashlib.sha256(head).hexdigest() != self.head_sha256:
-            raise damaged_file(path, "its checksum is wrong")
         # Arrow wants the bytes of the vectors, too: pages that nobody touches take no memory.
         contents = mmap.mmap(-1, self.size)
-        contents[: self.offset] = head
-        try:
-            options = pa.ipc.IpcReadOptions(use_threads=False)
-            batch = pa.ipc.open_stream(pa.py_buffer(contents), options=options).read_next_batch()
-            table = decode_columns(batch)
-        except (pa.ArrowException, ValueError, KeyError) as error:
-            raise damaged_file(path, error) from None
-        if len(table) != self.n_rows:
-            raise damaged_file(path, f"it has {len(table)} rows instead of {self.n_rows}")
-        return table
+        contents[: self.offset] = read_checked(folder / self.name, self.head_sha256, self.offset)
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        return decode_columns(pa.ipc.open_stream(pa.py_buffer(contents), options=options).read_next_batch())
 
 
 def write_shard(folder: Path, number: int, table: RowTable, vectors: NDArray[Any]) -> ArrowShard:
@@ -148,17 +146,18 @@ def write_shard(folder: Path, number: int, table: RowTable, vectors: NDArray[Any
         ("vector", pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]), None),
     ]
     schema = pa.schema([pa.field(name, array.type, metadata=metadata) for name, array, metadata in columns])
-    sink = _Pieces()
-    with pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), schema) as stream:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as stream:
         stream.write_batch(pa.record_batch([array for _, array, _ in columns], schema=schema))
-    addresses = [piece.address if isinstance(piece, pa.Buffer) else None for piece in sink.pieces]
-    head = sink.pieces[: addresses.index(values.address)] if len(table) else sink.pieces
-    digest = hashlib.sha256()
-    for piece in head:
-        digest.update(piece)
-    draft = ArrowShard(number, len(table), 0, "", sum(map(len, head)), digest.hexdigest())
-    size, sha256 = write_file(folder / draft.name, map(memoryview, sink.pieces))
-    return ArrowShard(number, len(table), size, sha256, draft.offset, draft.head_sha256)
+    contents = sink.getvalue()
+    offset = contents.size
+    if len(table):
+        written = pa.ipc.open_stream(contents).read_next_batch().column("vector").flatten()
+        offset = written.buffers()[1].address - contents.address
+    sha256, head_sha256 = (hashlib.sha256(part).hexdigest() for part in (contents, contents[:offset]))
+    shard = ArrowShard(number, len(table), contents.size, sha256, offset, head_sha256)
+    write_file(folder / shard.name, memoryview(contents))
+    return shard
 
 
 def default_rows_per_shard(n_features: int, dtype: str) -> int:
@@ -171,20 +170,6 @@ def default_rows_per_shard(n_features: int, dtype: str) -> int:
     """
     most = max(1, _SHARD_BYTES // (n_features * np.dtype(dtype).itemsize))
     return 1 << (min(_SHARD_ROWS, most).bit_length() - 1)
-
-
-class _Pieces(io.RawIOBase):
-    """Keeps what is written to it, without a copy."""
-
-    def __init__(self) -> None:
-        self.pieces: list[Any] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, piece: Any) -> int:
-        self.pieces.append(piece)
-        return len(piece)
 
 
 def encode_columns(table: RowTable) -> list[tuple[str, Any, dict[bytes, bytes] | None]]:
@@ -208,10 +193,8 @@ def _encoded(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
     kinds = {int: pa.int64(), str: pa.string(), bool: pa.bool_(), float: pa.float64()}
     if len(types) <= 1:
         kind = kinds[types.pop()] if types else pa.null()
-        try:
+        with suppress(UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
             return pa.array(values, kind), None
-        except (UnicodeEncodeError, OverflowError, pa.ArrowInvalid):
-            pass
     texts = [None if value is None else json.dumps(value) for value in values]
     return pa.array(texts, pa.string()), _AS_JSON
 
@@ -231,22 +214,21 @@ def decode_columns(table: Any) -> RowTable:
 
 def as_array(values: Sequence[Any]) -> NDArray[Any]:
     """Return values as a NumPy array: of numbers if all are of one type, of Python objects otherwise."""
-    types = {type(value) for value in values}
-    if types == {bool} or types == {float}:
-        return np.array(values)
-    if types <= {int} and all(-(2**63) <= value < 2**63 for value in values):
-        return np.array(values, dtype=np.int64)
-    array = np.empty(len(values), dtype=object)
+    array, types = np.empty(len(values), dtype=object), {type(value) for value in values}
     array[:] = values
+    if len(types) == 1 and types <= {bool, int, float}:
+        with suppress(OverflowError):
+            return array.astype(types.pop())
     return array
 
 
-def check_file(folder: Path, name: str, sha256: str) -> None:
-    """Read a file of a store, and raise unless it has its checksum."""
-    if sha256_of(folder / name) != sha256:
-        raise damaged_file(folder / name, "its checksum is wrong")
-
-
-def damaged_file(path: Path | str, reason: object) -> InvalidInputError:
-    """Make the error for a file of a store whose contents are not what was written."""
-    return InvalidInputError(f"{path} is damaged ({reason}): delete the store and make it again.")
+def read_checked(path: Path, sha256: str, n_bytes: int = -1) -> bytes:
+    """Return the first bytes of a file, or all, if they are what was written."""
+    try:
+        with path.open("rb") as file:
+            contents = file.read(n_bytes)
+    except OSError as error:
+        raise damaged_file(path, error.strerror or error) from None
+    if hashlib.sha256(contents).hexdigest() != sha256:
+        raise damaged_file(path, "its checksum is wrong")
+    return contents

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices
+from gmmatch._array import Indices, start_indices
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path, is_leftover, is_remote
 from gmmatch.rows.shards import RowFile, ShardReader
-from gmmatch.store.beginning import writer_lock
+from gmmatch.store.commits import WriterLock
 from gmmatch.store.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -23,7 +25,7 @@ from gmmatch.store.manifest import (
     load_manifest,
     verify_files,
 )
-from gmmatch.store.shard import as_array
+from gmmatch.store.shard import RowTable, as_array
 
 if TYPE_CHECKING:
     from gmmatch.rows.base import Rows
@@ -98,20 +100,18 @@ class Store:
     @cached_property
     def ids(self) -> NDArray[Any]:
         """The names of the rows, shape (n,): int64, or an array of Python objects."""
-        return as_array([name for shard in self.manifest.shards for name in shard.read_table(self.path).ids])
+        return as_array([name for table in self._tables() for name in table.ids])
 
     def ids_of(self, rows: Indices) -> NDArray[Any]:
         """Return the ids of these rows, in their order; of the ids of millions of rows no others are kept."""
-        distinct = np.unique(rows)
-        names: dict[int, Any] = {}
-        start = 0
-        for shard in self.manifest.shards:
-            first, last = np.searchsorted(distinct, [start, start + shard.n_rows])
-            if first < last:  # no other shards are read
-                ids = shard.read_table(self.path).ids
-                names.update((row, ids[row - start]) for row in distinct[first:last].tolist())
-            start += shard.n_rows
-        return as_array([names[row] for row in rows.tolist()])
+        starts = start_indices([shard.n_rows for shard in self.manifest.shards])
+        shard_of = np.searchsorted(starts, rows, side="right") - 1
+        names = np.empty(len(rows), dtype=object)
+        for number in np.unique(shard_of).tolist():  # no other shards are read
+            ids = self.manifest.shards[number].read_table(self.path).ids
+            for position in np.flatnonzero(shard_of == number).tolist():
+                names[position] = ids[rows[position] - starts[number]]
+        return as_array(names.tolist())
 
     @cached_property
     def labels(self) -> NDArray[Any] | None:
@@ -119,20 +119,20 @@ class Store:
         if not self.manifest.has_labels:
             return None
         known: dict[tuple[type, Any], Any] = {}  # one object per class instead of one per row
-        labels: list[Any] = []
-        for shard in self.manifest.shards:
-            for label in shard.read_table(self.path).labels or [None] * shard.n_rows:
-                labels.append(known.setdefault((type(label), label), label))
-        return as_array(labels)
+        labels = (label for table in self._tables() for label in table.labels or ())
+        return as_array([known.setdefault((type(label), label), label) for label in labels])
 
     @cached_property
     def source_rows(self) -> Indices:
         """The number of each row in the source, shape (n,); rows that could not be encoded are left out."""
-        tables = (shard.read_table(self.path) for shard in self.manifest.shards)
-        return np.array([row for table in tables for row in table.source_rows], dtype=np.int64)
+        return np.array([row for table in self._tables() for row in table.source_rows], dtype=np.int64)
+
+    def _tables(self) -> Iterator[RowTable]:
+        return (shard.read_table(self.path) for shard in self.manifest.shards)
 
     @cached_property
-    def _files(self) -> list[RowFile]:
+    def files(self) -> list[RowFile]:
+        """Where the rows are, for readers of several files."""
         shards = (shard for shard in self.manifest.shards if shard.n_rows)
         return [shard.row_file(self.path, self.n_features, self.dtype) for shard in shards]
 
@@ -150,9 +150,9 @@ class Store:
         """
         from gmmatch.rows.files import open_files  # compiled code, which takes long to import
 
-        if not self._files:
+        if not self.files:
             raise InvalidInputError(f"{self.path} has no rows: embed some first.")
-        return open_files(self._files, memory_limit=memory_limit, n_jobs=n_jobs, engine=engine)
+        return open_files(self.files, memory_limit=memory_limit, n_jobs=n_jobs, engine=engine)
 
     def to_numpy(self, index: Any = None) -> NDArray[Any]:
         """Return the rows with these numbers, or all, as an array in memory of shape (m, s).
@@ -162,9 +162,9 @@ class Store:
         index : int64 array of shape (m,), optional
         """
         numbers = np.arange(len(self)) if index is None else np.asarray(index, dtype=np.int64)
-        if not self._files:
+        if not self.files:
             return np.empty(self.shape, dtype=self.dtype)
-        return ShardReader(self._files).take(numbers).astype(self.dtype)
+        return ShardReader(self.files).take(numbers).astype(self.dtype)
 
     def verify(self) -> None:
         """Read every file and compare its checksum; raise an error that names the first wrong one."""
@@ -246,8 +246,7 @@ def clear_store(folder: Path) -> None:
     """Delete what is left of a store, also after a deletion that was interrupted; harmless where there is nothing."""
     if not folder.is_dir():
         return
-    lock = writer_lock(folder)
-    try:
+    with closing(WriterLock(folder)):
         for name in () if is_remote(folder) else ("adding", "joined"):
             clear_store(sibling_path(folder, name))
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
@@ -255,7 +254,5 @@ def clear_store(folder: Path) -> None:
         for file in list(folder.iterdir()):
             if is_store_file(file.name) or is_leftover(file.name):
                 file.unlink(missing_ok=True)
-    finally:
-        lock.release()
     if not is_remote(folder) and not any(folder.iterdir()):
         folder.rmdir()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
 from gmmatch.store.commits import Commits
 from gmmatch.store.manifest import DTYPES, Manifest
-from gmmatch.store.shard import RowTable, default_rows_per_shard, write_shard
+from gmmatch.store.shard import Chunk, RowTable, default_rows_per_shard, join_chunks, write_shard
 
 
-class StoreWriter:
+class StoreWriter(Commits):
     """Appends rows to a store, new or interrupted.
 
     Rows are gathered in memory and written a shard at a time; every ``checkpoint_seconds`` the shard
@@ -83,7 +84,6 @@ class StoreWriter:
         rows_per_shard: int | None = None,
         checkpoint_seconds: float = 60.0,
     ) -> None:
-        self.path = as_path(path)
         for name, count in (("n_features", n_features), ("rows_per_shard", rows_per_shard)):
             if count is not None:
                 check_whole_number(count, name)
@@ -99,43 +99,34 @@ class StoreWriter:
         )
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
-        self._table = RowTable()
-        self._buffer: NDArray[Any] | None = None
-        self._fill = 0
-        self._commits = Commits(self.path, requested)
+        self._pending: list[Chunk] = []  # rows of the shard that is not full yet
+        super().__init__(as_path(path), requested)
         try:
             self._resume()
         except BaseException:
-            self._commits.close()
+            super().close()
             raise
 
     # ------------------------------------------------------------------------------------- where it stands
 
     @property
-    def _manifest(self) -> Manifest:
-        return self._commits.manifest
-
-    @property
     def n_done(self) -> int:
         """How many rows are safe on disk."""
-        return self._manifest.n_rows
+        return self.manifest.n_rows
 
     @property
     def n_rows(self) -> int:
         """How many rows there are, with those that wait in memory."""
-        return sum(shard.n_rows for shard in self._whole) + self._fill
+        return sum(shard.n_rows for shard in self.manifest.shards[: self._number]) + self._n_pending
+
+    @property
+    def _n_pending(self) -> int:
+        return sum(len(table) for table, _ in self._pending)
 
     @property
     def next_row(self) -> int:
         """The row of the source that comes next; before anything is appended, where to go on."""
-        if self._fill:
-            return self._table.source_rows[self._fill - 1] + 1
-        return self._next_row
-
-    @property
-    def complete(self) -> bool:
-        """Whether the store was finished."""
-        return self._manifest.complete
+        return self._pending[-1][0].source_rows[-1] + 1 if self._pending else self._next_row
 
     def resume_at(self, batch_size: int) -> int:
         """Return the row of the source at which batches of this size should go on.
@@ -163,7 +154,7 @@ class StoreWriter:
             The number of each row in the source, ascending; by default the rows follow the last one.
             Rows that the store has already are dropped. Numbers may be left out (a broken image).
         """
-        self._commits.check_usable()
+        self._check_usable()
         block = _as_matrix(rows)
         positions = _checked_positions(source_rows, len(block), self.next_row)
         names = plain_ids(plain_values(ids), "ids", "row {}".format)
@@ -172,72 +163,64 @@ class StoreWriter:
             if values is not None and len(values) != len(block):
                 raise InvalidInputError(f"{what} has {len(values):,} entries for {len(block):,} rows.")
         new = int(np.searchsorted(positions, self.next_row))
-        block, positions, names = block[new:], positions[new:], names[new:]
-        tags = None if tags is None else tags[new:]
-        if not len(block):
+        block, table = block[new:], RowTable(positions.tolist(), names, tags)[new:]
+        if not len(table):
             return
         self._check_matches(block, tags is not None)
-        numbers = _converted(block, self._manifest.dtype, names)
-        self._settle(block.shape[1], tags is not None)
-        self._add(numbers, positions.tolist(), names, tags)
+        vectors = _converted(block, self.manifest.dtype, table.ids)
+        size = self.manifest.rows_per_shard or default_rows_per_shard(block.shape[1], self.manifest.dtype)
+        self.manifest = replace(
+            self.manifest, n_features=block.shape[1], rows_per_shard=size, has_labels=tags is not None
+        )
+        cuts = [0, *range(size - self._n_pending, len(table), size), len(table)]
+        for first, stop in pairwise(cuts):
+            self._pending.append((table[first:stop], vectors[first:stop]))
+            if self._n_pending == size:
+                self._write_pending()
         if time.monotonic() - self._last_write > self._checkpoint_seconds:
             self.checkpoint()
 
     def checkpoint(self) -> None:
         """Make all rows so far safe on disk."""
-        self._commits.check_usable()
+        self._check_usable()
         if self.n_rows > self.n_done:
-            self._write_shard(complete=False)
+            self._write_pending()
 
     def finish(self) -> None:
         """Write what is left, mark the store as complete, and close it."""
-        self._commits.check_usable()
-        if self.n_rows > self.n_done:
-            self._write_shard(complete=True)
-        elif not self.complete:
-            self._commits.save(replace(self._manifest, complete=True))
-        self._commits.close()
+        self.checkpoint()
+        if not self.complete:
+            self.add(complete=True)
+        super().close()
 
     def close(self) -> None:
         """Make all rows so far safe and end the writing, without marking the store as complete."""
-        if not self._commits.is_open:
-            return
         try:
-            if not self._commits.failed:
+            if self._lock.is_held and not self._failed:
                 self.checkpoint()
         finally:
-            self._commits.close()
-
-    def __enter__(self) -> StoreWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+            super().close()
 
     # ----------------------------------------------------------------------------------------- details
 
     def _resume(self) -> None:
         """Go on after the shards that are there; what comes after one that is missing is made again."""
-        self._whole = self._manifest.shards[: self._manifest.n_unbroken]
-        if len(self._whole) < len(self._manifest.shards):
-            self._commits.save(replace(self._manifest, shards=self._whole))
-        with_rows = [shard for shard in self._whole if shard.n_rows]
+        manifest = self.manifest
+        shards = manifest.shards[: manifest.n_unbroken]
+        if len(shards) < len(manifest.shards):
+            self._save(replace(manifest, shards=shards))
+        with_rows = [shard for shard in shards if shard.n_rows]
         table = with_rows[-1].read_table(self.path) if with_rows else RowTable()
-        self._next_row = table.source_rows[-1] + 1 if with_rows else 0
-        last = self._whole[-1] if self._whole else None
-        if last is not None and last.n_rows < (self._manifest.rows_per_shard or 0):
-            self._buffer = self._new_buffer()  # its rows go back into memory, to fill it up
-            if last.n_rows:
-                vectors = last.row_file(self.path, self._buffer.shape[1], self._buffer.dtype).load()
-                self._buffer[: last.n_rows], self._table = vectors, table
-            self._fill, self._whole = last.n_rows, self._whole[:-1]
-        self._table.labels = self._table.labels or ([] if self._manifest.has_labels else None)
+        self._number, self._next_row = len(shards), table.source_rows[-1] + 1 if with_rows else 0
+        if shards and shards[-1].n_rows < (manifest.rows_per_shard or 0):
+            self._number -= 1  # its rows go back into memory, to fill it up
+            if shards[-1].n_rows:
+                file = shards[-1].row_file(self.path, manifest.n_features or 0, np.dtype(manifest.dtype))
+                self._pending = [(table, np.array(file.load()))]
 
     def _check_matches(self, block: NDArray[Any], labeled: bool) -> None:
         """Raise unless these rows are like those that the store has."""
-        n_features, has_labels = self._manifest.n_features, self._manifest.has_labels
+        n_features, has_labels = self.manifest.n_features, self.manifest.has_labels
         if n_features is not None and block.shape[1] != n_features:
             raise InvalidInputError(
                 f"rows has {block.shape[1]} features, but {self.path} holds rows of {n_features}."
@@ -246,52 +229,15 @@ class StoreWriter:
             state = "has labels: give them" if has_labels else "has no labels: leave them out"
             raise InvalidInputError(f"{self.path} {state} for these rows, too.")
 
-    def _settle(self, n_features: int, labeled: bool) -> None:
-        """Fix what the first rows decide."""
-        if self._buffer is not None:
-            return
-        per_shard = self._manifest.rows_per_shard or default_rows_per_shard(n_features, self._manifest.dtype)
-        self._commits.manifest = replace(
-            self._manifest, n_features=n_features, rows_per_shard=per_shard, has_labels=labeled
-        )
-        self._buffer = self._new_buffer()
-        self._table.labels = [] if labeled else None
-
-    def _new_buffer(self) -> NDArray[Any]:
-        shape = (self._manifest.rows_per_shard or 0, self._manifest.n_features or 0)
-        return np.empty(shape, dtype=self._manifest.dtype)
-
-    def _add(
-        self, values: NDArray[Any], positions: list[int], names: list[Any], tags: list[Any] | None
-    ) -> None:
-        assert self._buffer is not None
-        self._table.cut(self._fill)  # what an interrupted call may have left
-        done = 0
-        while done < len(values):
-            count = min(len(values) - done, len(self._buffer) - self._fill)
-            chunk = slice(done, done + count)
-            self._buffer[self._fill : self._fill + count] = values[chunk]
-            self._table.source_rows.extend(positions[chunk])
-            self._table.ids.extend(names[chunk])
-            if self._table.labels is not None and tags is not None:
-                self._table.labels.extend(tags[chunk])
-            self._fill += count  # last: only rows that count are ever written
-            done += count
-            if self._fill == len(self._buffer):
-                self._write_shard(complete=False)
-
-    def _write_shard(self, *, complete: bool) -> None:
+    def _write_pending(self) -> None:
         """Write the rows in memory as the last shard, in place of what is there of it."""
-        assert self._buffer is not None
-        self._table.cut(self._fill)
-        with self._commits.writing():
-            shard = write_shard(self.path, len(self._whole), self._table, self._buffer[: self._fill])
-        self._commits.save(replace(self._manifest, complete=complete, shards=(*self._whole, shard)))
-        if self._fill == len(self._buffer):
-            self._next_row = self._table.source_rows[-1] + 1
-            self._whole, self._fill = (*self._whole, shard), 0
-            self._table.cut(0)
+        self._pending = [join_chunks(self._pending)]
+        with self._writing():
+            shard = write_shard(self.path, self._number, *self._pending[0])
+        self.add([shard])
         self._last_write = time.monotonic()
+        if shard.n_rows == self.manifest.rows_per_shard:
+            self._next_row, self._number, self._pending = self.next_row, self._number + 1, []
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
@@ -306,19 +252,19 @@ def _as_matrix(rows: Any) -> NDArray[Any]:
 def _converted(block: NDArray[Any], dtype: str, names: list[Any]) -> NDArray[Any]:
     """Return rows in the type of the store, all of them finite, or say which is not."""
     with np.errstate(over="ignore"):
-        values: NDArray[Any] = block.astype(dtype, copy=False)
-    good = np.isfinite(values).all(axis=1)
-    if good.all():
+        # A copy: it waits in memory, and the caller may change the rows meanwhile.
+        values: NDArray[Any] = block.astype(dtype)
+    if np.isfinite(values).all():
         return values
-    whole = np.isfinite(block).all(axis=1)
-    if not whole.all():
+    broken = ~np.isfinite(block).all(axis=1)
+    if broken.any():
         raise InvalidInputError(
-            f"rows contains NaN or infinity in {int((~whole).sum())} of {len(block)} rows (the first has id "
-            f"{names[int(np.argmin(whole))]!r}): the encoder gave no usable embedding; leave these rows out."
+            f"rows contains NaN or infinity in {int(broken.sum())} of {len(block)} rows (the first has id "
+            f"{names[int(np.argmax(broken))]!r}): the encoder gave no usable embedding; leave these rows out."
         )
-    bad = int(np.argmin(good))
+    row = int(np.argmin(np.isfinite(values).all(axis=1)))
     raise InvalidInputError(
-        f"rows holds {np.abs(block[bad]).max():.6g} (id {names[bad]!r}), which {dtype} cannot: "
+        f"rows holds {np.abs(block[row]).max():.6g} (id {names[row]!r}), which {dtype} cannot: "
         "use dtype='float32', or scale the embeddings."
     )
 
@@ -337,10 +283,7 @@ def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.i
 
 
 def _checked_dtype(dtype: Any) -> str:
-    try:
-        name = str(np.dtype(dtype).name)
-    except TypeError:
-        name = str(dtype)
-    if name not in DTYPES:
-        raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
-    return name
+    with suppress(TypeError):
+        if np.dtype(dtype).name in DTYPES:
+            return str(np.dtype(dtype).name)
+    raise InvalidInputError(f"dtype={dtype!r}: give 'float16' or 'float32'.")
