@@ -164,23 +164,23 @@ def write_whole(path: Path) -> Iterator[Path]:
         yield temporary
 
 
-def write_file(path: str | os.PathLike[str], contents: bytes | memoryview) -> None:
-    """Write a file so that it is never half there.
+def write_file(path: str | os.PathLike[str], *pieces: Any) -> None:
+    """Write bytes to a file so that it is never half there.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(f"{folder}/a", b"abc")
+    ...     write_file(f"{folder}/a", b"ab", b"c")
     ...     Path(folder, "a").read_bytes()
     b'abc'
     """
     if is_remote(path):
         remote = cast(Any, as_path(path))
-        remote.fs.pipe_file(remote.path, bytes(contents))
+        remote.fs.pipe_file(remote.path, b"".join(pieces))
     else:
-        with replacing(path) as [temporary]:
-            temporary.write_bytes(contents)
+        with replacing(path) as [temporary], temporary.open("wb") as file:
+            file.writelines(pieces)
 
 
 @contextmanager

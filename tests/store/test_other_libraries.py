@@ -92,6 +92,6 @@ def test_pyarrow_maps_a_shard(store):
             table = pa.ipc.open_stream(file).read_all()
             table.validate(full=True)
             vectors = table["vector"].chunk(0).values.to_numpy(zero_copy_only=True).reshape(-1, 5)
-            rows = shard.row_file(store.path, 5, store.dtype).load()
+            rows = store.manifest.row_file(store.path, shard).load()
             assert np.array_equal(rows, vectors) and rows.dtype == vectors.dtype
             assert not rows.flags.owndata and not rows.flags.writeable

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, read_only, to_numpy
 from gmmatch._threads import available_cores, resolve_jobs
-from gmmatch.errors import InvalidInputError
 from gmmatch.rows.array import ArrayRows
-from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap, Rows
+from gmmatch.rows.base import BlockFunction, GreedyTask, LocalRows, PerRow, RowMap
 from gmmatch.rows.npy import mapped
 from gmmatch.rows.shards import RowFile, ShardReader
 from gmmatch.rows.tree import block_edges
@@ -156,24 +155,6 @@ class FileRows(LocalRows):
             for first, stop in pairwise(block_edges(n, self.n_features).tolist())
         )
         return self._scratch.save(blocks, (n, self.n_features), self._dtype)
-
-
-def open_files(
-    files: Sequence[RowFile],
-    *,
-    engine: Any = None,
-    memory_limit: int | None = None,
-    n_jobs: int | None = None,
-) -> Rows:
-    """Return the rows of files whose shapes are known, as a store has them; parameters as in ``open_rows``."""
-    if engine is None:
-        return FileRows(files, memory_limit=memory_limit, n_jobs=n_jobs)
-    if memory_limit is not None or n_jobs is not None:
-        raise InvalidInputError("memory_limit and n_jobs have no meaning with engine=: leave them out.")
-    # Ray is optional, and slow to import.
-    from gmmatch.rows.ray import RayRows
-
-    return RayRows(files, engine)
 
 
 class ScratchFolder:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,7 @@ from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import Rows
 from gmmatch.rows.files import FileRows
-
-
-@runtime_checkable
-class RowSource(Protocol):
-    """What opens its own rows, such as a store."""
-
-    def open_rows(self, **options: Any) -> Rows:
-        """Return the rows; options are those of :func:`open_rows` that were given."""
-        ...
+from gmmatch.rows.shards import RowFile
 
 
 @contextmanager
@@ -69,18 +61,15 @@ def open_rows(
     for option, value in (("engine", engine), ("memory_limit", memory_limit), ("n_jobs", n_jobs)):
         if value is not None:
             options[option] = value
-    if isinstance(X, RowSource):
-        rows = X.open_rows(**options)
-    else:
-        if not isinstance(X, np.ndarray) and is_ray_dataset(X):
-            options.setdefault("engine", "ray")
-        backend, source = _choose(X, options.get("engine"), name)
-        unused = options.keys() - signature(backend).parameters.keys()
-        if unused:
-            raise InvalidInputError(
-                f"{', '.join(sorted(unused))} has no meaning for {backend.__name__}: leave it out."
-            )
-        rows = backend(source, **options)
+    if not isinstance(X, np.ndarray) and is_ray_dataset(X):
+        options.setdefault("engine", "ray")
+    backend, source = _choose(X, options.get("engine"), name)
+    unused = options.keys() - signature(backend).parameters.keys()
+    if unused:
+        raise InvalidInputError(
+            f"{', '.join(sorted(unused))} has no meaning for {backend.__name__}: leave it out."
+        )
+    rows = backend(source, **options)
     try:
         if check:
             check_finite(rows, name)
@@ -112,9 +101,9 @@ def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
 
         if is_ray_dataset(X):
             return RayRows, X
-    paths = [X] if isinstance(X, (str, Path)) else X
+    paths = [X] if isinstance(X, (str, Path)) else getattr(X, "row_files", X)
     in_files = isinstance(paths, (list, tuple)) and bool(paths)
-    in_files = in_files and all(isinstance(path, (str, Path)) for path in paths)
+    in_files = in_files and all(isinstance(path, (str, Path, RowFile)) for path in paths)
     # A tensor in main memory is an array: compiled loops read it where it is.
     on_device = engine is None and is_torch_array(X) and X.is_cuda
     source: Any = paths if in_files else X if on_device else _as_array(X, name)

@@ -115,12 +115,12 @@ def add_rows(
             row_of.pop(name, None)
         new = np.array([row for row, name in enumerate(source.ids) if name not in row_of], dtype=np.int64)
         n_known = len(source.ids) - len(new)
-        files = list(store.files)
+        files = list(store.row_files)
         if len(new):
             embed_rest(Rest(source, new), adding)
             added = open_store(adding)
             row_of |= {name: len(store) + row for row, name in enumerate(added.ids.tolist())}
-            files += added.files
+            files += added.row_files if len(added) else []
         _join(source, ShardReader(files), row_of, sibling_path(path, "joined"), requested)
         path.rename(sibling_path(path, "old"))
         sibling_path(path, "joined").rename(path)

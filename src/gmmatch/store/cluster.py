@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import chain, groupby, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch.data.source import Batch, Source
 from gmmatch.encoders._callable import FILE_MODULE
@@ -31,7 +32,10 @@ from gmmatch.rows.engine import RayEngine
 from gmmatch.rows.workers import Workers, share
 from gmmatch.store.commits import Commits
 from gmmatch.store.manifest import Manifest
-from gmmatch.store.shard import ArrowShard, Chunk, RowTable, default_rows_per_shard, join_chunks, write_shard
+from gmmatch.store.shard import ArrowShard, RowTable, default_rows_per_shard, write_shard
+
+Chunk: TypeAlias = "tuple[RowTable, NDArray[Any]]"
+"""Some rows that were encoded: what the table holds, and the vectors."""
 
 # Pieces of the source for each worker, so that all end at about the same time.
 _PIECES_PER_WORKER = 8
@@ -55,7 +59,7 @@ class EncodingWorker:
 
     def encode(
         self, reference: tuple[Any], piece: range
-    ) -> tuple[Chunk, tuple[list[SkippedRow], int | None]]:
+    ) -> tuple[list[Chunk], tuple[list[SkippedRow], int | None]]:
         """Return the rows of a piece; and those that were skipped, with how many the model was given at a time.
 
         The reference is to a Source, an Encoder with its model in main memory, whether it goes to a GPU, the size of
@@ -74,7 +78,7 @@ class EncodingWorker:
             chunks.append((table, result.vectors[low:high].reshape(-1, n_features)))
             skipped += [row for row in result.skipped if row.row in piece]
             rows_at_once = result.rows_at_once
-        return join_chunks(chunks), (skipped, rows_at_once)
+        return chunks, (skipped, rows_at_once)
 
     def _read(self, source: Source, size: int, piece: range) -> Iterator[Batch]:
         """Yield the batches that have rows of a piece: cut as without workers, so that their vectors are the same."""
@@ -117,6 +121,7 @@ def encode_on_workers(
             "engine=: the model is on a device of this machine; load it with device='cpu', for workers copy it to "
             "theirs (RayEngine(num_gpus=1))."
         )
+    options["workers"] = options["workers"] or max(1, int(engine.num_cpus))
     with Commits(path, requested) as commits:
         manifest = commits.manifest
         if manifest.complete:
@@ -175,9 +180,9 @@ def _encode_pieces(
     # A run of neighbors for each worker, which reads them one after another; who is done helps the others.
     edges = [len(pieces) * worker // n_workers for worker in range(n_workers + 1)]
     runs = [deque(pieces[first:stop]) for first, stop in pairwise(edges)]
-    left = Counter(piece.start // size for piece in pieces)
-    chunks: dict[int, dict[int, Any]] = defaultdict(dict)
-    calls: dict[Any, tuple[int, range]] = {}
+    pieces_of = {number: list(some) for number, some in groupby(pieces, lambda piece: piece.start // size)}
+    chunks: dict[range, Any] = {}
+    calls: dict[Any, tuple[int, range, Any]] = {}
     writing: list[Any] = []
     written: list[ArrowShard] = []
     next_commit = time.monotonic() + _COMMIT_SECONDS
@@ -186,7 +191,7 @@ def _encode_pieces(
         if any(runs):
             piece = runs[worker].popleft() if runs[worker] else max(runs, key=len).pop()
             chunk, summary = workers.actors[worker].encode.options(num_returns=2).remote(reference, piece)
-            chunks[piece.start // size][piece.start], calls[summary] = chunk, (worker, piece)
+            calls[summary] = worker, piece, chunk
 
     try:
         for worker in list(range(n_workers)) * _CALLS_PER_WORKER:
@@ -198,14 +203,13 @@ def _encode_pieces(
                     writing.remove(answer)
                     written.append(result)
                     continue
-                worker, piece = calls.pop(answer)
+                worker, piece, chunks[piece] = calls.pop(answer)
                 start(worker)
                 note(len(piece), *result)
                 number = piece.start // size
-                left[number] -= 1
-                if not left[number]:
-                    ordered = (chunk for _, chunk in sorted(chunks.pop(number).items()))
-                    writing.append(write.remote(commits.path, number, *ordered))
+                if all(piece in chunks for piece in pieces_of[number]):
+                    ready = [chunks.pop(piece) for piece in pieces_of[number]]
+                    writing.append(write.remote(commits.path, number, *ready))
             if (began := time.monotonic()) > next_commit:
                 commits.add(written)
                 written, now = [], time.monotonic()
@@ -217,9 +221,10 @@ def _encode_pieces(
         commits.add(written)
 
 
-def _write(folder: Path, number: int, *chunks: Chunk) -> ArrowShard:
+def _write(folder: Path, number: int, *pieces: list[Chunk]) -> ArrowShard:
     """Join the pieces of a shard and write it."""
-    return write_shard(folder, number, *join_chunks(chunks))
+    tables, vectors = zip(*chain.from_iterable(pieces), strict=True)
+    return write_shard(folder, number, RowTable.join(tables), np.concatenate(vectors))
 
 
 def _measure_features(source: Source, encoder: Encoder, options: dict[str, Any]) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
@@ -156,9 +155,7 @@ class Commits:
     def __enter__(self: _Commits) -> _Commits:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _check_usable(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import write_file
-from gmmatch.rows.shards import check_file, damaged_file
+from gmmatch.rows.shards import RowFile, check_file, damaged_file
 from gmmatch.store.old import OLD_VERSION, OldShard, as_new_document
 from gmmatch.store.shard import ArrowShard
 
@@ -67,6 +67,12 @@ class Manifest:
     def n_unbroken(self) -> int:
         """How many shards there are before the first that is missing."""
         return next((i for i, shard in enumerate(self.shards) if shard.number != i), len(self.shards))
+
+    def row_file(self, folder: Path, shard: ArrowShard | OldShard) -> RowFile:
+        """Return where the vectors of a shard are."""
+        name, _, sha256 = shard.files[0]
+        shape = shard.n_rows, self.n_features or 0
+        return RowFile(folder / name, shape, self.dtype, sha256, shard.offset)
 
     def origin(self, location: str) -> dict[str, Any]:
         """Return where the rows come from, for the provenance of a selection."""

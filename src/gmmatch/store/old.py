@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gmmatch.files import parquet_table
-from gmmatch.rows.shards import RowFile
 from gmmatch.store.shard import RowTable, decode_columns, read_checked
 
 OLD_VERSION = 1
@@ -36,6 +33,7 @@ class OldShard:
     number: int
     n_rows: int
     files: list[tuple[str, int, str]]
+    offset = None  # the header of a .npy file says it
 
     @classmethod
     def of(cls, number: int, document: Mapping[str, Any]) -> OldShard:
@@ -45,11 +43,6 @@ class OldShard:
         entries = {"npy": document["array"], "parquet": document["table"]}
         files = [(f"{name}.{suffix}", file["bytes"], file["sha256"]) for suffix, file in entries.items()]
         return cls(number, n_rows, files)
-
-    def row_file(self, folder: Path, n_features: int, dtype: np.dtype[Any]) -> RowFile:
-        """Return where the vectors are."""
-        name, _, sha256 = self.files[0]
-        return RowFile(folder / name, (self.n_rows, n_features), dtype.str, sha256)
 
     def read_table(self, folder: Path) -> RowTable:
         """Read the ids, labels and source rows."""

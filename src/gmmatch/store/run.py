@@ -23,7 +23,7 @@ from gmmatch.rows.engine import RayEngine, parse_engine
 from gmmatch.store.adding import add_rows, finish_replacing, has_grown
 from gmmatch.store.manifest import Manifest, find_manifest
 from gmmatch.store.store import delete_store, open_store
-from gmmatch.store.writer import StoreWriter
+from gmmatch.store.writer import StoreWriter, checked_dtype
 
 Progress: TypeAlias = Callable[[int, "int | None"], object]
 """Called with the rows of the source that are done, and how many there are (None for a stream)."""
@@ -160,9 +160,10 @@ def embed(
         )
     size = _batch_size(batch_size, encoder, existing)
     kept_as = _dtype(dtype, encoder, source, existing)
+    options = {"workers": workers, "dtype": kept_as, "on_error": on_error}
     shards = {"rows_per_shard": rows_per_shard, "checkpoint_seconds": checkpoint_seconds}
     on = None if engine is None else parse_engine(engine)
-    run = _Run(encoder, size, kept_as, workers, on_error, progress or (lambda done, total: None), shards, on)
+    run = _Run(encoder, size, options, progress or (lambda done, total: None), shards, on)
     n_before = run.into(source, path)
     store = open_store(path)
     if not len(store):
@@ -187,9 +188,7 @@ class _Run:
 
     encoder: Encoder
     batch_size: int
-    dtype: str
-    workers: int | None
-    on_error: OnError
+    options: dict[str, Any]
     progress: Progress
     shards: dict[str, Any]
     engine: RayEngine | None = None
@@ -211,14 +210,18 @@ class _Run:
             "source": source.describe(),
             "source_fingerprint": source.fingerprint(),
             "n_features": self.encoder.n_features,
-            "dtype": self.dtype,
+            "dtype": self.options["dtype"],
         }
         if existing is not None and has_grown(existing, source, requested, path):
             joined = requested | {"rows_per_shard": existing.rows_per_shard}
             return add_rows(source, path, joined, self.into)
         self.n_read, self.n_total = 0, source.n_rows
         if self.engine is not None:
-            return self._encode_on_workers(self.engine, source, path, requested)
+            from gmmatch.store.cluster import encode_on_workers
+
+            manifest = Manifest(**requested, rows_per_shard=self.shards["rows_per_shard"])
+            how = {"batch_size": self.batch_size, **self.options}
+            return encode_on_workers(source, self.encoder, path, manifest, self.engine, self.note, **how)
         with StoreWriter(path, **requested, **self.shards) as writer:
             n_before = writer.n_rows
             if not writer.complete:
@@ -229,24 +232,12 @@ class _Run:
         start = writer.resume_at(self.batch_size)
         self.note(start)
         batches = source.batches(self.batch_size, start=start)
-        options: Any = {"workers": self.workers, "dtype": self.dtype, "on_error": self.on_error}
-        with closing(encode_batches(batches, self.encoder, **options)) as results:
+        with closing(encode_batches(batches, self.encoder, **self.options)) as results:
             for result in results:
                 if len(result.vectors):
                     writer.append(result.vectors, result.ids, result.labels, source_rows=result.rows)
                 self.note(result.stop - result.start, result.skipped, result.rows_at_once)
         writer.finish()
-
-    def _encode_on_workers(
-        self, engine: RayEngine, source: Source, path: Path, requested: dict[str, Any]
-    ) -> int:
-        from gmmatch.store.cluster import encode_on_workers
-
-        return encode_on_workers(
-            source, self.encoder, path, Manifest(**requested, rows_per_shard=self.shards["rows_per_shard"]), engine,
-            self.note, self.batch_size, workers=self.workers or max(1, int(engine.num_cpus)),
-            dtype=self.dtype, on_error=self.on_error,
-        )  # fmt: skip
 
     def note(self, n_rows: int, skipped: Iterable[SkippedRow] = (), rows_at_once: int | None = None) -> None:
         """Count rows of the source that are done."""
@@ -267,16 +258,15 @@ def _check_kinds(source: Source, encoder: Encoder) -> None:
 
 
 def _batch_size(requested: int | None, encoder: Encoder, existing: Manifest | None) -> int:
-    if requested is None:
-        stored = existing.encoder_details.get("batch_size") if existing is not None else None
-        return stored if isinstance(stored, int) and stored > 0 else encoder.batch_size
-    check_whole_number(requested, "batch_size")
-    return int(requested)
+    if requested is not None:
+        check_whole_number(requested, "batch_size")
+        return int(requested)
+    return int((existing and existing.encoder_details.get("batch_size")) or encoder.batch_size)
 
 
 def _dtype(requested: str, encoder: Encoder, source: Source, existing: Manifest | None) -> str:
     if requested != "auto":
-        return requested  # the writer checks it
+        return checked_dtype(requested)
     if existing is not None:
         return existing.dtype
     computed: Any = getattr(encoder, "dtype", None)

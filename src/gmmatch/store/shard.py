@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch.files import write_file
 from gmmatch.groups import Label
-from gmmatch.rows.shards import RowFile, damaged_file
+from gmmatch.rows.shards import damaged_file
 
 _SHARD_BYTES = 1 << 26
 _SHARD_ROWS = 1 << 18  # the ids and labels of a shard wait in memory, too
@@ -43,24 +43,12 @@ class RowTable:
         labels = None if self.labels is None else self.labels[chosen]
         return RowTable(self.source_rows[chosen], self.ids[chosen], labels)
 
-
-Chunk: TypeAlias = "tuple[RowTable, NDArray[Any]]"
-"""Some rows of a shard: what the table holds, and the vectors."""
-
-
-def join_chunks(chunks: Sequence[Chunk]) -> Chunk:
-    """Return chunks of neighboring rows as one.
-
-    Examples
-    --------
-    >>> table, vectors = join_chunks([(RowTable([0], ["a"]), np.eye(2)[:1]), (RowTable([3], ["b"]), np.eye(2)[1:])])
-    >>> table.ids, vectors.shape
-    (['a', 'b'], (2, 2))
-    """
-    tables, vectors = zip(*chunks, strict=True)
-    columns = zip(*((table.source_rows, table.ids, table.labels or ()) for table in tables), strict=True)
-    source_rows, ids, labels = (list(chain.from_iterable(column)) for column in columns)
-    return RowTable(source_rows, ids, None if tables[0].labels is None else labels), np.concatenate(vectors)
+    @staticmethod
+    def join(tables: Sequence[RowTable]) -> RowTable:
+        """Return tables of neighboring rows as one."""
+        columns = zip(*((table.source_rows, table.ids, table.labels or ()) for table in tables), strict=True)
+        source_rows, ids, labels = (list(chain.from_iterable(column)) for column in columns)
+        return RowTable(source_rows, ids, None if tables[0].labels is None else labels)
 
 
 @dataclass(frozen=True)
@@ -108,10 +96,6 @@ class ArrowShard:
         """Read what a manifest holds; it cannot point outside of the store, as names of files are made here."""
         return cls(**{name: document[name] for name in cls.__dataclass_fields__})
 
-    def row_file(self, folder: Path, n_features: int, dtype: np.dtype[Any]) -> RowFile:
-        """Return where the vectors are."""
-        return RowFile(folder / self.name, (self.n_rows, n_features), dtype.str, self.sha256, self.offset)
-
     def read_table(self, folder: Path) -> RowTable:
         """Read the ids, labels and source rows; the vectors are not read."""
         import pyarrow as pa
@@ -146,18 +130,24 @@ def write_shard(folder: Path, number: int, table: RowTable, vectors: NDArray[Any
         ("vector", pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]), None),
     ]
     schema = pa.schema([pa.field(name, array.type, metadata=metadata) for name, array, metadata in columns])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as stream:
+    pieces = _Pieces()
+    with pa.ipc.new_stream(pa.PythonFile(pieces, mode="w"), schema) as stream:
         stream.write_batch(pa.record_batch([array for _, array, _ in columns], schema=schema))
-    contents = sink.getvalue()
-    offset = contents.size
-    if len(table):
-        written = pa.ipc.open_stream(contents).read_next_batch().column("vector").flatten()
-        offset = written.buffers()[1].address - contents.address
-    sha256, head_sha256 = (hashlib.sha256(part).hexdigest() for part in (contents, contents[:offset]))
-    shard = ArrowShard(number, len(table), contents.size, sha256, offset, head_sha256)
-    write_file(folder / shard.name, memoryview(contents))
+    addresses = [getattr(piece, "address", None) for piece in pieces]
+    head = b"".join(pieces[: addresses.index(values.address)] if len(table) else pieces)
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    sha256, head_sha256 = digest.hexdigest(), hashlib.sha256(head).hexdigest()
+    shard = ArrowShard(number, len(table), sum(map(len, pieces)), sha256, len(head), head_sha256)
+    write_file(folder / shard.name, *pieces)
     return shard
+
+
+class _Pieces(list[Any]):
+    """A file for Arrow that keeps what is written to it, without a copy."""
+
+    closed, write = False, list.append
 
 
 def default_rows_per_shard(n_features: int, dtype: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from gmmatch.store.manifest import (
     verify_files,
 )
 from gmmatch.store.shard import RowTable, as_array
-
-if TYPE_CHECKING:
-    from gmmatch.rows.base import Rows
 
 
 class Store:
@@ -131,28 +128,11 @@ class Store:
         return (shard.read_table(self.path) for shard in self.manifest.shards)
 
     @cached_property
-    def files(self) -> list[RowFile]:
-        """Where the rows are, for readers of several files."""
-        shards = (shard for shard in self.manifest.shards if shard.n_rows)
-        return [shard.row_file(self.path, self.n_features, self.dtype) for shard in shards]
-
-    def open_rows(
-        self, *, memory_limit: int | None = None, n_jobs: int | None = None, engine: Any = None
-    ) -> Rows:
-        """Return the rows for the functions of gmmatch, which call this for a store that they are given.
-
-        Nothing is read yet. Each file is compared with its checksum when it is first opened.
-
-        Parameters
-        ----------
-        memory_limit, n_jobs, engine
-            As in :func:`~gmmatch.open_rows`.
-        """
-        from gmmatch.rows.files import open_files  # compiled code, which takes long to import
-
-        if not self.files:
+    def row_files(self) -> list[RowFile]:
+        """Where the vectors are; each file is compared with its checksum when it is first opened."""
+        if not len(self):
             raise InvalidInputError(f"{self.path} has no rows: embed some first.")
-        return open_files(self.files, memory_limit=memory_limit, n_jobs=n_jobs, engine=engine)
+        return [self.manifest.row_file(self.path, shard) for shard in self.manifest.shards if shard.n_rows]
 
     def to_numpy(self, index: Any = None) -> NDArray[Any]:
         """Return the rows with these numbers, or all, as an array in memory of shape (m, s).
@@ -162,9 +142,9 @@ class Store:
         index : int64 array of shape (m,), optional
         """
         numbers = np.arange(len(self)) if index is None else np.asarray(index, dtype=np.int64)
-        if not self.files:
+        if not len(self):
             return np.empty(self.shape, dtype=self.dtype)
-        return ShardReader(self.files).take(numbers).astype(self.dtype)
+        return ShardReader(self.row_files).take(numbers).astype(self.dtype)
 
     def verify(self) -> None:
         """Read every file and compare its checksum; raise an error that names the first wrong one."""

@@ -20,7 +20,7 @@ from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
 from gmmatch.store.commits import Commits
 from gmmatch.store.manifest import DTYPES, Manifest
-from gmmatch.store.shard import Chunk, RowTable, default_rows_per_shard, join_chunks, write_shard
+from gmmatch.store.shard import RowTable, default_rows_per_shard, write_shard
 
 
 class StoreWriter(Commits):
@@ -91,7 +91,7 @@ class StoreWriter(Commits):
             encoder=encoder,
             encoder_fingerprint=encoder_fingerprint,
             encoder_details=dict(encoder_details or {}),
-            dtype=_checked_dtype(dtype),
+            dtype=checked_dtype(dtype),
             source=dict(source or {}),
             source_fingerprint=source_fingerprint,
             n_features=None if n_features is None else int(n_features),
@@ -99,7 +99,9 @@ class StoreWriter(Commits):
         )
         self._checkpoint_seconds = checkpoint_seconds
         self._last_write = time.monotonic()
-        self._pending: list[Chunk] = []  # rows of the shard that is not full yet
+        # The shard that is not full yet: where in the buffer the vectors of a table end, and the table.
+        self._pending: list[tuple[int, RowTable]] = []
+        self._buffer: NDArray[Any] | None = None
         super().__init__(as_path(path), requested)
         try:
             self._resume()
@@ -121,12 +123,12 @@ class StoreWriter(Commits):
 
     @property
     def _n_pending(self) -> int:
-        return sum(len(table) for table, _ in self._pending)
+        return self._pending[-1][0] if self._pending else 0
 
     @property
     def next_row(self) -> int:
         """The row of the source that comes next; before anything is appended, where to go on."""
-        return self._pending[-1][0].source_rows[-1] + 1 if self._pending else self._next_row
+        return self._pending[-1][1].source_rows[-1] + 1 if self._pending else self._next_row
 
     def resume_at(self, batch_size: int) -> int:
         """Return the row of the source at which batches of this size should go on.
@@ -172,10 +174,13 @@ class StoreWriter(Commits):
         self.manifest = replace(
             self.manifest, n_features=block.shape[1], rows_per_shard=size, has_labels=tags is not None
         )
+        buffer = self._buffer = self._new_buffer() if self._buffer is None else self._buffer
         cuts = [0, *range(size - self._n_pending, len(table), size), len(table)]
         for first, stop in pairwise(cuts):
-            self._pending.append((table[first:stop], vectors[first:stop]))
-            if self._n_pending == size:
+            fill = self._n_pending + stop - first
+            buffer[self._n_pending : fill] = vectors[first:stop]
+            self._pending.append((fill, table[first:stop]))  # last: only rows that count are ever written
+            if fill == size:
                 self._write_pending()
         if time.monotonic() - self._last_write > self._checkpoint_seconds:
             self.checkpoint()
@@ -188,8 +193,10 @@ class StoreWriter(Commits):
 
     def finish(self) -> None:
         """Write what is left, mark the store as complete, and close it."""
-        self.checkpoint()
-        if not self.complete:
+        self._check_usable()
+        if self.n_rows > self.n_done:
+            self._write_pending(complete=True)
+        elif not self.complete:
             self.add(complete=True)
         super().close()
 
@@ -215,8 +222,12 @@ class StoreWriter(Commits):
         if shards and shards[-1].n_rows < (manifest.rows_per_shard or 0):
             self._number -= 1  # its rows go back into memory, to fill it up
             if shards[-1].n_rows:
-                file = shards[-1].row_file(self.path, manifest.n_features or 0, np.dtype(manifest.dtype))
-                self._pending = [(table, np.array(file.load()))]
+                self._buffer, self._pending = self._new_buffer(), [(len(table), table)]
+                self._buffer[: len(table)] = manifest.row_file(self.path, shards[-1]).load()
+
+    def _new_buffer(self) -> NDArray[Any]:
+        shape = (self.manifest.rows_per_shard or 0, self.manifest.n_features or 0)
+        return np.empty(shape, dtype=self.manifest.dtype)
 
     def _check_matches(self, block: NDArray[Any], labeled: bool) -> None:
         """Raise unless these rows are like those that the store has."""
@@ -229,12 +240,14 @@ class StoreWriter(Commits):
             state = "has labels: give them" if has_labels else "has no labels: leave them out"
             raise InvalidInputError(f"{self.path} {state} for these rows, too.")
 
-    def _write_pending(self) -> None:
+    def _write_pending(self, *, complete: bool = False) -> None:
         """Write the rows in memory as the last shard, in place of what is there of it."""
-        self._pending = [join_chunks(self._pending)]
+        assert self._buffer is not None
+        table = RowTable.join([table for _, table in self._pending])
+        self._pending = [(len(table), table)]
         with self._writing():
-            shard = write_shard(self.path, self._number, *self._pending[0])
-        self.add([shard])
+            shard = write_shard(self.path, self._number, table, self._buffer[: len(table)])
+        self.add([shard], complete=complete)
         self._last_write = time.monotonic()
         if shard.n_rows == self.manifest.rows_per_shard:
             self._next_row, self._number, self._pending = self.next_row, self._number + 1, []
@@ -252,8 +265,7 @@ def _as_matrix(rows: Any) -> NDArray[Any]:
 def _converted(block: NDArray[Any], dtype: str, names: list[Any]) -> NDArray[Any]:
     """Return rows in the type of the store, all of them finite, or say which is not."""
     with np.errstate(over="ignore"):
-        # A copy: it waits in memory, and the caller may change the rows meanwhile.
-        values: NDArray[Any] = block.astype(dtype)
+        values: NDArray[Any] = block.astype(dtype, copy=False)
     if np.isfinite(values).all():
         return values
     broken = ~np.isfinite(block).all(axis=1)
@@ -282,7 +294,8 @@ def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.i
     return positions.astype(np.int64)
 
 
-def _checked_dtype(dtype: Any) -> str:
+def checked_dtype(dtype: Any) -> str:
+    """Return the name of a type of numbers that a store can hold."""
     with suppress(TypeError):
         if np.dtype(dtype).name in DTYPES:
             return str(np.dtype(dtype).name)

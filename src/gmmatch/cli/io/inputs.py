@@ -63,17 +63,6 @@ class Embeddings:
         return None if self.store is None and self.file_ids is None else self.ids_of
 
 
-@dataclass(frozen=True)
-class _RowsOnly:
-    """The rows of a store without its labels, which gmmatch would use."""
-
-    store: Store
-
-    def open_rows(self, **options: Any) -> Any:
-        """Open the rows."""
-        return self.store.open_rows(**options)
-
-
 def open_embeddings(
     path: str, *, labels: str | None = None, embedding_column: str | None = None, id_column: str | None = None
 ) -> Embeddings:
@@ -113,7 +102,7 @@ def _open_store(path: str, *, without_labels: bool) -> Embeddings:
         raise InvalidInputError(f"{path} is not complete: run the `gmmatch embed` that makes it again.")
     if not len(store):
         raise InvalidInputError(f"{path} has no rows: there is nothing to work on.")
-    X, labels = (_RowsOnly(store), None) if without_labels else (store, store.labels)
+    X, labels = (store.row_files, None) if without_labels else (store, store.labels)
     return Embeddings(path, X, len(store), labels, store.manifest.origin(str(store.path)), store)
 
 
