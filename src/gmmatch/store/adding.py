@@ -72,11 +72,10 @@ def has_grown(existing: Manifest, source: Source, requested: dict[str, Any], pat
     Raises an error where the rows that are new cannot be recognized. Other obstacles are left to the writer.
     """
     names = ("encoder_fingerprint", "dtype")
-    if existing.is_old or any(getattr(existing, name) != requested[name] for name in names):
-        return False
-    if source.n_rows is None or _what_is_read(existing.source) != _what_is_read(requested["source"]):
-        return False
-    if existing.source_fingerprint in (None, requested["source_fingerprint"]):
+    same = not existing.is_old and all(getattr(existing, name) == requested[name] for name in names)
+    same = same and _what_is_read(existing.source) == _what_is_read(requested["source"])
+    has_changed = existing.source_fingerprint not in (None, requested["source_fingerprint"])
+    if not (same and has_changed) or source.n_rows is None:
         return False
     why = None
     if isinstance(source.ids, range):

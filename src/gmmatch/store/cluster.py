@@ -136,6 +136,7 @@ def encode_on_workers(
         missing = [rows for number, rows in shards.items() if number not in kept]
         n_missing = sum(map(len, missing))
         note(source.n_rows - n_missing)
+        written: list[ArrowShard] = []
         if missing:
             n_workers = engine.connect()
             # Pieces are at most as long as shards, and whole batches where that is possible.
@@ -143,8 +144,8 @@ def encode_on_workers(
             length = min(size, -(-length // batch_size) * batch_size)
             pieces = [rows[first:][:length] for rows in missing for first in range(0, len(rows), length)]
             job = (source, encoder, engine.num_gpus > 0, batch_size, n_features, options)
-            _encode_pieces(commits, engine, job, pieces, min(n_workers, len(pieces)), note)
-        commits.add(complete=True)
+            written = _encode_pieces(commits, engine, job, pieces, min(n_workers, len(pieces)), note)
+        commits.add(written, complete=True)
         return sum(kept.values())
 
 
@@ -168,8 +169,8 @@ def _find_kept(commits: Commits, shards: dict[int, range]) -> dict[int, int]:
 
 def _encode_pieces(
     commits: Commits, engine: RayEngine, job: Any, pieces: list[range], n_workers: int, note: Any
-) -> None:
-    """Give pieces to workers and shards to writers, until all are written and added."""
+) -> list[ArrowShard]:
+    """Give pieces to workers and shards to writers; return the last shards, which are written, but not added yet."""
     ray = imported("ray", "RayEngine needs Ray", "ray")
     for name in [name for name in sys.modules if name.startswith(FILE_MODULE)]:
         # The code of a file goes along; workers cannot import it.
@@ -182,8 +183,7 @@ def _encode_pieces(
     runs = [deque(pieces[first:stop]) for first, stop in pairwise(edges)]
     pieces_of = {number: list(some) for number, some in groupby(pieces, lambda piece: piece.start // size)}
     chunks: dict[range, Any] = {}
-    calls: dict[Any, tuple[int, range, Any]] = {}
-    writing: list[Any] = []
+    calls: dict[Any, tuple[int, range, Any] | None] = {}  # None for a call that writes a shard
     written: list[ArrowShard] = []
     next_commit = time.monotonic() + _COMMIT_SECONDS
 
@@ -196,29 +196,32 @@ def _encode_pieces(
     try:
         for worker in list(range(n_workers)) * _CALLS_PER_WORKER:
             start(worker)
-        while calls or writing:
-            for answer in workers.wait([*calls, *writing]):
+        while calls:
+            for answer in workers.wait([*calls]):
                 [result] = workers.collect([answer])
-                if answer in writing:
-                    writing.remove(answer)
+                call = calls.pop(answer)
+                if call is None:
                     written.append(result)
                     continue
-                worker, piece, chunks[piece] = calls.pop(answer)
+                worker, piece, chunks[piece] = call
                 start(worker)
                 note(len(piece), *result)
                 number = piece.start // size
                 if all(piece in chunks for piece in pieces_of[number]):
                     ready = [chunks.pop(piece) for piece in pieces_of[number]]
-                    writing.append(write.remote(commits.path, number, *ready))
+                    calls[write.remote(commits.path, number, *ready)] = None
             if (began := time.monotonic()) > next_commit:
                 commits.add(written)
                 written, now = [], time.monotonic()
                 next_commit = now + max(_COMMIT_SECONDS, (now - began) / _COMMIT_SHARE)
-    finally:
+    except BaseException:
         with suppress(Exception):  # shards that are complete are kept
-            written += workers.collect(writing)
+            written += workers.collect([answer for answer, call in calls.items() if call is None])
+            commits.add(written)
+        raise
+    finally:
         workers.close()
-        commits.add(written)
+    return written
 
 
 def _write(folder: Path, number: int, *pieces: list[Chunk]) -> ArrowShard:

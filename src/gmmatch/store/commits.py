@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
-from gmmatch.files import is_leftover, is_remote
+from gmmatch.files import OutputError, explain_failure, is_remote
 from gmmatch.store.manifest import MANIFEST_NAME, Manifest, check_files, find_manifest, is_store_file
 from gmmatch.store.shard import ArrowShard
 
@@ -34,11 +34,8 @@ class StoreLockedError(GMMatchError, RuntimeError):
     """Another writer is at work on the store."""
 
 
-class StoreWriteError(GMMatchError, OSError):
+class StoreWriteError(OutputError):
     """A store could not be written (a full disk, missing rights); what was complete before is safe."""
-
-    def __str__(self) -> str:
-        return str(self.strerror)
 
 
 class WriterLock:
@@ -180,19 +177,16 @@ class Commits:
     def _writing(self) -> Iterator[None]:
         """Turn a failed write into one sentence that says how many rows are safe, and refuse to go on after it."""
         try:
-            yield
-        except GMMatchError:
-            raise
-        except OSError as error:
+            with explain_failure(self.path):
+                yield
+        except OutputError as error:
             self._failed = True  # what is in memory and what is on disk may have come apart
-            reason = (error.strerror or str(error)).rstrip(".")
             remedy = "free some space" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "correct this"
             # The whole store may have been removed.
             n_safe = self.manifest.n_rows if is_remote(self.path) or self.path.exists() else 0
             raise StoreWriteError(
                 error.errno,
-                f"{self.path} could not be written: {reason}. {n_safe:,} rows are safe in it; {remedy} and run the "
-                "same again to resume.",
+                f"{error} {n_safe:,} rows are safe in it; {remedy} and run the same again to resume.",
             ) from None
 
     def _begin(self) -> None:
@@ -206,7 +200,7 @@ class Commits:
             self.manifest.save_library_files(folder)
         keep = _names(self.manifest) | set(self.manifest.library_files)
         for path in list(folder.iterdir()):
-            if is_leftover(path.name) or (is_store_file(path.name) and path.name not in keep):
+            if is_store_file(path.name) and path.name not in keep:
                 path.unlink(missing_ok=True)
 
 
@@ -252,7 +246,7 @@ def _prepare_folder(folder: Path) -> None:
             )
         folder.mkdir(exist_ok=True)
     names = [] if (folder / MANIFEST_NAME).exists() else sorted(path.name for path in folder.iterdir())
-    foreign = [name for name in names if not (name == LOCK_NAME or is_leftover(name) or is_store_file(name))]
+    foreign = [name for name in names if name != LOCK_NAME and not is_store_file(name)]
     if foreign:
         raise InvalidInputError(
             f"{folder} exists and is not an embedding store (it holds {foreign[0]!r}): choose another folder."

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import write_file
-from gmmatch.rows.shards import RowFile, check_file, damaged_file
+from gmmatch.files import is_leftover, write_file
+from gmmatch.rows.shards import RowFile, damaged_file
 from gmmatch.store.old import OLD_VERSION, OldShard, as_new_document
 from gmmatch.store.shard import ArrowShard
 
@@ -28,8 +28,8 @@ _LIBRARY_FILES = ("dataset_info.json", "state.json")
 
 
 def is_store_file(name: str) -> bool:
-    """Tell whether a file name is one that a store gives to its files, of this format or the older one."""
-    return name in _LIBRARY_FILES or _SHARD_NAME.match(name) is not None
+    """Tell whether a store, also an older one, gives a file this name, if only for a while; but for the manifest."""
+    return name in _LIBRARY_FILES or _SHARD_NAME.match(name) is not None or is_leftover(name)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Manifest:
             "n_rows": self.n_rows,
             **vars(self),
         }
-        document["shards"] = [shard.document for shard in self.shards if isinstance(shard, ArrowShard)]
+        document["shards"] = [{"file": shard.files[0][0], **vars(shard)} for shard in self.shards]
         text = json.dumps({**document, "sha256": _checksum(document)}, indent=1, allow_nan=False) + "\n"
         write_file(folder / MANIFEST_NAME, text.encode("ascii"))
         if not self.complete:
@@ -172,29 +172,18 @@ def check_files(folder: Path, manifest: Manifest) -> None:
                 raise damaged_file(path, f"it has {path.stat().st_size:,} bytes instead of {size:,}")
 
 
-def verify_files(folder: Path, manifest: Manifest) -> None:
-    """Read every file of a store, and raise an error that names the first that is not what was written."""
-    for shard in manifest.shards:
-        for name, _, sha256 in shard.files:
-            check_file(folder / name, sha256)
-    for name, contents in manifest.library_files.items():
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != contents:
-            raise InvalidInputError(
-                f"{path} is missing or damaged: run the command that made the store again, which replaces it."
-            )
-
-
 def _checksum(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, allow_nan=False).encode()).hexdigest()
 
 
-def _from_document(document: Mapping[str, Any]) -> Manifest:
-    shards: list[ArrowShard | OldShard]
+def _from_document(document: dict[str, Any]) -> Manifest:
     if document["format_version"] == OLD_VERSION:
         document = as_new_document(document)
-        shards = [OldShard.of(*entry) for entry in enumerate(document["shards"])]
     else:
-        shards = [ArrowShard.of(entry) for entry in document["shards"]]
+        # File names are made, never taken from a manifest: it cannot point outside of the store.
+        names = ArrowShard.__dataclass_fields__
+        document["shards"] = [
+            ArrowShard(**{name: entry[name] for name in names}) for entry in document["shards"]
+        ]
     values = {name: document[name] for name in Manifest.__dataclass_fields__}
-    return Manifest(**{**values, "shards": tuple(shards)})
+    return Manifest(**{**values, "shards": tuple(values["shards"])})

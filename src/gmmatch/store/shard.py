@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ _AS_JSON = {b"encoding": b"json"}
 class RowTable:
     """Source rows, ids and labels of some rows, as plain Python values."""
 
-    source_rows: list[int] = field(default_factory=list)
-    ids: list[Any] = field(default_factory=list)
+    source_rows: list[int]
+    ids: list[Any]
     labels: list[Label] | None = None
 
     def __len__(self) -> int:
@@ -86,16 +86,6 @@ class ArrowShard:
         """The file's name, size and SHA-256."""
         return [(self.name, self.size, self.sha256)]
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """What the manifest holds."""
-        return {"file": self.name, **asdict(self)}
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> ArrowShard:
-        """Read what a manifest holds; it cannot point outside of the store, as names of files are made here."""
-        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
-
     def read_table(self, folder: Path) -> RowTable:
         """Read the ids, labels and source rows; the vectors are not read."""
         import pyarrow as pa
@@ -125,8 +115,11 @@ def write_shard(folder: Path, number: int, table: RowTable, vectors: NDArray[Any
 
     values = pa.py_buffer(np.ascontiguousarray(vectors).reshape(-1))
     flat = pa.Array.from_buffers(pa.from_numpy_dtype(vectors.dtype), vectors.size, [None, values])
+    labels = [] if table.labels is None else [("label", *_encode(table.labels))]
     columns = [
-        *encode_columns(table),
+        ("id", *_encode(table.ids)),
+        *labels,
+        ("source_row", pa.array(table.source_rows, pa.int64()), None),
         ("vector", pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1]), None),
     ]
     schema = pa.schema([pa.field(name, array.type, metadata=metadata) for name, array, metadata in columns])
@@ -162,21 +155,12 @@ def default_rows_per_shard(n_features: int, dtype: str) -> int:
     return 1 << (min(_SHARD_ROWS, most).bit_length() - 1)
 
 
-def encode_columns(table: RowTable) -> list[tuple[str, Any, dict[bytes, bytes] | None]]:
-    """Return the name, the Arrow array and the metadata of each column.
+def _encode(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
+    """Return the Arrow array and the metadata of a column.
 
     Values of one type make a column of that type. A mixture, or text that is no valid Unicode (as file
     names can be), is written as JSON, and the column's metadata say so.
     """
-    import pyarrow as pa
-
-    columns = [("id", *_encoded(table.ids))]
-    if table.labels is not None:
-        columns.append(("label", *_encoded(table.labels)))
-    return [*columns, ("source_row", pa.array(table.source_rows, pa.int64()), None)]
-
-
-def _encoded(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
     import pyarrow as pa
 
     types = {type(value) for value in values if value is not None}
@@ -190,7 +174,7 @@ def _encoded(values: Sequence[Any]) -> tuple[Any, dict[bytes, bytes] | None]:
 
 
 def decode_columns(table: Any) -> RowTable:
-    """Return what :func:`encode_columns` made the columns of."""
+    """Return what the columns of a shard were made of."""
     columns = {}
     for number, name in enumerate(table.schema.names):
         if name == "vector":

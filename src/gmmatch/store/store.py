@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, start_indices
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import as_path, is_leftover, is_remote
-from gmmatch.rows.shards import RowFile, ShardReader
+from gmmatch.files import as_path, is_remote
+from gmmatch.rows.shards import RowFile, ShardReader, check_file
 from gmmatch.store.commits import WriterLock
 from gmmatch.store.manifest import (
     MANIFEST_NAME,
@@ -23,7 +23,6 @@ from gmmatch.store.manifest import (
     check_files,
     is_store_file,
     load_manifest,
-    verify_files,
 )
 from gmmatch.store.shard import RowTable, as_array
 
@@ -148,7 +147,15 @@ class Store:
 
     def verify(self) -> None:
         """Read every file and compare its checksum; raise an error that names the first wrong one."""
-        verify_files(self.path, self.manifest)
+        for shard in self.manifest.shards:
+            for name, _, sha256 in shard.files:
+                check_file(self.path / name, sha256)
+        for name, contents in self.manifest.library_files.items():
+            path = self.path / name
+            if not path.is_file() or path.read_bytes() != contents:
+                raise InvalidInputError(
+                    f"{path} is missing or damaged: run the command that made the store again, which replaces it."
+                )
 
 
 def open_store(
@@ -232,7 +239,7 @@ def clear_store(folder: Path) -> None:
         # The manifest goes first: without it, what remains after a crash is no store, but leftovers of one.
         (folder / MANIFEST_NAME).unlink(missing_ok=True)
         for file in list(folder.iterdir()):
-            if is_store_file(file.name) or is_leftover(file.name):
+            if is_store_file(file.name):
                 file.unlink(missing_ok=True)
     if not is_remote(folder) and not any(folder.iterdir()):
         folder.rmdir()

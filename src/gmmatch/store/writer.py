@@ -103,11 +103,6 @@ class StoreWriter(Commits):
         self._pending: list[tuple[int, RowTable]] = []
         self._buffer: NDArray[Any] | None = None
         super().__init__(as_path(path), requested)
-        try:
-            self._resume()
-        except BaseException:
-            super().close()
-            raise
 
     # ------------------------------------------------------------------------------------- where it stands
 
@@ -174,11 +169,12 @@ class StoreWriter(Commits):
         self.manifest = replace(
             self.manifest, n_features=block.shape[1], rows_per_shard=size, has_labels=tags is not None
         )
-        buffer = self._buffer = self._new_buffer() if self._buffer is None else self._buffer
+        if self._buffer is None:
+            self._buffer = np.empty((size, block.shape[1]), dtype=self.manifest.dtype)
         cuts = [0, *range(size - self._n_pending, len(table), size), len(table)]
         for first, stop in pairwise(cuts):
             fill = self._n_pending + stop - first
-            buffer[self._n_pending : fill] = vectors[first:stop]
+            self._buffer[self._n_pending : fill] = vectors[first:stop]
             self._pending.append((fill, table[first:stop]))  # last: only rows that count are ever written
             if fill == size:
                 self._write_pending()
@@ -210,24 +206,22 @@ class StoreWriter(Commits):
 
     # ----------------------------------------------------------------------------------------- details
 
-    def _resume(self) -> None:
+    def _begin(self) -> None:
         """Go on after the shards that are there; what comes after one that is missing is made again."""
+        super()._begin()
         manifest = self.manifest
         shards = manifest.shards[: manifest.n_unbroken]
         if len(shards) < len(manifest.shards):
             self._save(replace(manifest, shards=shards))
         with_rows = [shard for shard in shards if shard.n_rows]
-        table = with_rows[-1].read_table(self.path) if with_rows else RowTable()
+        table = with_rows[-1].read_table(self.path) if with_rows else RowTable([], [])
         self._number, self._next_row = len(shards), table.source_rows[-1] + 1 if with_rows else 0
         if shards and shards[-1].n_rows < (manifest.rows_per_shard or 0):
             self._number -= 1  # its rows go back into memory, to fill it up
             if shards[-1].n_rows:
-                self._buffer, self._pending = self._new_buffer(), [(len(table), table)]
-                self._buffer[: len(table)] = manifest.row_file(self.path, shards[-1]).load()
-
-    def _new_buffer(self) -> NDArray[Any]:
-        shape = (self.manifest.rows_per_shard or 0, self.manifest.n_features or 0)
-        return np.empty(shape, dtype=self.manifest.dtype)
+                self._next_row = table.source_rows[0]
+                vectors = manifest.row_file(self.path, shards[-1]).load()
+                self.append(vectors, table.ids, table.labels, source_rows=table.source_rows)
 
     def _check_matches(self, block: NDArray[Any], labeled: bool) -> None:
         """Raise unless these rows are like those that the store has."""
