@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self
 
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 from gmmatch.files import OutputError, explain_failure, is_remote
@@ -18,7 +18,6 @@ from gmmatch.store.manifest import MANIFEST_NAME, Manifest, check_files, find_ma
 from gmmatch.store.shard import ArrowShard
 
 LOCK_NAME = "writer.lock"
-_Commits = TypeVar("_Commits", bound="Commits")
 
 _EXPLANATIONS = {
     "encoder": "another encoder made it",
@@ -149,7 +148,7 @@ class Commits:
         """Let others write."""
         self._lock.close()
 
-    def __enter__(self: _Commits) -> _Commits:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
