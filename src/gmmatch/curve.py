@@ -110,7 +110,7 @@ class BudgetCurve:
     def _tell(self, method: str) -> str:
         enough, last = self.enough(method), self.of(method)[-1]
         if enough is None:
-            return f"{method}: without labels of two classes there is no accuracy to compare sizes by."
+            return f"{method}: there is no accuracy, which takes labels of two classes and ten rows."
         rises = f"accuracy still rises at {last.k:,}"
         if enough is not last:
             rises = f"accuracy hardly rises after {enough.k:,}"
@@ -171,6 +171,8 @@ class BudgetCurve:
             if has_accuracy and all(point.low is not None for point in points):
                 axes.fill_between(sizes, [p.low for p in points], [p.high for p in points], alpha=0.2)
         axes.set(xlabel="picks", xscale="log", ylabel="accuracy of a linear probe" if has_accuracy else "MMD")
+        axes.set_xticks(sizes, [f"{k:,}" for k in sizes])
+        axes.minorticks_off()
         axes.legend()
         if path is not None:
             figure.savefig(path, dpi=150)
@@ -247,7 +249,8 @@ def budget_curve(
         groups = Groups.of(y, len(rows), warn=False)
         counts = _resolve_sizes(sizes, selections, len(rows))
         trusted = next((s.screening.trusted for s in selections.values() if s.screening is not None), None)
-        probed = y is not None and len(groups) > 1
+        held_out = np.flatnonzero((groups.codes >= 0) & (True if trusted is None else trusted))
+        probed = len(groups) > 1 and (test is not None or len(held_out) >= _FOLDS)
         if test is not None and not probed:
             raise InvalidInputError(
                 "test= measures the accuracy of a probe, which needs y with two classes or more."
@@ -255,10 +258,13 @@ def budget_curve(
         orders = _draw_orders(selections, groups, int(counts[-1]), repeats, random_state)
         with blas_threads_for(len(rows) * rows.n_features):
             accuracies: dict[str, Matrix] = {}
-            judged_by = "nothing: there are no labels of two classes or more"
+            judged_by = "nothing: there are no ten rows with labels of two classes"
             if probed:
-                judge = _Judge(rows, groups, trusted, test, repeats, random_state)
-                accuracies, judged_by = judge.measure(orders, counts), judge.describe()
+                judge = _Judge(rows, groups, held_out, test, repeats, random_state)
+                accuracies = judge.measure(orders, counts)
+                kind = "rows" if trusted is None else "trusted rows"
+                judged_by = f"held-out {kind} of the data, {repeats} repeats"
+                judged_by = judged_by if judge.test is None else f"{len(judge.test[1]):,} test rows"
             points = _measure_points(rows, groups, trusted, selections, orders, counts, accuracies, test)
     return BudgetCurve(tuple(points), len(rows), judged_by)
 
@@ -299,26 +305,13 @@ class _Judge:
     """Trains probes on the first picks, and judges them by rows that were held out."""
 
     def __init__(
-        self, rows: Rows, groups: Groups, trusted: Mask | None, test: Any, repeats: int, seed: int
+        self, rows: Rows, groups: Groups, held_out: Indices, test: Any, repeats: int, seed: int
     ) -> None:
-        self.rows, self.codes, self.repeats = rows, groups.codes, repeats
-        self.screened = trusted is not None
+        self.rows, self.codes = rows, groups.codes
         self.center, self.projection = _principal_components(rows)
-        test_rows = np.flatnonzero((groups.codes >= 0) & (True if trusted is None else trusted))
-        folds = np.array_split(np.random.default_rng(seed).permutation(test_rows), _FOLDS)
+        folds = np.array_split(np.random.default_rng(seed).permutation(held_out), _FOLDS)
         self.folds = [fold[:_JUDGED] for fold in folds[:repeats]]
         self.test = None if test is None else self._read_test(test, groups)
-        if self.test is None and not all(len(fold) for fold in self.folds):
-            raise InvalidInputError(
-                f"y: {len(test_rows):,} rows are too few to hold out a tenth of them; give test=."
-            )
-
-    def describe(self) -> str:
-        """Return what the accuracy is measured on."""
-        if self.test is not None:
-            return f"{len(self.test[1]):,} test rows"
-        kind = "trusted rows" if self.screened else "rows"
-        return f"held-out {kind} of the data, {self.repeats} repeats"
 
     def measure(self, orders: Mapping[str, list[Indices]], counts: Indices) -> dict[str, Matrix]:
         """Return the accuracies of each method, shape (repeats, sizes)."""

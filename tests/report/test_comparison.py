@@ -54,31 +54,23 @@ def test_the_wrong_picks_of_each_are_shown(page_of, selections):
     assert sorted(map(int, at)) == wrong.tolist()
 
 
-def test_figures_are_those_of_the_metrics(page_of, selections):
+def test_figures_are_those_of_the_budget_curve(page_of, selections):
     X, y, made = selections
     page = page_of(made, X, y, quality=True)
     values = [float(attrs["value"]) for attrs, _ in page.all("data")]
-    names = [text for _, text in page.all("bdi")]
-    assert "random subsets" in names and len(values) == 3 * 5  # three lines of five figures
-    labels, trusted = np.array(y), made["easy"].screening.trusted
-    errors = [
-        np.linalg.norm(X[one][labels[one] == name].mean(axis=0) - X[trusted & (labels == name)].mean(axis=0))
-        for one in [made["easy"].indices]
-        for name in sorted(set(y))
-    ]
-    assert values[0] == pytest.approx(np.mean(errors))
-    gaps = np.linalg.norm(X[trusted][:, None] - X[made["easy"].indices], axis=2).min(axis=1)
-    assert values[2:4] == pytest.approx([gaps.mean(), gaps.max()])
-    assert values[4] == pytest.approx(gm.metrics.imbalance(y, made["easy"]))
+    curve = gm.budget_curve(made, X, y, random_state=made["easy"].provenance["seed"])
+    assert curve.sentence in page.words()
+    last = [curve.of(name)[-1] for name in curve.methods]
+    expected = [(p.moment_error, p.mmd, p.coverage_mean, p.coverage_max, p.accuracy) for p in last]
+    assert values == pytest.approx(np.ravel(expected))
 
 
-def test_figures_are_measured_only_on_request(page_of, selections):
+def test_quality_is_measured_only_on_request(page_of, selections):
     X, y, made = selections
-    assert "random subsets" not in page_of(made["easy"], X, y).words()
+    assert "How well the picks stand for the rows" not in page_of(made["easy"], X, y).words()
     page = page_of(made["easy"], X, y, quality=True)
     assert "How well the picks stand for the rows" in page.words()
-    drawn = [attrs["class"] for name, attrs, _ in page.elements if name in ("polyline", "polygon")]
-    legend = page.source.partition('<ul class="legend">')[2].partition("</ul>")[0]
-    assert sorted(drawn) == sorted(re.findall(r'<(?:line|rect) class="([^"]*)"', legend))
-    table = page.table("Moment error against k as a table")
-    assert list(table)[-1] == "24" and all(len(line) == 2 for line in table.values())
+    assert page.source.count("data:image/svg+xml;base64,") == 1
+    X, y = X[:9], y[:9]
+    page = page_of(gm.Easy(k=3).select(X), X, quality=True)
+    assert "there is no accuracy" in page.words()

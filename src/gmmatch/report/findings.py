@@ -10,8 +10,8 @@ import numpy as np
 
 from gmmatch._array import Indices
 from gmmatch.errors import GMMatchError
-from gmmatch.methods.record import fingerprint_rows, record_parameters
-from gmmatch.methods.registry import method_class
+from gmmatch.methods.record import fingerprint_rows
+from gmmatch.methods.registry import method_class, method_from_record
 from gmmatch.report.subject import Subject, count_of, shorten
 from gmmatch.selection.selection import Selection
 
@@ -291,10 +291,9 @@ def describe_origin(subject: Subject) -> list[tuple[str, str]]:
     selection = subject.selection
     record = {} if selection is None else selection.provenance
     given, store = _mapping(record.get("input")), _mapping(record.get("embeddings"))
-    lines: list[tuple[str, Any]] = [("Method", record.get("method")), *_settings(record)]
+    lines: list[tuple[str, Any]] = [("Method", _describe_method(record))]
     if record.get("preprocess"):
         lines.append(("Preprocessing", ", ".join(record["preprocess"])))
-    lines.append(("Seed", record.get("seed")))
     width = f" of {count_of(given['n_features'], 'number')} each" if "n_features" in given else ""
     lines.append(("Rows", f"{len(subject.rows):,}{width}"))
     if selection is not None and selection.weights is not None and selection.k:
@@ -308,22 +307,12 @@ def describe_origin(subject: Subject) -> list[tuple[str, str]]:
     return [(name, shorten(value, _FACT_LENGTH)) for name, value in lines if value not in (None, "")]
 
 
-def _settings(record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the parameters that are not what they are by default."""
+def _describe_method(record: dict[str, Any]) -> str | None:
+    """Return the method with the parameters that are not what they are by default."""
     try:
-        defaults = record_parameters(method_class(str(record.get("method")))())
-    except GMMatchError:  # a method of someone else's
-        defaults = {}
-    parameters = _mapping(record.get("parameters"))
-    return [(name, _as_call(value)) for name, value in parameters.items() if value != defaults.get(name)]
-
-
-def _as_call(value: Any) -> str:
-    """Return a recorded value as it was given: ``{"kind": "Mean", "unit": True}`` is ``Mean(unit=True)``."""
-    if not isinstance(value, dict):
-        return str(value)
-    arguments = ", ".join(f"{name}={_as_call(item)}" for name, item in value.items() if name != "kind")
-    return f"{value['kind']}({arguments})" if "kind" in value else f"{{{arguments}}}"
+        return repr(method_from_record(record))
+    except GMMatchError:  # a method of someone else's, or a selection made by hand
+        return record.get("method")
 
 
 def _mapping(value: Any) -> dict[str, Any]:
