@@ -6,8 +6,8 @@ import ast
 import inspect
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
-from typing import Any
+from dataclasses import is_dataclass
+from typing import Any, TypeAlias
 
 from gmmatch.batches import Carried, Independent
 from gmmatch.errors import InvalidInputError, did_you_mean, first_line
@@ -24,17 +24,10 @@ _CHOICES: dict[str, tuple[type[Any], ...]] = {
     "screening": (Screening,),
 }
 _NEVER_NONE = ("target", "center")
-_WORDS = {"true": True, "false": False, "none": None}
+_WORDS = {"true": "True", "false": "False", "none": "None"}
 
-
-@dataclass
-class _Setting:
-    """What was given for a parameter: a value, settings of the object that it is, or both."""
-
-    name: str
-    text: str = ""
-    value: str | None = None
-    children: dict[str, _Setting] = field(default_factory=dict)
+_Given: TypeAlias = "dict[tuple[str, ...], tuple[str, str]]"
+"""Settings by the names of their path, each as it was given and its value."""
 
 
 def parse_settings(
@@ -69,15 +62,17 @@ def parse_settings(
     >>> parse_settings(GMMatching, ["kernel=random-features", "kernel.kernel=laplacian"])["kernel"].kernel
     Laplacian(bandwidth='median')
     """
-    tree: dict[str, _Setting] = {}
+    given: _Given = {}
     for text in texts:
-        _add(tree, text)
+        name, equals, value = text.partition("=")
+        path = tuple(word.strip().replace("-", "_") for word in name.split("."))
+        if not equals or not all(map(str.isidentifier, path)):
+            raise InvalidInputError(f"{text}: write name=value, such as target.eps=1e-6.")
+        if path in given:
+            raise InvalidInputError(f"{'.'.join(path)} was given twice: give it once.")
+        given[path] = (text, value.strip())
     known = {name: value for name, value in _parameters(method_class).items() if name not in exclude}
-    values = {}
-    for name, setting in tree.items():
-        _check_known(setting, name, known, "the method")
-        values[name] = _build(setting, name, known[name])
-    return values
+    return _read_settings(given, known, "the method")
 
 
 def describe_settings(method_class: type[Any]) -> dict[str, Any]:
@@ -97,7 +92,7 @@ def _flatten(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in parameters.items():
         if is_dataclass(value):
             settings[prefix + name] = option_name(type(value))
-            settings |= _flatten(_current_values(value), f"{prefix}{name}.")
+            settings |= _flatten(_parameters(value), f"{prefix}{name}.")
         else:
             settings[prefix + name] = None if value is inspect.Parameter.empty else value
     return settings
@@ -114,123 +109,97 @@ def option_name(cls: type[Any]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
 
 
-def _add(tree: dict[str, _Setting], text: str) -> None:
-    """Add a setting to those that were given before."""
-    path, equals, value = text.partition("=")
-    names = [name.strip().replace("-", "_") for name in path.split(".")]
-    if not equals or not all(name.isidentifier() for name in names):
-        raise InvalidInputError(f"{text}: write name=value, such as target.eps=1e-6.")
-    level, setting = tree, _Setting("")
-    for depth, name in enumerate(names):
-        setting = level.setdefault(name, _Setting(".".join(names[: depth + 1])))
-        setting.text = setting.text or text
-        level = setting.children
-    if setting.value is not None:
-        raise InvalidInputError(f"{setting.name} was given twice: give it once.")
-    setting.text, setting.value = text, value.strip()
-
-
-def _parameters(cls: type[Any]) -> dict[str, Any]:
-    """Return the parameters of a constructor with their defaults."""
-    signature = inspect.signature(cls).parameters.values()
+def _parameters(option: Any) -> dict[str, Any]:
+    """Return the parameters of a class with their defaults, or those of an object with their values."""
+    is_class = isinstance(option, type)
+    parameters = inspect.signature(option if is_class else type(option)).parameters.values()
     return {
-        parameter.name: parameter.default
-        for parameter in signature
+        parameter.name: parameter.default if is_class else getattr(option, parameter.name)
+        for parameter in parameters
         if parameter.kind != parameter.VAR_KEYWORD
     }
 
 
-def _current_values(option: Any) -> dict[str, Any]:
-    return {name: getattr(option, name) for name in _parameters(type(option))}
+def _read_settings(given: _Given, known: Mapping[str, Any], owner: str, prefix: str = "") -> dict[str, Any]:
+    """Return the parameters that were given; ``prefix`` is the path to their owner."""
+    values = {}
+    for name in dict.fromkeys(path[0] for path in given):
+        below = {path[1:]: entry for path, entry in given.items() if path[0] == name}
+        text = next(iter(below.values()))[0]
+        if name not in known:
+            listed = ", ".join(known) or "no settings"
+            raise InvalidInputError(
+                f"{text}: {owner} has no {name}; it has {listed}.{did_you_mean(name, known)}"
+            )
+        value, choices = known[name], _CHOICES.get(name, ())
+        if () in below:
+            text, written = below.pop(())
+            value = _parse_value(written)
+            value = _choose(text, name, value) if choices else _match_type(text, value, known[name])
+        elif value is None and len(choices) == 1:
+            value = choices[0]
+        is_option = isinstance(value, type) or below
+        values[name] = _make_option(text, prefix + name, value, below) if is_option else value
+    return values
 
 
-def _check_known(setting: _Setting, name: str, known: Iterable[str], owner: str) -> None:
-    names = list(known)
-    if name not in names:
-        listed = ", ".join(names) or "no settings"
-        raise InvalidInputError(
-            f"{setting.text}: {owner} has no {name}; it has {listed}.{did_you_mean(name, names)}"
-        )
-
-
-def _build(setting: _Setting, name: str, default: Any) -> Any:
-    """Return the value of a parameter."""
-    value = default
-    if setting.value is not None:
-        value = _parse_value(setting.value)
-        value = _choose(setting, name, value) if name in _CHOICES else _match_type(setting, value, default)
-    if isinstance(value, type) or setting.children:
-        return _make_option(setting, name, value)
-    return value
-
-
-def _make_option(setting: _Setting, name: str, value: Any) -> Any:
+def _make_option(text: str, name: str, value: Any, below: _Given) -> Any:
     """Return an option object: of a class, or another one with some parameters changed."""
-    choices = _CHOICES.get(name, ())
-    if value is None and setting.value is None and len(choices) == 1:
-        value = choices[0]
     cls = value if isinstance(value, type) else type(value)
     if not is_dataclass(cls):
-        names = " or ".join(f"{setting.name}={option_name(choice)}" for choice in choices)
+        choices = _CHOICES.get(name.rpartition(".")[2], ())
+        names = " or ".join(f"{name}={option_name(choice)}" for choice in choices)
         raise InvalidInputError(
-            f"{setting.text}: {f'say of which object, as {names}' if names else f'{setting.name} has no settings'}."
+            f"{text}: {f'say of which object, as {names}' if names else f'{name} has no settings'}."
         )
-    known = _parameters(cls)
-    arguments = {} if isinstance(value, type) else _current_values(value)
-    for key, child in setting.children.items():
-        _check_known(child, key, known, option_name(cls))
-        arguments[key] = _build(child, key, arguments.get(key, known[key]))
-    missing = [
-        key for key, default in known.items() if default is inspect.Parameter.empty and key not in arguments
-    ]
+    known = _parameters(value)
+    arguments = {**known, **_read_settings(below, known, option_name(cls), f"{name}.")}
+    missing = [key for key, argument in arguments.items() if argument is inspect.Parameter.empty]
     if missing:
-        raise InvalidInputError(f"{setting.text}: also give {setting.name}.{missing[0]}=...")
+        raise InvalidInputError(f"{text}: also give {name}.{missing[0]}=...")
     try:
         return cls(**arguments)
     except (TypeError, ValueError) as error:
-        given = ", ".join(child.text for child in setting.children.values()) or setting.text
+        written = ", ".join(entry[0] for entry in below.values()) or text
         reason = re.sub(r"^\w+=[^:]*: ", "", first_line(error))  # what was given is there already
-        raise InvalidInputError(f"{given}: {reason}.") from None
+        raise InvalidInputError(f"{written}: {reason}.") from None
 
 
 def _parse_value(text: str) -> Any:
     """Return a number, a truth value, None, a list, or the text itself."""
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(_WORDS.get(text.lower(), text))
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
 
 
-def _choose(setting: _Setting, name: str, value: Any) -> Any:
+def _choose(text: str, name: str, value: Any) -> Any:
     """Return the class of the option object with this name, or a value that stands for one."""
     by_name = {option_name(cls): cls for cls in _CHOICES[name]}
-    if isinstance(value, str) and value.lower().replace("_", "-") in by_name:
-        return by_name[value.lower().replace("_", "-")]
+    key = str(value).lower().replace("_", "-")
+    if key in by_name:
+        return by_name[key]
     if value is None and name not in _NEVER_NONE:
         return None
     if isinstance(value, bool) and len(by_name) == 1:
         return _CHOICES[name][0] if value else None
-    if name == "batches" and isinstance(value, int) and not isinstance(value, bool):
+    if name == "batches" and type(value) is int:
         return value
-    names = [
-        *by_name,
-        *(["a number"] if name == "batches" else []),
-        *([] if name in _NEVER_NONE else ["none"]),
-    ]
-    raise InvalidInputError(f"{setting.text}: expected {' or '.join(names)}.{did_you_mean(value, by_name)}")
+    others = ["a number"] * (name == "batches") + ["none"] * (name not in _NEVER_NONE)
+    expected = " or ".join([*by_name, *others])
+    raise InvalidInputError(f"{text}: expected {expected}.{did_you_mean(value, by_name)}")
 
 
-def _match_type(setting: _Setting, value: Any, default: Any) -> Any:
+def _match_type(text: str, value: Any, default: Any) -> Any:
     """Return a value of the type of the default, where that is a number or a truth value."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if isinstance(default, bool):
         if not isinstance(value, bool):
-            raise InvalidInputError(f"{setting.text}: expected true or false.")
+            raise InvalidInputError(f"{text}: expected true or false.")
     elif isinstance(default, (int, float)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise InvalidInputError(f"{setting.text}: expected a number, such as {default}.")
+        if not is_number:
+            raise InvalidInputError(f"{text}: expected a number, such as {default}.")
         if isinstance(default, int) and not float(value).is_integer():
-            raise InvalidInputError(f"{setting.text}: expected a whole number, such as {default}.")
-        value = type(default)(value)
+            raise InvalidInputError(f"{text}: expected a whole number, such as {default}.")
+        return type(default)(value)
     return value
