@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gmmatch.cli.io.inputs import Embeddings
-    from gmmatch.duplicates.result import Duplicates
+    from gmmatch.duplicates.search import Duplicates
 
 _LEVELS = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
 

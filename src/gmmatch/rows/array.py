@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, read_only
 from gmmatch._threads import available_cores, resolve_jobs, run_parallel
-from gmmatch.matching.picks import pick_group
+from gmmatch.matching.scan import pick_group
 from gmmatch.median.compiled import SCALARS, sort_rows, write_terms
 from gmmatch.median.search import Medians
 from gmmatch.rows.base import GreedyTask, LocalRows, RowMap, search_medians
