@@ -25,20 +25,21 @@ def test_the_headline_is_the_interval_and_the_verdicts_are_counted(made):
     ((_, title),) = page.all("h1")
     n_wrong = int(((made.screening.verdict == "wrong") & (made.screening.reason == "mislabeled")).sum())
     certain = 100 * n_wrong / (len(made.X) - 2)
-    assert title == f"Between 5% and 20% of the labels look wrong; {certain:.1f}% for certain"
+    learned = f"Between 5% and 20% of the labels look wrong; {certain:.1f}% for certain ({n_wrong} rows)"
+    assert title.startswith(learned) and made.screening.summary.startswith(title)
     counts = {
         verdict: int((made.screening.verdict == verdict).sum()) for verdict in set(made.screening.verdict)
     }
     for verdict, count in counts.items():
         assert f"{count} {verdict}" in page.words()
-    assert "1 outlier, 1 near-duplicate" in page.words()
+    assert "1 outliers, 1 copies of another row" in page.words()
     assert "24 rows picked, all of them trusted." in page.words()
 
 
 @pytest.mark.parametrize(
     ("interval", "title"),
     [
-        ((0.0, 0.003), "No label looks wrong; at most 0.3% may be"),
+        ((0.0, 0.003), "No label looks wrong (at most 0.3% may be)"),
         ((0.0, 0.22), "Up to 22% of the labels look wrong; none for certain"),
         ((0.08, 0.083), "Between 8% and 8.3% of the labels look wrong; none for certain"),
     ],
@@ -80,7 +81,7 @@ def test_what_was_not_judged_is_said_and_never_called_trusted(made, page_of):
         reason_codes=np.zeros(120, int),
     )
     page = page_of(unlabeled, made.X)
-    assert page.all("h1")[0][1] == "No row could be judged"
+    assert page.all("h1")[0][1] == "120 rows were not judged"
     assert "120 not judged" in page.words() and "trusted" not in page.words()
 
 

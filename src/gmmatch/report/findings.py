@@ -13,6 +13,7 @@ from gmmatch.errors import GMMatchError
 from gmmatch.methods.record import fingerprint_rows
 from gmmatch.methods.registry import method_class, method_from_record
 from gmmatch.report.subject import Subject, count_of, shorten
+from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.selection import Selection
 
 # So many columns fit a page.
@@ -22,12 +23,6 @@ _SHADES = 5
 # Lines of the table to download: under a megabyte of ids as long as paths are.
 MAX_LISTED = 10_000
 _FACT_LENGTH = 160
-_OTHER_REASONS = {
-    "outlier": "outlier",
-    "out of distribution": "out-of-distribution row",
-    "group": "row of a separate group",
-    "duplicate": "near-duplicate",
-}
 
 
 def headline(subject: Subject) -> str:
@@ -35,59 +30,17 @@ def headline(subject: Subject) -> str:
     if len(subject.selections) > 1:
         return f"{len(subject.selections)} selections side by side"
     if subject.screening is not None:
-        return _screening_headline(subject)
+        return _summarize(subject.screening)[0]
     k = 0 if subject.selection is None else subject.selection.k
     again = "" if len(subject.picks) == k else f", {len(subject.picks):,} of them different"
     return f"{k:,} of {len(subject.rows):,} rows picked{again}"
 
 
-def _screening_headline(subject: Subject) -> str:
-    screening = subject.screening
-    if screening is not None and screening.noise_interval is not None:
-        is_wrong = (screening.reason == "mislabeled") & (screening.verdict == "wrong")
-        is_judged = (screening.given >= 0) & (screening.verdict != "not judged")
-        return noise_headline(*screening.noise_interval, is_wrong.sum() / max(1, is_judged.sum()))
-    n_wrong, n_doubtful = (int(subject.has_verdict(verdict).sum()) for verdict in ("wrong", "doubtful"))
-    if n_wrong or n_doubtful:
-        verb = "looks" if n_wrong == 1 else "look"
-        return f"{count_of(n_wrong, 'row')} {verb} wrong" + (
-            f", {n_doubtful:,} doubtful" if n_doubtful else ""
-        )
-    n_judged = int((~subject.has_verdict("not judged")).sum())
-    return (
-        f"Nothing speaks against any of {count_of(n_judged, 'row')}" if n_judged else "No row could be judged"
-    )
-
-
-def noise_headline(low: float, high: float, certain: float) -> str:
-    """Return how many labels look wrong, from the least to the most, and how many for certain.
-
-    Examples
-    --------
-    >>> noise_headline(0.03, 0.22, 0.03)
-    'Between 3% and 22% of the labels look wrong; 3% for certain'
-    >>> noise_headline(0.0, 0.22, 0.0)
-    'Up to 22% of the labels look wrong; none for certain'
-    """
-    if high < 0.005:
-        return f"No label looks wrong; at most {percent(high)} may be"
-    sure = f"{percent(certain)} for certain" if certain else "none for certain"
-    if percent(low) == percent(high):
-        return f"{percent(high)} of the labels look wrong; {sure}"
-    between = f"Between {percent(low)} and {percent(high)}" if low > 0.0 else f"Up to {percent(high)}"
-    return f"{between} of the labels look wrong; {sure}"
-
-
-def percent(share: float) -> str:
-    """Return a share as people write it.
-
-    Examples
-    --------
-    >>> percent(0.034), percent(0.22), percent(0.0)
-    ('3.4%', '22%', '0%')
-    """
-    digits = 0 if share == 0.0 or share >= 0.0995 or abs(100 * share - round(100 * share)) < 1e-9 else 1
-    return f"{100 * share:.{digits}f}%"
+def _summarize(screening: ScreeningResult) -> tuple[str, str]:
+    """Return the first sentence of a summary without its full stop, and the others, without the notes."""
+    summary = screening.summary
+    first, _, rest = (summary.removesuffix(" ".join(screening.notes)).strip() or summary).partition(". ")
+    return first.removesuffix("."), rest
 
 
 def lead(subject: Subject) -> str:
@@ -95,15 +48,11 @@ def lead(subject: Subject) -> str:
     screening, selection = subject.screening, subject.selection
     sentences = []
     if screening is not None:
+        first, rest = _summarize(screening)
         if len(subject.selections) > 1:
-            sentences.append(f"{_screening_headline(subject)}.")
+            sentences.append(f"{first}.")
         verdicts = _count_verdicts(subject, slice(None), ("wrong", "doubtful", "trusted", "not judged"))
-        sentences.append(f"Of {count_of(len(screening), 'row')}: {', '.join(verdicts)}.")
-        n_copies = int((screening.duplicate_of >= 0).sum())
-        counts = {**screening.counts, "duplicate": n_copies}
-        others = [count_of(counts[key], noun) for key, noun in _OTHER_REASONS.items() if counts.get(key)]
-        if others:
-            sentences.append(f"Among them {', '.join(others)}.")
+        sentences += [f"Of {count_of(len(screening), 'row')}: {', '.join(verdicts)}.", rest]
     if selection is not None and screening is not None:
         picked = _count_verdicts(subject, subject.picks, ("wrong", "doubtful", "not judged"))
         among = f"{' and '.join(picked)} among them" if picked else "all of them trusted"

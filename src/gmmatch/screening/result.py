@@ -161,7 +161,8 @@ class ScreeningResult:
         doubt = f", {doubtful:,} more rows are doubtful" if doubtful else ""
         if high < 0.005:
             return f"No label looks wrong (at most {_percent(high)} may be){doubt}."
-        return f"Between {_percent(low)} and {_percent(high)} of the labels look wrong; {certain}{doubt}."
+        between = f"Between {_percent(low)} and {_percent(high)}" if low > 0.0 else f"Up to {_percent(high)}"
+        return f"{between} of the labels look wrong; {certain}{doubt}."
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
@@ -236,7 +237,7 @@ class ScreeningResult:
 
 def _percent(share: float) -> str:
     """Return a share as people write it: one digit below 10%."""
-    return f"{100 * share:.0f}%" if share >= 0.0995 or share == 0 else f"{100 * share:.1f}%"
+    return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
 def _pack(values: NDArray[Any], dtype: str) -> str:
