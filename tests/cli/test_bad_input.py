@@ -62,7 +62,6 @@ def refused_in_words(refused):
         (["--labels", "pipe.csv"], "--labels pipe.csv: there is no such file"),
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
-        (["--relabel"], "--relabel"),
         (["--memory", "lots"], "2GB"),
         (["--workers", "2"], "--engine ray"),
         (["--engine", "ray", "--memory", "1GB"], "--memory"),

@@ -108,9 +108,8 @@ def test_weights_and_corrected_labels_become_columns(tmp_path, succeeds):
         "-o",
         picks,
         "--weights",
-        "--relabel",
-        "--min-confidence",
-        0.4,
+        "--set",
+        "screening.relabel=0.4",
     )
     succeeds(
         "export", picks, tmp_path / "x.parquet", "-o", out, "--labels", "corrected", "--min-confidence", 0.4

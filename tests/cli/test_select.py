@@ -178,7 +178,7 @@ def test_the_screening_is_told_and_labels_are_corrected(tmp_path, gmmatch, succe
     result = gmmatch(*asked)
     expected = gm.select(X, y, k=20, screening=gm.Screening(relabel=0.4), random_state=0)
     assert "of the labels look wrong" in result.stdout and "gmmatch screen" in result.stderr
-    said = succeeds(*asked, "--relabel", "--min-confidence", 0.4)
+    said = succeeds(*asked, "--set", "screening.relabel=0.4")
     changed = expected.provenance["relabeled"]["rows"]
     assert f"Labels corrected: {len(changed):,} rows" in said
     assert gm.Selection.load(tmp_path / "p.parquet").order.tolist() == expected.order.tolist()

@@ -60,8 +60,8 @@ def test_repr_is_one_short_line(pets):
     assert repr(pets) == "Selection: 5 of 10 rows by gm-matching, 2 classes, residual 0.012 to 0.034"
     assert repr(gm.Selection(range(1000), n_rows=20_000)) == "Selection: 1,000 of 20,000 rows"
     assert repr(gm.Selection([1, 1], n_rows=5)) == "Selection: 2 picks (1 distinct) of 5 rows"
-    assert "class 'dog': 2 of 4, residual 0.034" in pets.describe()
-    assert "<td>class &#x27;dog&#x27;</td><td>2</td><td>4</td>" in pets._repr_html_()
+    assert "dog: 2 of 4, residual 0.034" in pets.describe()
+    assert "<td>dog</td><td>2</td><td>4</td>" in pets._repr_html_()
 
 
 def test_repeated_picks_are_kept():

@@ -1,13 +1,13 @@
 """The ``gmmatch`` command.
 
-Every command is one file of this package, ``<name>.py``, with a function of the same name, and one line in
-``COMMANDS``. A file is imported only when its command is run or described, so it imports whatever is heavy
-inside its function.
+Every command is one file of this package, ``<name>.py``, with a function of the same name. A file is imported only
+when its command is run or described, so it imports whatever is heavy inside its function.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,20 +18,7 @@ from gmmatch.cli.io.group import CommandGroup
 # commands. After 2^20, a third of a millisecond, they sleep. Read by NumPy's and SciPy's when they are imported.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
-COMMANDS = (
-    "certify",
-    "compare",
-    "curve",
-    "demo",
-    "duplicates",
-    "embed",
-    "export",
-    "info",
-    "methods",
-    "screen",
-    "select",
-    "update",
-)
+COMMANDS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
 
 
 def _print_version(wanted: bool) -> None:

@@ -13,7 +13,6 @@ import typer
 from gmmatch.cli.io.arguments import (
     DEFAULT_METHOD,
     BudgetOption,
-    ConfidenceOption,
     ForceOption,
     JsonOption,
     LabeledInput,
@@ -33,7 +32,6 @@ from gmmatch.cli.io.files import check_output, is_stdout, protect_inputs
 from gmmatch.cli.io.inputs import check_encoders, read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 from gmmatch.cli.io.reporting import Report
-from gmmatch.errors import InvalidInputError
 from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
@@ -68,10 +66,6 @@ def select(
         str | None,
         picks_by("Leave out near-duplicates of these rows (a test set).", metavar="OTHER"),
     ] = None,
-    relabel: Annotated[
-        bool, picks_by("Pick rows with a wrong label for their suggested class.", "--relabel")
-    ] = False,
-    min_confidence: ConfidenceOption = 0.95,
     refine: Annotated[bool, picks_by("Swap picks for rows that match better.", "--refine")] = False,
     weights: Annotated[
         bool,
@@ -103,12 +97,7 @@ def select(
             output, [given.labels, page.source, exclude_near, reference, scores], folder=given.path
         )
     page.check(given.path, force=force)
-    options = parse_settings(method, [*(settings or ()), *[f"screening.relabel={min_confidence}"] * relabel])
-    arguments, rows = running.options(), given.open()
-    if relabel and rows.y is None:
-        raise InvalidInputError(
-            f"--relabel corrects labels, and {given.path} has none: give some by --labels."
-        )
+    options, arguments, rows = parse_settings(method, settings), running.options(), given.open()
     contents = page.open_contents(rows)
     start, record = time.perf_counter(), {"embeddings": rows.origin}
     arguments |= {"ids": rows.select_ids, "reference_weight": reference_weight}
@@ -180,14 +169,10 @@ def _open_other(given: LabeledInput, rows: Embeddings, path: str, option: str) -
 
 def describe_selection(selection: Selection, seconds: float | None = None) -> dict[str, Any]:
     """Return a selection, without its rows, as JSON can hold it."""
+    columns = (selection.classes, selection.group_sizes.tolist(), selection.counts.values())
     groups = [
-        {
-            "label": label,
-            "n_rows": size,
-            "picked": picked,
-            "residual": None if math.isnan(residual) else residual,
-        }
-        for label, size, picked, residual in _groups(selection)
+        {"label": label, "n_rows": size, "picked": picked, "residual": None if math.isnan(last) else last}
+        for label, size, picked, last in zip(*columns, selection.residual.values(), strict=True)
     ]
     return {
         "k": selection.k,
@@ -199,26 +184,20 @@ def describe_selection(selection: Selection, seconds: float | None = None) -> di
     }
 
 
-def _groups(selection: Selection) -> list[tuple[Any, int, int, float]]:
-    """Return the label, rows, picks and residual of each group."""
-    counts, residuals = selection.counts.values(), selection.residual.values()
-    return list(zip(selection.classes, selection.group_sizes.tolist(), counts, residuals, strict=True))
-
-
 def print_selection(selection: Selection, *, to_stderr: bool = False) -> None:
     """Print how many rows of each class were picked, and what was learned about the rows."""
-    groups, method = _groups(selection), selection.provenance.get("method")
-    by_class = any(label is not None for label, *_ in groups)
+    from gmmatch.selection.describe import class_lines
+
     # A residual in the space of a kernel says nothing to a reader.
-    has_residuals = selection.screening is None and not all(math.isnan(group[3]) for group in groups)
-    lines = []
-    for label, size, picked, residual in groups[:_CLASSES_SHOWN]:
-        name = ("(no label)" if by_class else "all rows") if label is None else str(label)
-        lines.append([name, f"{size:,}", f"{picked:,}", *([f"{residual:.4g}"] if has_residuals else [])])
-    if len(groups) > _CLASSES_SHOWN:
-        lines.append([f"... {len(groups) - _CLASSES_SHOWN:,} more"])
-    headings = ["class" if by_class else "", "rows", "picked", *(["residual"] if has_residuals else [])]
-    total = ["all", f"{sum(size for _, size, *_ in groups):,}", f"{selection.k:,}"]
+    groups, n_columns = class_lines(selection), 3 if selection.screening is not None else 4
+    lines = [
+        (name, f"{size:,}", f"{picked:,}", residual)[:n_columns] for name, picked, size, residual in groups
+    ]
+    if len(lines) > _CLASSES_SHOWN:
+        lines = [*lines[:_CLASSES_SHOWN], (f"... {len(lines) - _CLASSES_SHOWN:,} more",)]
+    by_class, method = selection.classes != [None], selection.provenance.get("method")
+    headings = ("class" if by_class else "", "rows", "picked", "residual")[:n_columns]
+    total = ["all", f"{selection.group_sizes.sum():,}", f"{selection.k:,}"]
     title = f"{selection.k:,} of {selection.n_rows:,} rows" + (f" by {method}" if method else "")
     print_table(title, headings, lines, footer=total if by_class else (), to_stderr=to_stderr)
     print_lines(*_learned(selection), to_stderr=to_stderr)

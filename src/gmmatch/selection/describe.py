@@ -98,15 +98,10 @@ def as_html(selection: Selection) -> str:
 def class_lines(selection: Selection) -> list[tuple[str, int, int, str]]:
     """Return the name, the picks, the rows and the residual of each class."""
     counts, residuals = selection.counts.values(), selection.residual.values()
+    unlabeled = "all rows" if len(selection.classes) == 1 else "(no label)"
     return [
-        (_name(selection, label), count, size, "" if math.isnan(residual) else f"{residual:.3g}")
-        for label, count, size, residual in zip(
+        (unlabeled if label is None else str(label), count, size, "" if math.isnan(last) else f"{last:.3g}")
+        for label, count, size, last in zip(
             selection.classes, counts, selection.group_sizes.tolist(), residuals, strict=True
         )
     ]
-
-
-def _name(selection: Selection, label: Any) -> str:
-    if label is not None:
-        return f"class {label!r}"
-    return "all rows" if len(selection.classes) == 1 else "rows without a label"
