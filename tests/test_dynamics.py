@@ -199,23 +199,3 @@ def test_a_loop_may_reuse_its_tensors():
     rows.fill_(1), labels.fill_(0)
     assert dynamics.presentations.tolist() == [1, 0]
     assert dynamics.forgetting()[0] == 0
-
-
-def test_batches_of_a_gpu_wait_until_a_score_is_asked_for(monkeypatch):
-    """Without a GPU: the recorder takes tensors in main memory for those of a device."""
-    torch = pytest.importorskip("torch")
-
-    import gmmatch.dynamics as module
-
-    monkeypatch.setattr(module, "_on_host", lambda values: False)
-    dynamics = Dynamics(5)
-    for epoch in range(5):
-        for row in range(5):
-            values = torch.tensor([RIGHT if OUTCOMES[row][epoch] == "+" else WRONG])
-            dynamics.update(torch.tensor([row]), values, torch.tensor([0]))
-        assert len(dynamics._pending) == 5
-        dynamics.end_epoch()
-    assert dynamics.forgetting().tolist() == [0, 2, np.inf, 0, 1]
-    dynamics.update([4], torch.tensor([RIGHT]), [2])
-    with pytest.raises(InvalidInputError, match="class numbers without a column of logits, first at row 4"):
-        dynamics.forgetting()

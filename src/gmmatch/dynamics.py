@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from gmmatch._array import Indices, Mask, Vector, array_namespace, is_torch_array, to_numpy
+from gmmatch._array import Indices, Mask, Matrix, Vector, to_numpy
 from gmmatch._checks import check_whole_number
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import write_file
 
-# Each copy from a GPU makes it wait: results are copied once for so many rows.
-_FETCH_ROWS = 1 << 16
 _FORMAT = 2
 _MEANS = ("el2n", "margin", "grand")
 
@@ -26,9 +25,8 @@ _MEANS = ("el2n", "margin", "grand")
 class Dynamics:
     """Record forgetting events, EL2N, GraNd and the area under the margin while a model trains.
 
-    A step costs a few small operations on the device of the logits. No batch is kept: memory is about 50 bytes per
-    row for any number of epochs. The scores go to :func:`gmmatch.select` as ``scores=``, with
-    ``method="by-score"``.
+    A step costs a copy of the logits to main memory. No batch is kept: memory is about 50 bytes per row for any number
+    of epochs. The scores go to :func:`gmmatch.select` as ``scores=``, with ``method="by-score"``.
 
     Parameters
     ----------
@@ -79,7 +77,6 @@ class Dynamics:
         for name in _MEANS:
             self._state[f"{name}_sum"] = np.zeros(n_rows)
             self._state[f"{name}_count"] = np.zeros(n_rows, dtype=np.int32)
-        self._pending: list[tuple[Any, Any]] = []
 
     def update(self, indices: Any, logits: Any, labels: Any, features: Any = None) -> None:
         """Record a batch: tensors on any device, arrays or lists.
@@ -91,38 +88,41 @@ class Dynamics:
         logits : array of shape (m, C)
             What the model predicts, before the softmax.
         labels : integers of shape (m,)
-            Class numbers. Those on a GPU are checked later, with the row numbers.
+            Class numbers.
         features : array of shape (m, s), optional
             The input of the last layer. With it, GraNd of the last layer is recorded.
         """
         values, classes = _check_logits(logits, labels)
-        if tuple(np.shape(indices)) != (len(values),):
+        rows = to_numpy(indices)
+        if rows.shape != (len(values),):
             raise InvalidInputError(
-                f"indices has shape {tuple(np.shape(indices))}: expected {len(values)} row numbers, one for each "
-                "row of logits."
+                f"indices has shape {rows.shape}: expected {len(values)} row numbers, one for each row of logits."
             )
-        statistics = _batch_statistics(values, classes, features)
-        # A loop may reuse the memory of its indices for the next batch.
-        rows = indices.detach().clone() if is_torch_array(indices) else np.array(indices)
-        self._pending.append((rows, statistics))
-        if _on_host(values) or sum(len(rows) for rows, _ in self._pending) >= _FETCH_ROWS:
-            self._fetch()
+        if rows.dtype.kind not in "iu" or (len(rows) and not 0 <= rows.min() <= rows.max() < self.n_rows):
+            raise InvalidInputError(
+                f"indices must be whole numbers from 0 to {self.n_rows - 1}, the rows of the training set; got "
+                f"{rows.dtype} numbers from {rows.min()} to {rows.max()}."
+            )
+        correct, *means = _batch_statistics(values, classes, features)
+        self._count_events(rows.astype(np.int64), correct)
+        early = self.first_epochs is None or self.epoch < self.first_epochs
+        for name, numbers in zip(_MEANS, means, strict=True):
+            if numbers is not None and (name == "margin" or early):
+                np.add.at(self._state[f"{name}_sum"], rows, numbers)
+                np.add.at(self._state[f"{name}_count"], rows, 1)
 
     def end_epoch(self) -> None:
         """Mark the end of an epoch; only :attr:`first_learned` and ``first_epochs`` depend on it."""
-        self._fetch()
         self.epoch += 1
 
     @property
     def presentations(self) -> Indices:
         """How often each row was presented, shape (n,)."""
-        self._fetch()
         return self._state["margin_count"].astype(np.int64)
 
     @property
     def first_learned(self) -> NDArray[np.int32]:
         """The epoch, from 0, in which each row was first classified correctly, shape (n,); -1 if never."""
-        self._fetch()
         return self._state["first_learned"].copy()
 
     def forgetting(self) -> Vector:
@@ -131,7 +131,6 @@ class Dynamics:
         The mean over the runs, if several were merged. A row that was never classified correctly counts as the
         most forgotten: infinity.
         """
-        self._fetch()
         scores = self._state["events"] / self.runs
         scores[self._state["first_learned"] < 0] = np.inf
         scores[self._state["last_correct"] < 0] = np.nan
@@ -143,7 +142,6 @@ class Dynamics:
 
     def grand(self) -> Vector:
         """Return the mean length of the gradient of each row's loss by the last layer, shape (n,)."""
-        self._fetch()
         if not self._state["grand_count"].any():
             raise InvalidInputError(
                 "GraNd was not recorded: pass update(..., features=...) the last layer's input."
@@ -178,8 +176,6 @@ class Dynamics:
             )
         merged = cls(runs[0].n_rows)
         merged.runs, merged.epoch = sum(run.runs for run in runs), max(run.epoch for run in runs)
-        for run in runs:
-            run._fetch()
         for name in merged._state:
             values = np.stack([run._state[name] for run in runs])
             if name == "first_learned":
@@ -192,7 +188,6 @@ class Dynamics:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the recording to an ``.npz`` file, from which :meth:`load` restores it."""
-        self._fetch()
         header = np.array([_FORMAT, self.n_rows, self.epoch, self.runs, self.first_epochs or 0])
         arrays: dict[str, Any] = {"header": header, **self._state}
         buffer = io.BytesIO()
@@ -222,31 +217,9 @@ class Dynamics:
         return f"Dynamics({self.n_rows:,} rows, {self.epoch} epochs, {self.runs} runs)"
 
     def _mean(self, name: str) -> Vector:
-        self._fetch()
         with np.errstate(invalid="ignore"):
             means: Vector = self._state[f"{name}_sum"] / self._state[f"{name}_count"]
         return means
-
-    def _fetch(self) -> None:
-        """Add the batches that were computed on the device of the logits."""
-        pending, self._pending = self._pending, []
-        if not pending:
-            return
-        rows = self._check_rows(np.concatenate([to_numpy(rows) for rows, _ in pending]))
-        statistics = np.concatenate([to_numpy(statistics) for _, statistics in pending]).astype(np.float64)
-        correct = statistics[:, 0]
-        if np.isnan(correct).any():
-            first = rows[np.argmax(np.isnan(correct))]
-            raise InvalidInputError(
-                f"labels has class numbers without a column of logits, first at row {first}."
-            )
-        self._count_events(rows, correct > 0.0)
-        early = self.first_epochs is None or self.epoch < self.first_epochs
-        for name, values in zip(_MEANS, statistics.T[1:], strict=True):
-            known = ~np.isnan(values)
-            if name == "margin" or early:
-                np.add.at(self._state[f"{name}_sum"], rows[known], values[known])
-                np.add.at(self._state[f"{name}_count"], rows[known], 1)
 
     def _count_events(self, rows: Indices, correct: Mask) -> None:
         """Count forgetting events (Toneva et al., 2019); a row may occur several times, in the order presented."""
@@ -263,84 +236,45 @@ class Dynamics:
         learned = rows[correct]
         first[learned[first[learned] < 0]] = self.epoch
 
-    def _check_rows(self, rows: NDArray[Any]) -> Indices:
-        if rows.dtype.kind not in "iu" or (len(rows) and not 0 <= rows.min() <= rows.max() < self.n_rows):
-            raise InvalidInputError(
-                f"indices must be whole numbers from 0 to {self.n_rows - 1}, the rows of the training set; got "
-                f"{rows.dtype} numbers from {rows.min()} to {rows.max()}."
-            )
-        return rows.astype(np.int64, copy=False)
 
-
-def _on_host(values: Any) -> bool:
-    return not is_torch_array(values) or values.device.type == "cpu"
-
-
-def _check_logits(logits: Any, labels: Any) -> tuple[Any, Any]:
-    """Return logits in at least float32 and labels on their device, both without a gradient."""
-    if is_torch_array(logits):
-        xp = array_namespace(logits)
-        values = logits.detach()
-        values = values if values.dtype in (xp.float32, xp.float64) else values.float()
-        classes = xp.asarray(labels.detach() if is_torch_array(labels) else labels).to(values.device)
-        integer = not (classes.is_floating_point() or classes.is_complex())
-    else:
-        values, classes = np.asarray(logits, dtype=np.float64), to_numpy(labels)
-        integer = classes.dtype.kind in "iu"
+def _check_logits(logits: Any, labels: Any) -> tuple[Matrix, Indices]:
+    """Return logits in float64 and labels, both in main memory."""
+    values, classes = to_numpy(logits).astype(np.float64), to_numpy(labels)
     if values.ndim != 2 or not values.shape[1]:
-        raise InvalidInputError(f"logits has shape {tuple(values.shape)}: expected (rows, classes).")
-    if tuple(classes.shape) != (len(values),) or not integer:
+        raise InvalidInputError(f"logits has shape {values.shape}: expected (rows, classes).")
+    if classes.shape != (len(values),) or classes.dtype.kind not in "iu":
         raise InvalidInputError(
-            f"labels has shape {tuple(classes.shape)} and type {classes.dtype}: expected {len(values)} class "
-            "numbers, one for each row of logits."
+            f"labels has shape {classes.shape} and type {classes.dtype}: expected {len(values)} class numbers, one "
+            "for each row of logits."
         )
-    # A GPU would have to wait for this.
-    if (
-        _on_host(values)
-        and len(classes)
-        and not 0 <= int(classes.min()) <= int(classes.max()) < values.shape[1]
-    ):
+    if len(classes) and not 0 <= classes.min() <= classes.max() < values.shape[1]:
         raise InvalidInputError(
-            f"labels runs from {int(classes.min())} to {int(classes.max())}: expected class numbers from 0 to "
+            f"labels runs from {classes.min()} to {classes.max()}: expected class numbers from 0 to "
             f"{values.shape[1] - 1}, for {values.shape[1]} columns of logits."
         )
     return values, classes
 
 
-def _batch_statistics(logits: Any, labels: Any, features: Any) -> Any:
-    """Return for each row whether it is correct, EL2N, margin and GraNd, shape (m, 4); NaN where not known."""
-    xp = array_namespace(logits)
-    device = {} if not is_torch_array(logits) else {"device": logits.device}
-    is_given = labels[:, None] == xp.arange(logits.shape[1], **device)[None, :]
-    largest = xp.max(logits, axis=1, keepdims=True)
-    weights = xp.exp(logits - largest)
-    shares = weights / xp.sum(weights, axis=1, keepdims=True)
-    errors = xp.where(is_given, shares - 1.0, shares)
-    el2n = xp.sqrt(xp.sum(errors * errors, axis=1))
-    own_logits = xp.sum(xp.where(is_given, logits, xp.zeros_like(logits)), axis=1)
-    others = xp.max(xp.where(is_given, xp.full_like(logits, -xp.inf), logits), axis=1)
-    margin = own_logits - others if logits.shape[1] > 1 else xp.zeros_like(own_logits)
-    unknown = xp.full_like(el2n, xp.nan)
-    correct = xp.astype(xp.argmax(logits, axis=1) == labels, el2n.dtype)
-    correct = xp.where((labels >= 0) & (labels < logits.shape[1]), correct, unknown)
-    grand = unknown if features is None else el2n * _input_lengths(features, logits)
-    return xp.stack([correct, el2n, margin, grand], axis=1)
-
-
-def _input_lengths(features: Any, logits: Any) -> Any:
-    """Return ‖(h, 1)‖ for each row of inputs h of the last layer.
+def _batch_statistics(
+    logits: Matrix, labels: Indices, features: Any
+) -> tuple[Mask, Vector, Vector, Vector | None]:
+    """Return for each row whether it is correct, EL2N, the margin and GraNd, which is not known without features.
 
     For logits W h + b the gradient of the cross-entropy by W is (p − y) hᵀ and by b it is p − y, so its length is
     ‖p − y‖ · ‖(h, 1)‖.
     """
-    xp = array_namespace(logits)
-    if is_torch_array(logits):
-        inputs = features.detach().to(device=logits.device, dtype=logits.dtype)
-    else:
-        inputs = np.asarray(features, dtype=np.float64)
+    rows = np.arange(len(labels))
+    errors = softmax(logits, axis=1)
+    errors[rows, labels] -= 1.0
+    el2n = np.linalg.norm(errors, axis=1)
+    correct, own_logits, others = logits.argmax(axis=1) == labels, logits[rows, labels], logits.copy()
+    others[rows, labels] = -np.inf
+    margin = own_logits - others.max(axis=1) if logits.shape[1] > 1 else np.zeros_like(own_logits)
+    if features is None:
+        return correct, el2n, margin, None
+    inputs = to_numpy(features).astype(np.float64)
     if inputs.ndim != 2 or len(inputs) != len(logits):
         raise InvalidInputError(
-            f"features has shape {tuple(inputs.shape)}: expected ({len(logits)}, features), one row for each row of "
-            "logits."
+            f"features has shape {inputs.shape}: expected ({len(logits)}, features), one row for each row of logits."
         )
-    return xp.sqrt(xp.sum(inputs * inputs, axis=1) + 1.0)
+    return correct, el2n, margin, el2n * np.sqrt((inputs**2).sum(axis=1) + 1.0)

@@ -40,6 +40,7 @@ def test_the_table_the_picture_and_the_page(quick, tmp_path, succeeds):
     assert "1,257 rows" in (tmp_path / "demo.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_figures_are_averaged_over_the_seeds(quick, tmp_path, succeeds, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = succeeds("demo", "--seeds", 2, "--no-files", "--json")
