@@ -25,8 +25,8 @@ _MEANS = ("el2n", "margin", "grand")
 class Dynamics:
     """Record forgetting events, EL2N, GraNd and the area under the margin while a model trains.
 
-    A step costs a copy of the logits to main memory. No batch is kept: memory is about 50 bytes per row for any number
-    of epochs. The scores go to :func:`gmmatch.select` as ``scores=``, with ``method="by-score"``.
+    A step costs a copy of the logits to main memory. No batch is kept: memory is about 50 bytes per row, whatever the
+    number of epochs. The scores go to :func:`gmmatch.select` as ``scores=``, with ``method="by-score"``.
 
     Parameters
     ----------

@@ -16,7 +16,6 @@ from scipy.spatial.distance import cdist
 from gmmatch._array import (
     Indices,
     Mask,
-    Matrix,
     Vector,
     array_namespace,
     asarray_like,
@@ -284,7 +283,6 @@ class SubsetMetrics:
         random, numbers = np.random.default_rng(seed), np.flatnonzero(counted)
         self._sample = _sample(numbers, mmd_rows, random)
         self._covered = rows.take(_sample(numbers, coverage_rows, random))
-        self._kernels: list[tuple[Kernel, Matrix, float]] | None = None
 
     def measure(self, picks: Indices) -> Metrics:
         """Return the metrics of these rows, of which there is at least one."""
@@ -300,18 +298,12 @@ class SubsetMetrics:
 
     def mmd(self, picks: Indices) -> float:
         """Return the distance of these rows to the reference as distributions, averaged over the classes."""
-        if self._kernels is None:
-            self._kernels = [self._fit_kernel(code) for code in range(self.n_classes)]
         drawn = _sample(picks, self.mmd_rows, np.random.default_rng([self.seed, 2]))
         values = []
-        for code, (kernel, reference, self_similarity) in enumerate(self._kernels):
-            picked = drawn[self.codes[drawn] == code]
+        for code in range(self.n_classes):
+            picked, reference = (rows[self.codes[rows] == code] for rows in (drawn, self._sample))
             if len(picked) and len(reference):
-                rows = self.rows.take(picked)
-                value = (
-                    self_similarity + _average(kernel, rows, rows) - 2.0 * _average(kernel, rows, reference)
-                )
-                values.append(np.sqrt(max(0.0, value)))
+                values.append(mmd(self.rows.take(picked), self.rows.take(reference)))
         return float(np.mean(values)) if values else float("nan")
 
     def moment_errors(self, order: Indices, sizes: Indices) -> Vector:
@@ -328,12 +320,6 @@ class SubsetMetrics:
             gaps = gaps[~np.isnan(gaps)]  # of classes without picks
             errors.append(gaps.mean() if len(gaps) else np.nan)
         return np.array(errors)
-
-    def _fit_kernel(self, code: int) -> tuple[Kernel, Matrix, float]:
-        """Return the kernel of a class, a sample of its reference rows, and their mean kernel."""
-        reference = self.rows.take(self._sample[self.codes[self._sample] == code])
-        kernel = RBF().fit([reference])
-        return kernel, reference, _average(kernel, reference, reference) if len(reference) else 0.0
 
 
 def _check_columns(left: Rows, right: Rows, left_name: str, right_name: str) -> None:
@@ -387,11 +373,6 @@ def _sum_kernel(block: Any, weights: Any, kernel: Kernel, rows: Any, shares: Any
         some = slice(first, first + size)
         total = total + weights[some] @ (kernel.gram(xp.astype(block[some], xp.float64), rows) @ shares)
     return total
-
-
-def _average(kernel: Kernel, A: Matrix, B: Matrix) -> float:
-    """Return the mean of k(a, b) over all pairs of two arrays."""
-    return float(_sum_kernel(A, np.full(len(A), 1.0 / len(A)), kernel, B, np.full(len(B), 1.0 / len(B))))
 
 
 def _measure_coverage(rows: Rows, picks: Indices, covered: Rows) -> Coverage:
