@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import gmmatch
 from gmmatch.cli import COMMANDS, build_app
 from gmmatch.cli.io.group import CommandFiles, CommandGroup
-from gmmatch.cli.io.messages import translate
+from gmmatch.cli.io.output import translate
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
 FOLDER = Path(gmmatch.__file__).parent / "cli"

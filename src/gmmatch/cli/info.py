@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gmmatch.cli.io.arguments import JsonOption, reads
-from gmmatch.cli.io.messages import translate
-from gmmatch.cli.io.output import print_facts, print_json
+from gmmatch.cli.io.output import print_facts, print_json, translate
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -28,8 +28,15 @@ from gmmatch.report.galleries import (
     typical_picks,
     wrong_picks,
 )
-from gmmatch.report.map_data import Drawing, draw, first_picks, map_data, rows_with_content
-from gmmatch.report.projection import ProjectionName, check_projection
+from gmmatch.report.map_data import (
+    Drawing,
+    ProjectionName,
+    check_projection,
+    draw,
+    first_picks,
+    map_data,
+    rows_with_content,
+)
 from gmmatch.report.rendering import check_target, json_for_page, write_page
 from gmmatch.report.subject import (
     DOUBTFUL,

@@ -15,8 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gmmatch._threads import cached_property
-from gmmatch.cli.io.messages import join_lines, translate
-from gmmatch.cli.io.output import note
+from gmmatch.cli.io.output import join_lines, note, translate
 from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError, first_line
 
 # Commands of gmmatch-paper, so that the command line can say where to get them.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gmmatch.cli.io.arguments import output_path, writes
 from gmmatch.cli.io.files import check_output, protect_inputs
-from gmmatch.cli.io.messages import join_lines
-from gmmatch.cli.io.output import note
+from gmmatch.cli.io.output import join_lines, note
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.files import explain_failure
 
