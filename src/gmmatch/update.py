@@ -17,14 +17,13 @@ from gmmatch.budget import largest_remainder
 from gmmatch.errors import InvalidInputError, listed
 from gmmatch.groups import Groups, Label, encode_labels, plain_label
 from gmmatch.methods.record import fingerprint_rows
-from gmmatch.methods.refine import matching_weights, swap_picks
+from gmmatch.methods.refine import swap_groups, weigh_groups
 from gmmatch.methods.registry import method_from_record
 from gmmatch.problem import Problem, Screen
 from gmmatch.rows import Rows, open_rows
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.describe import drop_record_of_others
 from gmmatch.selection.selection import Selection, check_ids
-from gmmatch.targets import Targets
 
 # What a selection does not hold of its rows, and new picks would need.
 _UNKNOWN = ("scores", "pred_probs")
@@ -83,10 +82,13 @@ def update(
     with method.open_problem(rows, labels, sample_weight=weights, preprocess=steps) as problem:
         targets = method.targets(problem)
         order = method.pick(problem, targets)
-        if hasattr(method, "target"):  # a matching
-            order = _refine(order, problem, targets)
+        if hasattr(method, "target"):  # picked one after another from few rows, they would match less well
+            owners = np.repeat(np.arange(len(problem.quotas)), problem.quotas)
+            order, _ = swap_groups(problem, targets, order, owners, _SWEEPS)
         result = Selection.of(problem, targets, order, ids=None, provenance={})
-        represented = _weigh_picks(result, problem, targets)
+        # Equal weights would pass on the error of the picks, which would grow with each update.
+        totals = _sum_weights(problem.groups, problem.weights)
+        represented = weigh_groups(problem, targets, result.order, result.group_of_pick, totals)
     return _join(
         selection,
         result,
@@ -232,36 +234,6 @@ def _old_weights(selection: Selection) -> Vector:
         owners = selection.group_of_pick
         weights = (sizes / np.maximum(np.bincount(owners, minlength=len(sizes)), 1))[owners]
     return weights[np.argsort(selection.order, kind="stable")]
-
-
-def _refine(order: Indices, problem: Problem, targets: Targets) -> Indices:
-    """Return better picks, by swaps: picked one after another from few rows, they would match less well."""
-    order, start = order.copy(), 0
-    for group, quota in enumerate(problem.quotas.tolist()):
-        positions, start = slice(start, start + quota), start + quota
-        rows = np.flatnonzero((problem.groups.codes == group) & problem.available)
-        if quota:
-            values, point = targets.locate(problem, group, rows)
-            fixed, free = np.zeros(quota, dtype=bool), np.ones(len(rows), dtype=bool)
-            picks = np.searchsorted(rows, order[positions])
-            picks, _ = swap_picks(values, point, picks, fixed, free, _SWEEPS, problem.replacement)
-            order[positions] = rows[picks]
-    return order
-
-
-def _weigh_picks(result: Selection, problem: Problem, targets: Targets) -> Vector:
-    """Return how many rows each pick stands for: weights of the picks that match the target of all rows.
-
-    Equal weights would pass on the error of the picks, which would grow with each update.
-    """
-    weights, totals = np.zeros(result.k), _sum_weights(problem.groups, problem.weights)
-    for group, total in enumerate(totals):
-        positions = np.flatnonzero(result.group_of_pick == group)
-        if len(positions):
-            rows, at = np.unique(result.order[positions], return_inverse=True)
-            values, point = targets.locate(problem, group, rows)
-            weights[positions] = total * matching_weights(values[at] - point)
-    return weights
 
 
 def _share_picks(selection: Selection, groups: Groups) -> dict[str, Any]:

@@ -58,19 +58,7 @@ def refine(selection: Selection, X: Any, y: Any = None, *, sweeps: int = 10, **a
     method = _matching_of(selection)
     with method.open_problem(X, y, **_recorded_arguments(selection, arguments)) as problem:
         targets = method.targets(problem)
-        order, swaps = selection.order.copy(), 0
-        for group in range(len(problem.groups)):
-            positions = np.flatnonzero(selection.group_of_pick == group)
-            if not len(positions):
-                continue
-            rows, values, point = _group_values(problem, targets, group, order[positions])
-            fixed = problem.included[order[positions]]
-            picks = np.searchsorted(rows, order[positions])
-            available = problem.available[rows]
-            picks, count = swap_picks(
-                values, point, picks, fixed, available, sweeps, bool(getattr(method, "replacement", False))
-            )
-            order[positions], swaps = rows[picks], swaps + count
+        order, swaps = swap_groups(problem, targets, selection.order, selection.group_of_pick, sweeps)
         by_group = np.argsort(selection.group_of_pick, kind="stable")
         residuals = np.empty(len(order))
         owners = selection.group_of_pick[by_group]
@@ -114,17 +102,11 @@ def weigh(selection: Selection, X: Any, y: Any = None, **arguments: Any) -> Sele
     5.0
     """
     method = _matching_of(selection)
-    weights = np.empty(selection.k)
     with method.open_problem(X, y, **_recorded_arguments(selection, arguments)) as problem:
-        targets = method.targets(problem)
-        for group in range(len(problem.groups)):
-            in_group = selection.group_of_pick == group
-            if in_group.any():
-                rows, values, point = _group_values(
-                    problem, targets, group, selection.order[in_group], picks_only=True
-                )
-                difference = values[np.searchsorted(rows, selection.order[in_group])] - point
-                weights[in_group] = matching_weights(difference) * selection.group_sizes[group]
+        totals = selection.group_sizes.astype(np.float64)
+        weights = weigh_groups(
+            problem, method.targets(problem), selection.order, selection.group_of_pick, totals
+        )
     return selection.change(slice(None), weights=weights)
 
 
@@ -145,17 +127,38 @@ def _recorded_arguments(selection: Selection, arguments: dict[str, Any]) -> dict
     return {"preprocess": steps, **given}
 
 
-def _group_values(
-    problem: Problem, targets: Targets, group: int, picks: Indices, *, picks_only: bool = False
-) -> tuple[Indices, Matrix, Vector]:
-    """Return row numbers of a group, ascending, their coordinates, and the target in the same coordinates."""
-    if picks_only:
-        rows = np.unique(picks)
-    else:
-        mask = (problem.groups.codes == group) & (problem.available | problem.included)
-        mask[picks] = True
-        rows = np.flatnonzero(mask)
-    return rows, *targets.locate(problem, group, rows)
+def swap_groups(
+    problem: Problem, targets: Targets, order: Indices, owners: Indices, sweeps: int
+) -> tuple[Indices, int]:
+    """Return picks after swaps in every group, each in the position of the old one, and how many swaps there were."""
+    order, swaps = order.copy(), 0
+    for group in range(len(problem.groups)):
+        positions = np.flatnonzero(owners == group)
+        if len(positions):
+            mask = (problem.groups.codes == group) & (problem.available | problem.included)
+            mask[order[positions]] = True
+            rows, fixed = np.flatnonzero(mask), problem.included[order[positions]]
+            values, point = targets.locate(problem, group, rows)
+            picks, count = swap_picks(
+                values, point, np.searchsorted(rows, order[positions]), fixed, problem.available[rows], sweeps,
+                problem.replacement,
+            )  # fmt: skip
+            order[positions], swaps = rows[picks], swaps + count
+    return order, swaps
+
+
+def weigh_groups(
+    problem: Problem, targets: Targets, order: Indices, owners: Indices, totals: Vector
+) -> Vector:
+    """Return weights of picks that match the target of each group, and sum to its total."""
+    weights = np.zeros(len(order))
+    for group, total in enumerate(totals):
+        positions = np.flatnonzero(owners == group)
+        if len(positions):
+            rows, at = np.unique(order[positions], return_inverse=True)
+            values, point = targets.locate(problem, group, rows)
+            weights[positions] = total * matching_weights(values[at] - point)
+    return weights
 
 
 def swap_picks(
