@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,6 @@ from gmmatch.targets import Targets
 
 # What a swap gains must exceed rounding, or two rows could be exchanged forever.
 _LEAST_GAIN = 1e-10
-# Up to this many picks the weights are solved for exactly, in about a second; above by L-BFGS-B, whose time does not
-# grow with the cube of the picks.
-_EXACT_PICKS = 1_000
 # Of the mean square of the picks: among weights that match equally well, the most even ones are wanted.
 _EVENNESS = 1e-6
 
@@ -210,37 +206,17 @@ def matching_weights(difference: Matrix) -> Vector:
     >>> matching_weights(np.array([[-1.0], [3.0]])).round(4)
     array([0.75, 0.25])
     """
-    count, squares = len(difference), float(np.einsum("ij,ij->", difference, difference))
-    scale = squares / count if squares > 0.0 else 1.0
-    if count <= _EXACT_PICKS:
-        shares = _solve_exactly(difference @ difference.T / scale)
-    else:
-        shares = _solve_iteratively(lambda u: difference @ (difference.T @ u) / scale, count)
-    return np.asarray(shares / shares.sum())
-
-
-def _solve_exactly(products: Matrix) -> Vector:
-    from scipy.linalg import eigh
-    from scipy.optimize import nnls
-
-    count = len(products)
-    # Not Cholesky's factor: rounding can make the least eigenvalues negative.
-    eigenvalues, eigenvectors = eigh(products)
-    root = np.sqrt(np.maximum(eigenvalues, 0.0) + _EVENNESS)[:, None] * eigenvectors.T
-    wanted = np.zeros(count + 1)
-    wanted[-1] = 1.0
-    return np.asarray(nnls(np.vstack([root, np.ones(count)]), wanted, maxiter=30 * count)[0])
-
-
-def _solve_iteratively(product: Callable[[Vector], Vector], count: int) -> Vector:
     from scipy.optimize import minimize
 
+    count, squares = len(difference), float(np.einsum("ij,ij->", difference, difference))
+    scale = squares / count if squares > 0.0 else 1.0
+
     def objective(u: Vector) -> tuple[float, Vector]:
-        gradient, excess = product(u) + _EVENNESS * u, float(u.sum()) - 1.0
+        gradient, excess = difference @ (difference.T @ u) / scale + _EVENNESS * u, float(u.sum()) - 1.0
         return 0.5 * (float(u @ gradient) + excess**2), gradient + excess
 
-    options = {"maxiter": 1000, "ftol": 1e-12, "gtol": 1e-9}
+    # Less strict limits would stop in flat valleys.
+    options = {"maxiter": 3000, "maxfun": 30_000, "ftol": 1e-16, "gtol": 1e-12}
     even, bounds = np.full(count, 1.0 / count), [(0.0, None)] * count
-    return np.asarray(
-        minimize(objective, even, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    )
+    shares = minimize(objective, even, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return np.asarray(shares / shares.sum())
