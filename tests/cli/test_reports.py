@@ -23,7 +23,7 @@ def page_of(tmp_path, gmmatch):
 
 def test_the_page_shows_the_pictures_that_were_embedded(store, page_of):
     said, page = page_of(store)
-    assert "Open" in said and "4 of 24 rows" in page
+    assert "open it in a browser" in said and "4 of 24 rows" in page
     assert "data:image/" in page and "cat/0.png" in page
 
 

@@ -19,7 +19,7 @@ from gmmatch.cli.io.arguments import (
     split_names,
     writes,
 )
-from gmmatch.cli.io.output import note, print_json, print_table, progress
+from gmmatch.cli.io.output import print_json, print_table, progress
 from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
@@ -91,8 +91,6 @@ def compare(
     else:
         _print(measured)
     page.write(selections, rows, contents)
-    if page.report is not None:
-        note(f"Wrote {page.report}: open it in a browser.")
 
 
 def _find_wrong(rows: Embeddings, truth: str) -> Mask:

@@ -53,13 +53,11 @@ def curve(
     """
     import gmmatch as gm
     from gmmatch.budget import resolve_count
-    from gmmatch.cli.io.inputs import check_encoders
 
     names, budgets = split_names(methods, "--methods"), split_names(sizes, "--sizes")
     rows, test_rows = given.open(), None
     if test is not None:
-        other = given.open_other(test)
-        check_encoders(rows.origin, other.origin, f"--test {test}")
+        other = given.open_other(rows, test, "--test")
         if other.y is None:
             raise InvalidInputError(f"--test {test} has no labels: make a store with some.")
         test_rows = (other.X, other.y)

@@ -46,14 +46,11 @@ def duplicates(
       gmmatch select train.emb -k 10% -o picks.parquet --exclude-near test.emb
     """
     import gmmatch as gm
-    from gmmatch.cli.io.inputs import check_encoders
 
     result.check(given.path, against)
     options = running.options()
     rows = given.open("none")
-    others = None if against is None else given.open_other(against, "none")
-    if others is not None:
-        check_encoders(rows.origin, others.origin, f"--against {against}")
+    others = None if against is None else given.open_other(rows, against, "--against", "none")
     copies = gm.duplicates(rows.X, threshold, against=None if others is None else others.X, **options)
     table = None if result.output is None else _table(copies, rows, others)
     result.finish(table, _summarize(copies), partial(_print, copies))

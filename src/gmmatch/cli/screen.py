@@ -77,8 +77,6 @@ def screen(
         "indices": suspects.tolist(),
     }
     result.finish(table, outcome, partial(_print, screening, _table(screening, rows, False)))
-    if page.report is not None:
-        note(f"Wrote {page.report}: open it in a browser.")
     if result.output is None and len(suspects) and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
 

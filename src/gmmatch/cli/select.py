@@ -29,13 +29,12 @@ from gmmatch.cli.io.arguments import (
     split_names,
 )
 from gmmatch.cli.io.files import check_output, is_stdout, protect_inputs
-from gmmatch.cli.io.inputs import check_encoders, read_array, read_column
+from gmmatch.cli.io.inputs import read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 from gmmatch.cli.io.reporting import Report
 from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
-    from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.selection.selection import Selection
 
 _CLASSES_SHOWN = 30
@@ -108,10 +107,10 @@ def select(
     if pred_probs is not None:
         arguments["pred_probs"] = read_array(pred_probs, "--pred-probs")
     if reference is not None:
-        other = _open_other(given, rows, reference, "--reference")
+        other = given.open_other(rows, reference, "--reference")
         arguments["reference"] = other.X if rows.y is None or other.y is None else (other.X, other.y)
     if exclude_near is not None:
-        near = gm.duplicates(rows.X, against=_open_other(given, rows, exclude_near, "--exclude-near").X)
+        near = gm.duplicates(rows.X, against=given.open_other(rows, exclude_near, "--exclude-near").X)
         arguments["exclude"] = near.mask
         record["excluded_near"] = {"path": exclude_near, "rows": len(near.rows), "threshold": near.threshold}
     options |= {"per_class": parse_per_class(per_class), "random_state": running.seed}
@@ -153,18 +152,10 @@ def _print_result(
     print_selection(selection, to_stderr=is_stdout(output))
     if is_stdout(output):
         typer.echo("\n".join(map(str, picks.get("ids", picks["indices"]))))
-    wrote = f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s."
-    note(wrote if report is None else f"{wrote} Open {report} in a browser.")
+    note(f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s.")
     if report is None and selection.screening is not None and not selection.screening.trusted.all():
         words = ["gmmatch", "screen", given.path, *(["--labels", given.labels] if given.labels else [])]
         note(f"To see the rows that are not trusted: {shlex.join(words)} -o suspects.csv, or add --report.")
-
-
-def _open_other(given: LabeledInput, rows: Embeddings, path: str, option: str) -> Embeddings:
-    """Open other embeddings; raise for those of another encoder."""
-    other = given.open_other(path)
-    check_encoders(rows.origin, other.origin, f"{option} {path}")
-    return other
 
 
 def describe_selection(selection: Selection, seconds: float | None = None) -> dict[str, Any]:

@@ -111,17 +111,21 @@ class Input:
         reads("The column of ids; '' for none. By default one named like id, or row numbers."),
     ] = None
 
-    def open(self, labels: str | None = None) -> Embeddings:
-        """Open it; by default with its own labels, and without any if ``labels`` is 'none'."""
-        return self.open_other(self.path, labels)
-
-    def open_other(self, path: str, labels: str | None = None) -> Embeddings:
-        """Open other embeddings, with columns of the same names."""
+    def open(self, labels: str | None = None, path: str | None = None) -> Embeddings:
+        """Open it, or others with such columns; by default with its own labels, without any if 'none'."""
         from gmmatch.cli.io.inputs import open_embeddings
 
         return open_embeddings(
-            path, labels=labels, embedding_column=self.embedding_column, id_column=self.id_column
+            path or self.path, labels=labels, embedding_column=self.embedding_column, id_column=self.id_column
         )
+
+    def open_other(self, rows: Embeddings, path: str, option: str, labels: str | None = None) -> Embeddings:
+        """Open other embeddings, which must be of the same encoder."""
+        from gmmatch.cli.io.inputs import check_encoders
+
+        other = Input.open(self, labels, path)
+        check_encoders(rows.origin, other.origin, f"{option} {path}")
+        return other
 
 
 @dataclass(frozen=True)
@@ -137,9 +141,9 @@ class LabeledInput(Input):
         ),
     ] = None
 
-    def open(self, labels: str | None = None) -> Embeddings:
+    def open(self, labels: str | None = None, path: str | None = None) -> Embeddings:
         """Open it with the labels that were asked for."""
-        return super().open(labels or self.labels)
+        return super().open(labels or self.labels, path)
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ class Report:
                 subject, self.report, embeddings.X, embeddings.y, source=contents, projection=self.projection,
                 ids=embeddings.select_ids, quality=self.quality,
             )  # fmt: skip
+        note(f"Wrote {self.report}: open it in a browser.")
 
 
 def has_changed(source: BaseSource, recorded: Mapping[str, Any], fingerprint: str | None) -> bool:
