@@ -29,7 +29,7 @@ def demo(
     as_json: JsonOption = False,
     seeds: Annotated[int, runs_on("How many versions of the data to average over.", min=1)] = 5,
 ) -> None:
-    """Compare the methods on digits of which 35% are mislabeled, by accuracy and wrong labels kept."""
+    """Compare the methods on digits of which 35% are mislabeled."""
     if files:
         check_output(output, force=True, endings=(".svg",))
     versions = [NoisyDigits(seed) for seed in range(seeds)]
