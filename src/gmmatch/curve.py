@@ -319,16 +319,12 @@ class _Judge:
                 for name, repeated in orders.items()}  # fmt: skip
 
     def _measure_repeat(self, repeat: int, order: Indices, counts: Indices) -> list[float]:
-        if self.test is not None:
-            test_rows, truth, is_test = *self.test, np.zeros(len(self.codes), dtype=bool)
+        fold = self.folds[repeat]
+        if self.test is None:
+            test_rows, truth = self._read(fold), self.codes[fold]
         else:
-            fold = self.folds[repeat]
-            test_rows, truth, is_test = (
-                self._read(fold),
-                self.codes[fold],
-                np.isin(np.arange(len(self.codes)), fold),
-            )
-        usable = ~is_test[order] & (self.codes[order] >= 0)
+            fold, (test_rows, truth) = fold[:0], self.test
+        usable = ~np.isin(order, fold) & (self.codes[order] >= 0)
         values = self._read(order)
         return [
             _probe(values[:k][usable[:k]], self.codes[order[:k]][usable[:k]], test_rows, truth)

@@ -63,7 +63,6 @@ def refused_in_words(refused):
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
         (["--memory", "lots"], "2GB"),
-        (["--workers", "2"], "--engine ray"),
         (["--engine", "ray", "--memory", "1GB"], "--memory"),
         (["-o", "picks.txt"], ".parquet or .csv"),
         (["-o", "nowhere/picks.parquet"], "nowhere"),

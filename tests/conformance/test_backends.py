@@ -87,5 +87,5 @@ def test_a_memory_limit_makes_batches(data, tmp_path):
 
 
 def test_an_option_that_a_backend_has_no_use_for_is_an_error(data):
-    with pytest.raises(ValueError, match="memory_limit has no meaning for ArrayRows"):
+    with pytest.raises(ValueError, match="memory_limit has no meaning for array rows"):
         gm.Easy(k=3).select(data[0], memory_limit=1000)

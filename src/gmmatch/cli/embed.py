@@ -113,8 +113,6 @@ def embed(
       gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
     _check_paths(source, output)
-    if address is not None and engine is None:
-        raise InvalidInputError("--address goes with --engine ray.")
     from gmmatch.data import open_source
 
     open_table = partial(
@@ -136,7 +134,7 @@ def embed(
         allow_pixels(max_pixels)
     trusted: dict[str, Any] = {"trust_pickle": True} if trust_pickle else {}
     running: dict[str, Any] = {"workers": workers}
-    if engine is not None:
+    if engine is not None or address is not None:
         # Each worker has a GPU if it was asked for by name, and computes as one would.
         on_gpu = device.startswith("cuda")
         trusted |= {"dtype": "float16"} if on_gpu else {}

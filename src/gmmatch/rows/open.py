@@ -66,9 +66,8 @@ def open_rows(
     backend, source = _choose(X, options.get("engine"), name)
     unused = options.keys() - signature(backend).parameters.keys()
     if unused:
-        raise InvalidInputError(
-            f"{', '.join(sorted(unused))} has no meaning for {backend.__name__}: leave it out."
-        )
+        kind = backend.__name__.removesuffix("Rows").lower()
+        raise InvalidInputError(f"{', '.join(sorted(unused))} has no meaning for {kind} rows: leave it out.")
     rows = backend(source, **options)
     try:
         if check:

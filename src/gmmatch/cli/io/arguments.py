@@ -88,7 +88,7 @@ EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of ve
 SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
 EngineOption: TypeAlias = Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")]
 AddressOption: TypeAlias = Annotated[
-    str | None, runs_on("Of the Ray cluster: 'auto' or host:port; by default one is started here.")
+    str | None, runs_on("Of a Ray cluster: 'auto' or host:port; by default one is started here.")
 ]
 ForceOption: TypeAlias = Annotated[bool, writes("Replace the output if it exists.", "--force")]
 JsonOption: TypeAlias = Annotated[bool, writes("Print JSON instead of text.", "--json")]
@@ -157,21 +157,15 @@ class Running:
     ] = None
     engine: EngineOption = None
     address: AddressOption = None
-    workers: Annotated[int | None, runs_on("Workers of the Ray cluster.", min=1)] = None
+    workers: Annotated[int | None, runs_on("Workers on a Ray cluster.", min=1)] = None
 
     def options(self) -> dict[str, Any]:
         """Return the arguments of ``gmmatch.select`` about how it runs."""
-        cluster = {"--address": self.address, "--workers": self.workers}
-        local = {"--memory": self.memory, "--jobs": self.jobs}
-        for option, value in (cluster if self.engine is None else local).items():
-            if value is not None:
-                needs = "goes with --engine ray" if self.engine is None else "does not go with --engine ray"
-                raise InvalidInputError(f"{option} {needs}.")
-        if self.engine is None:
-            return {"n_jobs": self.jobs, "memory_limit": parse_memory(self.memory)}
         import gmmatch as gm
 
-        return {"engine": gm.RayEngine(self.workers, address=self.address)}
+        on_ray = (self.engine, self.address, self.workers) != (None, None, None)
+        engine = gm.RayEngine(self.workers, address=self.address) if on_ray else None
+        return {"engine": engine, "n_jobs": self.jobs, "memory_limit": parse_memory(self.memory)}
 
 
 @dataclass(frozen=True)
