@@ -158,63 +158,34 @@ def suspect_table(subject: Subject) -> dict[str, list[Any]] | None:
     return columns
 
 
-@dataclass(frozen=True)
-class ClassLine:
-    """A line of the table of classes; ``before`` and ``after`` are its shares of the rows and of the picks."""
-
-    name: str
-    rows: int
-    picked: int
-    doubtful: int
-    wrong: int
-    noise_rate: float | None
-    before: float
-    after: float
-
-
-def class_lines(subject: Subject) -> list[ClassLine]:
-    """Return the counts of each class; without labels, one line for all rows."""
+def class_lines(subject: Subject) -> list[dict[str, Any]]:
+    """Return the counts of each class, and its shares of the rows and of the picks; without labels, of all rows."""
     classes, selection = subject.classes, subject.selection
     order = np.empty(0, dtype=np.int64) if selection is None else selection.order
-    counts = (
-        classes.count(rows)
-        for rows in (slice(None), order, subject.has_verdict("doubtful"), subject.has_verdict("wrong"))
-    )
+    counted = {"rows": slice(None), "picked": order}
+    counted |= {verdict: subject.has_verdict(verdict) for verdict in ("doubtful", "wrong")}
+    columns = {name: classes.count(rows) for name, rows in counted.items()}
     per_class = [] if subject.screening is None else subject.screening.per_class()
     rates = {line["label"]: line["noise_rate"] for line in per_class}
-    n, k = len(classes.codes), max(1, len(order))
-    lines = zip(classes.names, classes.labels, *counts, strict=True)
-    return [
-        ClassLine(name, rows, picked, doubtful, wrong, rates.get(label), rows / n, picked / k)
-        for name, label, rows, picked, doubtful, wrong in lines
-    ]
+    lines = []
+    for number, (name, label) in enumerate(zip(classes.names, classes.labels, strict=True)):
+        line = {key: counts[number] for key, counts in columns.items()}
+        before, after = line["rows"] / len(classes.codes), line["picked"] / max(1, len(order))
+        lines.append({"name": name, **line, "noise_rate": rates.get(label), "before": before, "after": after})
+    return lines
 
 
-@dataclass(frozen=True)
-class ComparisonLine:
-    """A selection among several; ``shared`` is the share of its picks that each of them has."""
-
-    name: str
-    picked: int
-    wrong: int
-    doubtful: int
-    shared: list[float]
-
-
-def compare(subject: Subject) -> list[ComparisonLine]:
-    """Return a line for each selection."""
+def compare(subject: Subject) -> list[dict[str, Any]]:
+    """Return a line for each of several selections; ``shared`` is the share of its picks that each of them has."""
     picks = {name: np.unique(selection.order) for name, selection in subject.selections.items()}
-    is_wrong, is_doubtful = subject.has_verdict("wrong"), subject.has_verdict("doubtful")
-    return [
-        ComparisonLine(
-            name,
-            len(rows),
-            int(is_wrong[rows].sum()),
-            int(is_doubtful[rows].sum()),
-            [float(np.isin(rows, other).mean()) if len(rows) else 0.0 for other in picks.values()],
-        )
-        for name, rows in picks.items()
-    ]
+    lines = []
+    for name, rows in picks.items():
+        verdicts = {
+            verdict: int(subject.has_verdict(verdict)[rows].sum()) for verdict in ("wrong", "doubtful")
+        }
+        shared = [np.isin(rows, other).sum() / max(1, len(rows)) for other in picks.values()]
+        lines.append({"name": name, "picked": len(rows), **verdicts, "shared": shared})
+    return lines
 
 
 def notes_about(subject: Subject) -> list[str]:
