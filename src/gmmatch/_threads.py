@@ -109,24 +109,13 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     >>> with one_blas_thread():
     ...     pass
     """
-    return blas_threads(1)
-
-
-def blas_threads(count: int) -> AbstractContextManager[Any]:
-    """Let matrix products have so many threads while this lasts.
-
-    Examples
-    --------
-    >>> with blas_threads(2):
-    ...     pass
-    """
     # Looking for the libraries takes milliseconds, so it is done again only after more was imported.
     if _libraries.get("modules") != len(sys.modules):
         from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
         _libraries["controller"] = ThreadpoolController()
         _libraries["modules"] = len(sys.modules)
-    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=count)
+    limits: AbstractContextManager[Any] = _libraries["controller"].limit(limits=1)
     return limits
 
 
@@ -141,4 +130,4 @@ def blas_threads_for(numbers: int) -> AbstractContextManager[Any]:
     >>> with blas_threads_for(1_797 * 64):
     ...     pass
     """
-    return blas_threads(1) if numbers <= _SMALL_PRODUCT else nullcontext()
+    return one_blas_thread() if numbers <= _SMALL_PRODUCT else nullcontext()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices
 from gmmatch._checks import check_whole_number
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, listed
-from gmmatch.files import csv_bytes, write_file
+from gmmatch.files import csv_bytes, explain_failure, write_file
 from gmmatch.selection.selection import Selection
 
 _COLUMNS = ("sample", "row", "id", "label", "answer")
@@ -59,7 +59,8 @@ class CheckSample:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a table (CSV) to fill in: a line for each row, with an empty answer."""
         rows = zip(self.rows.tolist(), self.ids or [""] * len(self), self.labels, strict=True)
-        write_file(path, csv_bytes([_COLUMNS, *([self.name, *row, ""] for row in rows)]))
+        with explain_failure(Path(path)):
+            write_file(path, csv_bytes([_COLUMNS, *([self.name, *row, ""] for row in rows)]))
 
 
 def check_sample(selection: Selection, n: int = 200, *, random_state: int = 0) -> CheckSample:

@@ -58,7 +58,7 @@ def test_picks_are_there_without_the_page_and_it_is_said(vectors, tmp_path, gmma
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gmmatch.report.page.write_page", full)
+    monkeypatch.setattr("gmmatch.report.rendering.write_file", full)
     asked = ["select", vectors, "-k", 3, "-m", "easy", "-o", tmp_path / "p.parquet"]
     result = gmmatch(*asked, "--report", tmp_path / "p.html")
     assert result.exit_code == 2 and (tmp_path / "p.parquet").exists()

@@ -20,7 +20,6 @@ from gmmatch.cli.io.arguments import (
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.certificate import CheckSample
@@ -65,8 +64,7 @@ def certify(
     if answers is not None:
         certificate = gm.certify(selection, answers, confidence=confidence)
         selection.provenance["certificate"] = certificate.as_json()
-        with explain_failure(picks):
-            selection.save(picks)
+        selection.save(picks)
         if as_json:
             print_json(certificate.as_json())
             return
@@ -78,8 +76,7 @@ def certify(
     protect_inputs(output, [picks, source])
     drawn = gm.check_sample(selection, sample, random_state=seed)
     if output.suffix.lower() == ".csv":
-        with explain_failure(output):
-            drawn.write(output)
+        drawn.write(output)
         note(
             f"Wrote {output}: write right, wrong or unsure into the column 'answer' of {len(drawn):,} lines."
         )
@@ -87,8 +84,7 @@ def certify(
     from gmmatch.report.page import write_check_page
 
     contents = {} if source is None else _read_contents(selection, drawn, source, split)
-    with explain_failure(output):
-        write_check_page(drawn, output, contents, picks=picks.name)
+    write_check_page(drawn, output, contents, picks=picks.name)
     note(f"Wrote {output}: open it in a browser, and answer for {len(drawn):,} rows.")
 
 

@@ -32,7 +32,6 @@ from gmmatch.cli.io.files import check_output, is_stdout, protect_inputs
 from gmmatch.cli.io.inputs import read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 from gmmatch.cli.io.reporting import Report
-from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -122,8 +121,7 @@ def select(
     selection.provenance.update(record)
     seconds = time.perf_counter() - start
     if not is_stdout(output):
-        with explain_failure(output):
-            selection.save(output)
+        selection.save(output)
     try:
         page.write(selection, rows, contents)
     except BaseException:  # also Ctrl-C, as a map of many rows takes its time

@@ -10,7 +10,6 @@ from gmmatch.cli.io.arguments import JsonOption, LabeledInput, PicksArgument, ou
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,8 +58,7 @@ def update(
         ids = None if selection.order_ids is None else rows.select_ids
         updated = gm.update(selection, _read_picked(selection), rows.X, rows.y, ids=ids)
         updated.provenance["updates"][-1]["embeddings"] = rows.origin
-        with explain_failure(target):
-            updated.save(target)
+        updated.save(target)
         replaced = updated.provenance["updates"][-1]["picks_replaced"]
         message = f"Wrote {target}: {replaced:,} picks are new rows."
     if as_json:

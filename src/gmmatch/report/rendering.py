@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch import __version__
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, imported
-from gmmatch.files import write_file
+from gmmatch.files import explain_failure, write_file
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -70,7 +70,8 @@ def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Se
     text = environment.get_template(template).render(
         style=style, script=script, policy=policy, version=__version__, **values
     )
-    write_file(path, text.encode("utf-8", "replace"))
+    with explain_failure(path):
+        write_file(path, text.encode("utf-8", "replace"))
 
 
 def json_for_page(value: Any) -> Markup:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import as_path, csv_bytes, is_remote, parquet_table, replacing
+from gmmatch.files import as_path, csv_bytes, is_remote, parquet_table, write_whole
 from gmmatch.groups import Label
 from gmmatch.screening.result import ScreeningResult
 
@@ -42,7 +42,7 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
         )
     contents = as_csv(selection) if path.suffix.lower() == ".csv" else _as_parquet(selection)
-    with replacing(path) as [temporary]:
+    with write_whole(path) as temporary:
         temporary.write_bytes(contents)
 
 

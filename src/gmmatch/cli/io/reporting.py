@@ -11,7 +11,6 @@ from gmmatch.cli.io.arguments import output_path, writes
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.output import join_lines, note
 from gmmatch.errors import GMMatchError, InvalidInputError
-from gmmatch.files import explain_failure
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
@@ -101,11 +100,10 @@ class Report:
             return
         import gmmatch as gm
 
-        with explain_failure(self.report):
-            gm.write_report(
-                subject, self.report, embeddings.X, embeddings.y, source=contents, projection=self.projection,
-                ids=embeddings.select_ids, quality=self.quality,
-            )  # fmt: skip
+        gm.write_report(
+            subject, self.report, embeddings.X, embeddings.y, source=contents, projection=self.projection,
+            ids=embeddings.select_ids, quality=self.quality,
+        )  # fmt: skip
         note(f"Wrote {self.report}: open it in a browser.")
 
 
