@@ -236,6 +236,23 @@ def csv_bytes(lines: Iterable[Iterable[Any]], delimiter: str = ",") -> bytes:
     return out.getvalue().encode()
 
 
+def table_csv(table: Any) -> bytes:
+    """Return a pyarrow Table as the bytes of a CSV file."""
+    columns = (column.to_pylist() for column in table.columns)
+    return csv_bytes([table.column_names, *zip(*columns, strict=True)])
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a pyarrow Table as Parquet or, for any other ending, as CSV."""
+    import pyarrow.parquet as pq
+
+    with write_whole(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            pq.write_table(table, temporary, write_page_checksum=True)
+        else:
+            temporary.write_bytes(table_csv(table))
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's contents."""
     digest = hashlib.sha256()

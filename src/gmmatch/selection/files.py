@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import as_path, csv_bytes, is_remote, parquet_table, write_whole
+from gmmatch.files import as_path, is_remote, parquet_table, write_table
 from gmmatch.groups import Label
 from gmmatch.screening.result import ScreeningResult
 
@@ -41,17 +41,10 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
         raise DataFileNotFoundError(
             f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
         )
-    contents = as_csv(selection) if path.suffix.lower() == ".csv" else _as_parquet(selection)
-    with write_whole(path) as temporary:
-        temporary.write_bytes(contents)
-
-
-def as_csv(selection: Selection) -> bytes:
-    """Return the picks as the bytes of a CSV file, one line per pick, in pick order."""
     table = pick_table(selection)
-    return csv_bytes(
-        [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
-    )
+    if path.suffix.lower() == ".parquet":
+        table = table.replace_schema_metadata({_METADATA_KEY: _header(selection).encode("ascii")})
+    write_table(table, path)
 
 
 def read_selection(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -106,10 +99,8 @@ def pick_table(selection: Selection) -> Any:
     return pa.table(columns)
 
 
-def _as_parquet(selection: Selection) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _header(selection: Selection) -> str:
+    """Return what the metadata of a Parquet file hold, as JSON."""
     header = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
@@ -121,10 +112,7 @@ def _as_parquet(selection: Selection) -> bytes:
         "provenance": selection.provenance,
         "screening": None if selection.screening is None else selection.screening.to_json(),
     }
-    metadata = {_METADATA_KEY: json.dumps(header, allow_nan=False).encode("ascii")}
-    buffer = pa.BufferOutputStream()
-    pq.write_table(pick_table(selection).replace_schema_metadata(metadata), buffer, write_page_checksum=True)
-    return bytes(buffer.getvalue())
+    return json.dumps(header, allow_nan=False)
 
 
 def _read_parquet(contents: bytes, path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import typer
 from gmmatch.cli.io.arguments import ForceOption, JsonOption, output_path
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.files import csv_bytes, is_remote, resolved, write_whole
+from gmmatch.files import is_remote, resolved, table_csv, write_table
 
 
 def is_stdout(path: Path | None) -> bool:
@@ -68,25 +68,13 @@ class TableOutput:
 
     def finish(self, table: Any, summary: Mapping[str, Any], tell: Callable[[bool], None]) -> None:
         """Write the table, and print the facts as JSON or tell them: on stderr if stdout is the table's."""
-        if self.output is not None:
-            self._write(table, self.output)
+        if is_stdout(self.output):
+            typer.echo(table_csv(table).decode(), nl=False)
+        elif self.output is not None:
+            write_table(table, self.output)
         if self.as_json:
             print_json({**({} if self.output is None else {"output": str(self.output)}), **summary})
             return
         tell(is_stdout(self.output))
         if self.output is not None and not is_stdout(self.output):
             note(f"Wrote {self.output}: {table.num_rows:,} rows.")
-
-    def _write(self, table: Any, path: Path) -> None:
-        import pyarrow.parquet
-
-        if path.suffix.lower() == ".parquet":
-            with write_whole(path) as temporary:
-                pyarrow.parquet.write_table(table, temporary)
-            return
-        contents = csv_bytes([table.column_names, *zip(*table.to_pydict().values(), strict=True)])
-        if is_stdout(path):
-            typer.echo(contents.decode(), nl=False)
-            return
-        with write_whole(path) as temporary:
-            temporary.write_bytes(contents)
