@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gmmatch.cli.io.arguments import (
+    ConfidenceOption,
     ForceOption,
     JsonOption,
     PicksArgument,
@@ -48,9 +49,7 @@ def export(
             "With 'corrected', also write suggested labels: columns of a table, or labels.csv of a folder."
         ),
     ] = "given",
-    min_confidence: Annotated[
-        float, picks_by("Where labels are corrected: the least probability of a suggested label.")
-    ] = 0.95,
+    min_confidence: ConfidenceOption = 0.95,
     output: Annotated[Path, output_path("A new folder for images, a new file of the same kind for rows.")],
     link: Annotated[
         bool, writes("Whether to link images (hard, or symbolic) or copy them.", "--link/--copy")

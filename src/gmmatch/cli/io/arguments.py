@@ -76,6 +76,9 @@ PerClassOption: TypeAlias = Annotated[
     Literal["proportional", "balanced", "none"],
     picks_by("How k is shared among the classes; 'none' ignores the labels."),
 ]
+ConfidenceOption: TypeAlias = Annotated[
+    float, picks_by("Where labels are corrected: the least probability of a suggested label.")
+]
 PredProbsOption: TypeAlias = Annotated[
     str | None,
     reads("Out-of-fold probabilities of your model (.npy), for the screening.", metavar="FILE"),
