@@ -142,20 +142,20 @@ def suspect_table(subject: Subject) -> dict[str, list[Any]] | None:
     rows = screening.ranking[is_suspect[screening.ranking]][:MAX_LISTED]
     if not len(rows):
         return None
+    table = screening.to_frame("pyarrow").take(rows)
     columns: dict[str, list[Any]] = {"row": rows.tolist()}
     ids = subject.names.ids(rows)
     if any(name is not None for name in ids):
-        columns["id"] = ["" if name is None else str(name) for name in ids]
-    if subject.classes.is_known:
-        columns["label"] = [
-            str(subject.classes.labels[code]) for code in subject.classes.codes[rows].tolist()
-        ]
-        suggested = np.asarray(screening.suggested, dtype=object)[rows].tolist()
-        columns["suggested"] = ["" if label is None else str(label) for label in suggested]
-    columns["verdict"] = np.asarray(screening.verdict)[rows].tolist()
-    columns["reason"] = np.asarray(screening.reason)[rows].tolist()
-    columns["probability"] = [round(float(value), 4) for value in np.asarray(screening.probability)[rows]]
+        columns["id"] = _as_texts(ids)
+    for name in ("label", "suggested") if subject.classes.is_known else ():
+        columns[name] = _as_texts(table[name].to_pylist())
+    columns |= {name: table[name].to_pylist() for name in ("verdict", "reason")}
+    columns["probability"] = np.round(table["probability"], 4).tolist()
     return columns
+
+
+def _as_texts(values: list[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
 
 
 def class_lines(subject: Subject) -> list[dict[str, Any]]:

@@ -79,23 +79,20 @@ def suspects(subject: Subject, verdict: str) -> list[Gallery]:
     rows = np.flatnonzero(subject.has_verdict(verdict))
     reasons = np.asarray(subject.screening.reason)[rows].astype(str)
     names, counts = np.unique(reasons, return_counts=True)
-    galleries = []
-    for name, total in sorted(zip(names.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1]):
-        worst = _take_turns(rows[reasons == name], subject)[:_SUSPECTS_PER_REASON]
-        galleries.append(Gallery(name, verdict, total, worst))
-    return galleries
+    by_name = {name: rows[reasons == name] for name in names[np.argsort(-counts, kind="stable")].tolist()}
+    return [_show_worst(subject, name, verdict, chosen) for name, chosen in by_name.items()]
 
 
 def wrong_picks(subject: Subject) -> list[Gallery]:
     """Return the picks of each of several selections that look wrong."""
-    galleries = []
-    for name, selection in subject.selections.items():
-        picks = np.unique(selection.order)
-        rows = picks[subject.has_verdict("wrong")[picks]]
-        if len(rows):
-            worst = _take_turns(rows, subject)[:_SUSPECTS_PER_REASON]
-            galleries.append(Gallery(name, "wrong", len(rows), worst))
-    return galleries
+    is_wrong = subject.has_verdict("wrong")
+    picks = {name: np.unique(selection.order) for name, selection in subject.selections.items()}
+    wrong = {name: rows[is_wrong[rows]] for name, rows in picks.items()}
+    return [_show_worst(subject, name, "wrong", rows) for name, rows in wrong.items() if len(rows)]
+
+
+def _show_worst(subject: Subject, title: str, verdict: str, rows: Indices) -> Gallery:
+    return Gallery(title, verdict, len(rows), _take_turns(rows, subject)[:_SUSPECTS_PER_REASON])
 
 
 def _take_turns(rows: Indices, subject: Subject) -> Indices:
