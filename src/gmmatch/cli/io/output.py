@@ -156,17 +156,13 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[i
     from rich import progress as rich_progress
     from rich.console import Console
 
-    class Counts(rich_progress.ProgressColumn):
-        def render(self, task: Any) -> Any:
-            speed = task.finished_speed or task.speed
-            return _count(task.completed, task.total) + (f", {speed:,.3g}/s" if speed else "")
-
     terminal = Console(stderr=True)
     if not terminal.is_terminal:
         yield _print_progress(description)
         return
     columns = (
-        rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24), Counts(),
+        rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24),
+        rich_progress.MofNCompleteColumn(separator=" of "),
         rich_progress.TimeRemainingColumn(compact=True),
     )  # fmt: skip
     with rich_progress.Progress(*columns, console=terminal, transient=True) as bar:
@@ -182,13 +178,9 @@ def _print_progress(description: str) -> Callable[[int, int | None], None]:
         nonlocal last
         if time.monotonic() - last >= _QUIET_SECONDS:
             last = time.monotonic()
-            note(f"{description}: {_count(done, total)}")
+            note(f"{description}: {done:,}" + ("" if total is None else f" of {total:,}"))
 
     return update
-
-
-def _count(done: float, total: float | None) -> str:
-    return f"{done:,.0f}" + ("" if total is None else f" of {total:,.0f}")
 
 
 def translate(message: str, options: Collection[str]) -> str:
