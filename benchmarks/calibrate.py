@@ -12,7 +12,7 @@ from benchmarks import data
 from benchmarks.picks import match, vectorised
 from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
-from gmmatch.matching import picks as cost
+from gmmatch.matching import scan as cost
 
 NAME = "calibrate"
 _GRID = (

@@ -16,7 +16,7 @@ from benchmarks.report import Ratio, Report
 from benchmarks.timing import Timing, side_by_side
 from gmmatch import Herding
 from gmmatch._array import read_only
-from gmmatch.matching import picks as picks_module
+from gmmatch.matching import scan as scan_module
 
 NAME = "picks"
 _STRATEGIES = ("auto", "scan", "codes")
@@ -30,9 +30,9 @@ _CALL = "gmmatch, Herding(k).select(X)"
 def match(X: NDArray[Any], target: NDArray[Any], k: int, strategy: str = "auto") -> NDArray[np.int64]:
     """Make picks as rows in memory do, by the cheaper way or by the named one."""
     order, theta = np.empty(k, dtype=np.int64), target.copy()
-    forced = mock.patch.object(picks_module, "_codes_pay", lambda *_: strategy == "codes")
+    forced = mock.patch.object(scan_module, "_codes_pay", lambda *_: strategy == "codes")
     with nullcontext() if strategy == "auto" else forced:
-        picks_module.pick_group(read_only(X), np.arange(len(X)), target, theta, False, order)
+        scan_module.pick_group(read_only(X), np.arange(len(X)), target, theta, False, order)
     return order
 
 
@@ -110,7 +110,7 @@ def _compare(X: NDArray[Any], k: int, repetitions: int, report: Report, loop_pic
         per_pick[f"k={k}: {name}"] = timings[f"k={k}: {name}"].divided_by(count)
     report.timings |= per_pick
     report.ratios += _ratios(per_pick, k)
-    chosen = "codes" if picks_module._codes_pay(len(X), X.shape[1], k) else "scan"
+    chosen = "codes" if scan_module._codes_pay(len(X), X.shape[1], k) else "scan"
     report.notes.append(f"k={k}: 'auto' chose {chosen!r}.")
 
 

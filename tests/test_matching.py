@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import gmmatch as gm
-from gmmatch.matching import picks as picks_module
+from gmmatch.matching import scan as scan_module
 from tests.textbook import textbook_picks
 
 RANDOM = np.random.default_rng(0)
@@ -18,7 +18,7 @@ RANDOM = np.random.default_rng(0)
 @pytest.fixture(params=["scan", "codes"])
 def way(request, monkeypatch):
     """Force one way of making picks in memory."""
-    monkeypatch.setattr(picks_module, "_codes_pay", lambda *_: request.param == "codes")
+    monkeypatch.setattr(scan_module, "_codes_pay", lambda *_: request.param == "codes")
     return request.param
 
 
@@ -63,12 +63,12 @@ def test_picks_are_those_of_the_textbook(way, name, start, replacement):
 def test_ties_go_to_the_lowest_row(rows, dtype, codes, data):
     k = data.draw(st.integers(1, len(rows)))
     X = rows.astype(dtype)
-    original = picks_module._codes_pay
-    picks_module._codes_pay = lambda *_: codes
+    original = scan_module._codes_pay
+    scan_module._codes_pay = lambda *_: codes
     try:
         order = gm.Herding(k=k, start="zero").select(X).order.tolist()
     finally:
-        picks_module._codes_pay = original
+        scan_module._codes_pay = original
     with gm.open_rows(X) as opened:
         mean = opened.group_means(np.zeros(len(X), dtype=np.int64), np.ones(len(X)), 1)[0]
     assert order == textbook_picks(X, mean, k, theta=np.zeros_like(mean))
@@ -94,7 +94,7 @@ def test_batches_sum_to_k(k, n_batches, kind):
 
 def test_a_large_group_uses_codes_and_picks_the_same():
     X = np.random.default_rng(1).standard_normal((6000, 64)).astype(np.float32)
-    assert picks_module._codes_pay(6000, 64, 300) and not picks_module._codes_pay(50, 4, 5)
+    assert scan_module._codes_pay(6000, 64, 300) and not scan_module._codes_pay(50, 4, 5)
     order = gm.Herding(k=300).select(X).order
     with gm.open_rows(X) as rows:
         mean = rows.group_means(np.zeros(6000, dtype=np.int64), np.ones(6000), 1)[0]
