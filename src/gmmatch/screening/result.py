@@ -158,11 +158,11 @@ class ScreeningResult:
         certain = (
             f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
         )
-        doubt = f", {doubtful:,} more rows are doubtful" if doubtful else ""
+        doubt = f" {doubtful:,} more rows are doubtful." if doubtful else ""
         if high < 0.005:
-            return f"No label looks wrong (at most {_percent(high)} may be){doubt}."
+            return f"No label looks wrong (at most {_percent(high)} may be).{doubt}"
         between = f"Between {_percent(low)} and {_percent(high)}" if low > 0.0 else f"Up to {_percent(high)}"
-        return f"{between} of the labels look wrong; {certain}{doubt}."
+        return f"{between} of the labels look wrong; {certain}.{doubt}"
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
