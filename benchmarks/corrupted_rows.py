@@ -114,7 +114,7 @@ def labeled_cases(n: int, seed: int) -> Iterator[Case]:
 
 
 def digit_cases(seed: int) -> Iterator[Case]:
-    """Yield digits with a fault in 30% of them, and labels of those at random."""
+    """Yield digits with a fault in 30% of them, and labels of those at random or as they were."""
     pixels, labels = load_table("digits", 1797, seed)
     images = pixels.reshape(-1, 8, 8).astype(np.float64)
     random = np.random.default_rng([seed, 2])
@@ -131,6 +131,7 @@ def digit_cases(seed: int) -> Iterator[Case]:
         given = np.where(bad, random.integers(0, 10, len(images)), labels)
         rows = np.where(bad[:, None, None], faulty, images).reshape(-1, 64)
         yield Case(f"digits {fault}, 30%", rows, bad, given)
+        yield Case(f"digits {fault}, 30%, right labels", rows, bad, labels)
 
 
 def clean_cases(seed: int) -> Iterator[Case]:

@@ -160,7 +160,7 @@ class RobustScale:
         deviation = np.sqrt(np.mean((sample - center) ** 2, axis=0))
         # With heavy tails the central 90% set the scale; of a normal distribution they are 3.3 deviations wide.
         central = (high - low) / 3.3
-        scale = np.where(central > 1e-9 * deviation, np.minimum(deviation, 2.0 * central), deviation)
+        scale = np.where(central > 0.0, np.minimum(deviation, 2.0 * central), deviation)
         return cls(center, np.where(scale > 0.0, scale, np.inf))
 
     def __call__(self, block: Any) -> Any:
