@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gmmatch_paper.studies.classification.claims import CAPTION, VERSIONS, checked_statements
+from gmmatch_paper.studies.classification.claims import CAPTION, RULES, VERSIONS, checked_statements
 from gmmatch_paper.studies.classification.image_study import ImageStudy
+from gmmatch_paper.studies.classification.missing import missing_table
 from gmmatch_paper.studies.classification.tables import NOT_RUN
 from gmmatch_paper.studies.labels import number_of, numbers_of
 from gmmatch_paper.studies.markdown import markdown_table
@@ -14,6 +15,7 @@ from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Study, Table, how_many_agree
 
+_AGREE = "Statements of the paper that the numbers agree with; **yes** is all of them, **partly** some, **no** none."
 _HEADS = ("in the paper", "what it shows", "does it reproduce?", "page")
 _TEXT = """\
 **In short.** GM Matching *as the paper's text describes it* does not give the paper's accuracies on images: it
@@ -58,13 +60,7 @@ def summary_page(
         [numbers_of(one.paper), one.title, _agreement(one, records[one.name]), _link(one.name)]
         for one in studies
     ]
-    images, left_out = [], []
-    for one in on_images:
-        found = _image_rows(one, measured)
-        images += found
-        told = ", ".join(row[0] for row in found)
-        missing = [number_of(label) for label in one.paper if number_of(label) not in told.split(", ")]
-        left_out += [f"[{number}](images/{one.name}.md)" for number in missing]
+    images = [row for study in on_images for row in _image_rows(study, measured)]
     names = "\n".join([*(one.name for one in studies), "images/index"])
     sections = [
         "# Does it reproduce?",
@@ -72,9 +68,11 @@ def summary_page(
         _TEXT,
         "## Tables and figures on images",
         markdown_table(Table(CAPTION, ("in the paper", "what it says", *VERSIONS.values(), "measured on"), images)),
-        f"Not run: {', '.join(left_out)}.",
+        RULES,
+        "### Not run",
+        markdown_table(missing_table(on_images, measured)),
         "## Synthetic figures and theory",
-        markdown_table(Table("Statements of the paper that the numbers agree with.", _HEADS, synthetic)),
+        markdown_table(Table(_AGREE, _HEADS, synthetic)),
         _HOW,
         f"```{{toctree}}\n:hidden:\n\n{names}\n```",
     ]  # fmt: skip

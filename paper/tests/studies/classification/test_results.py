@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scipy import stats
 
-from gmmatch_paper.studies.classification.claims import STATEMENTS, margin, statements_table
+from gmmatch_paper.studies.classification.claims import STATEMENTS, Margin, margin_columns, statements_table
 from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.results import Cells, Results
 
@@ -49,7 +50,7 @@ def test_means_deviations_the_best_in_bold_and_the_papers_number_beside() -> Non
     assert list(table.columns) == ["method", "20% kept", "paper, 20% kept"]
     assert row_of(table, "Random") == {
         "method": "Random",
-        "20% kept": "32.0 ± 2.0 (10)",
+        "20% kept": "32.0 ± 2.8 (10)",
         "paper, 20% kept": "34.5 ± 0.6",
     }
     assert row_of(table, "GM Matching")["20% kept"] == "**50.0** (10)"  # one seed has no deviation
@@ -104,12 +105,17 @@ def noisy(own: float, rate: int) -> list[dict[str, Any]]:
     ]
 
 
+def margin(measured: Results | None, own: str = "gm-matching") -> Margin | None:
+    return Margin.of(margin_columns(measured, own))
+
+
 def test_the_margin_is_over_the_best_of_the_papers_other_methods() -> None:
-    found = margin(results(*noisy(0.5, 20)), "gm-matching")
+    found = margin(results(*noisy(0.5, 20)))
     assert found is not None
-    assert found.points == pytest.approx(10.0) and found.others == 2  # Robust is none of the paper's
+    assert found.points == pytest.approx(10.0)
+    assert set(found.columns[0].others) == {"random", "moderate"}  # Robust is none of the paper's
     assert margin(results(*noisy(0.5, 20)), "gm-matching-authors") is None
-    assert margin(None, "gm-matching") is None
+    assert margin(None) is None
 
 
 def test_the_margin_is_that_of_the_recipe_with_most_trainings() -> None:
@@ -117,25 +123,44 @@ def test_the_margin_is_that_of_the_recipe_with_most_trainings() -> None:
     longer = [
         cell(method, value, recipe="longer") for method, value in (("random", 0.1), ("gm-matching", 0.9))
     ]
-    found = margin(results(*longer, *noisy(0.5, 20)), "gm-matching")
+    found = margin(results(*longer, *noisy(0.5, 20)))
     assert found is not None
-    assert (found.points, found.columns, found.others) == (pytest.approx(10.0), 1, 2)
+    assert (found.points, len(found.columns)) == (pytest.approx(10.0), 1)
 
 
-def test_one_seed_decides_nothing_unless_other_methods_tell_how_far_seeds_lie_apart() -> None:
+def test_the_interval_is_welchs() -> None:
+    own, best = [0.50, 0.52, 0.51], [0.41, 0.45, 0.40, 0.42]
+    cells = [cell("gm-matching", value, seed) for seed, value in enumerate(own)]
+    cells += [cell("moderate", value, seed) for seed, value in enumerate(best)]
+    found = margin(results(*cells))
+    expected = stats.ttest_ind(own, best, equal_var=False).confidence_interval(0.95)
+    assert found is not None
+    assert found.points - found.half_width == pytest.approx(100 * expected.low)
+    assert found.points + found.half_width == pytest.approx(100 * expected.high)
+
+
+def test_one_seed_has_no_interval_and_no_verdict() -> None:
     alone = [cell("gm-matching", 0.5), cell("moderate", 0.4), cell("random", 0.3)]
-    found = margin(results(*alone), "gm-matching")
-    assert found is not None and found.verdict(3.0) == "unclear" and str(found) == "+10.0, one seed"
-    # Two seeds of Random, 0.6 points apart: a variance of 0.18, for each of the two that have one seed.
-    found = margin(results(*alone, cell("random", 0.306, 1)), "gm-matching")
-    assert found is not None and found.verdict(3.0) == "yes"
-    assert found.error == pytest.approx(0.36**0.5)
+    for cells in (alone, [*alone, cell("random", 0.306, 1), cell("gm-matching", 0.51, 1)]):
+        found = margin(results(*cells))
+        assert found is not None and found.verdict(3.0, NOISE[0]) == "one seed" and "±" not in str(found)
+    # A column of several seeds decides alone.
+    both = margin(results(*noisy(0.5, 20), *(dict(one, corruption="label:35%") for one in alone)))
+    assert both is not None and [column.setting.corruption for column in both.columns] == ["label:20%"]
+
+
+def test_above_all_others_is_said_only_where_all_were_run() -> None:
+    names = ("herding", "forgetting", "grand", "el2n", "optimization", "self-supervised")
+    others = [cell(name, 0.2 + 0.002 * seed, seed) for name in names for seed in range(3)]
+    for cells, word in ((noisy(0.5, 20), "above those run"), ([*noisy(0.5, 20), *others], "yes")):
+        found = margin(results(*cells))
+        assert found is not None and found.verdict(3.0, NOISE[0]) == word
 
 
 @pytest.mark.parametrize(
     ("own", "later", "words"),
     [
-        (0.55, 0.60, ["yes", "yes"]),
+        (0.55, 0.60, ["above those run", "above those run"]),
         (0.45, 0.44, ["less", "no"]),
         (0.35, 0.36, ["no", "no"]),
         (0.40, 0.40, ["unclear", "no"]),
@@ -148,7 +173,7 @@ def test_statements_about_label_noise(own: float, later: float, words: list[str]
     found = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert [row["as in the text"].split("**")[1] for row in found] == words
     assert [row["as in the authors' code"] for row in found] == ["–", "–"]
-    assert found[0]["measured on"] == "CIFAR-100: 2 columns, 2 others"
+    assert found[0]["measured on"] == "CIFAR-100: 2 columns, 2 of 8 others"
 
 
 def test_statements_of_a_study_without_results_are_not_run() -> None:

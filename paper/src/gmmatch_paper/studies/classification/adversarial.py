@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import (
+    SHORT_TRAINING,
+    ImageStudy,
+    paper_plan,
+    quick_plan,
+)
 
 STUDY = ImageStudy(
     name="adversarial",
@@ -19,7 +24,7 @@ STUDY = ImageStudy(
         "On CIFAR-100, a ResNet-18 is proxy, attacked and downstream network instead of a ResNet-50; the first two "
         "are trained for 2,000 steps of 256 images (10 epochs) and the last for 1,000 (25 epochs of 10,000 images), "
         "against the paper's 200 epochs. On CIFAR-10, which the paper does not have here, the recipe is `fast` (20 "
-        "epochs for the proxy, 2,000 steps for the picks)."
+        "epochs for the proxy, 2,000 steps for the picks)." + SHORT_TRAINING
     ),
     found=(
         "On CIFAR-100 GM Matching as in the authors' code is first, by 1.8 points under gradient-sign attack and "

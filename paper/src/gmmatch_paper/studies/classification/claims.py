@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
-from gmmatch_paper.studies.classification.tables import DATASETS, NOT_RUN, Block, measured_blocks
+from gmmatch_paper.studies.classification.image_study import SIX
+from gmmatch_paper.studies.classification.paper import paper_blocks
+from gmmatch_paper.studies.classification.tables import (
+    DATASETS,
+    NOT_RUN,
+    Block,
+    Setting,
+    measured_blocks,
+    shown_network,
+)
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
+from gmmatch_paper.studies.style import METHOD_NAMES
 
 CAPTION = (
-    "Is GM Matching above the next best method, and by as many points as the text says? Margin in points ± "
-    "standard error over the seeds; *less*: by fewer points than the paper says; *unclear*: within two standard "
-    "errors, or measured with one seed. Measured on: the data, how many columns of the table, how many other methods."
+    "Points by which GM Matching is above the best of the paper's other methods, the mean over the columns, ± half "
+    "of the 95% interval over the seeds. Measured on: the data, how many columns of the table, how many of the "
+    "paper's other methods."
 )
+RULES = """\
+The rule for each word. **no**: the interval lies below 0. **unclear**: it holds 0. **less**: it lies above 0, and
+below the margin that the text claims. **yes**: it lies above 0 and reaches that margin, and all of the paper's other
+methods were run. **above those run**: the same, but some were not. **one seed**: no column has several seeds of both
+methods, so there is no interval and no verdict; where some have, only they count. The interval is Welch's: the
+variance of a column is that of a sample over the seeds of either method, divided by their number; columns are
+averaged; Student's t has Satterthwaite's degrees of freedom. Of several recipes, the one with most trainings counts.
+What grows is compared at the amounts that both margins have; a margin that is not above 0 does not grow (**no**)."""
 VERSIONS = {"gm-matching": "as in the text", "gm-matching-authors": "as in the authors' code"}
 """GM Matching in two versions: the paper's text, and unit-length rows with a unit-length median."""
 
@@ -34,39 +55,89 @@ _OTHERS = (
 )
 
 
+class Column(NamedTuple):
+    """A column of a table: how far one version of GM Matching is above the best other method.
+
+    ``variances`` are those of the two means, as pairs with their degrees of freedom; empty where one has a single
+    seed.
+    """
+
+    setting: Setting
+    amount: str
+    points: float
+    best: str
+    others: tuple[str, ...]
+    variances: tuple[tuple[float, int], ...]
+
+
 @dataclass(frozen=True)
 class Margin:
-    """By how many points a method is above the best of the paper's other methods, averaged over columns."""
+    """The mean of columns, with half of its 95% interval, which is NaN where a column has a single seed."""
 
     points: float
-    error: float
-    dataset: str
-    columns: int
-    others: int
+    half_width: float
+    columns: tuple[Column, ...]
 
-    @property
-    def basis(self) -> str:
-        """What it rests on."""
-        columns = f"{self.columns} column{'s' if self.columns > 1 else ''}"
-        return f"{DATASETS.get(self.dataset, self.dataset)}: {columns}, {self.others} others"
+    @classmethod
+    def of(cls, columns: Sequence[Column], less: Sequence[Column] = ()) -> Margin | None:
+        """Return the mean of columns, minus that of others if there are any."""
+        if not columns:
+            return None
+        points = float(np.mean([column.points for column in columns]))
+        points -= float(np.mean([column.points for column in less])) if less else 0.0
+        terms = [
+            (variance / len(group) ** 2, free)
+            for group in (columns, less)
+            for column in group
+            for variance, free in column.variances
+        ]
+        alone = any(not column.variances for column in (*columns, *less))
+        return cls(points, float("nan") if alone else _half_width(terms), tuple(columns))
 
-    def verdict(self, least: float) -> str:
-        """Return whether it is above zero, and as large as claimed, by two standard errors.
+    def missing(self, source: str) -> tuple[int, int]:
+        """Return how many of the methods of a table of the paper were run in every column, and how many it has."""
+        compared = others_of(source)
+        run = set(compared).intersection(*(column.others for column in self.columns))
+        return len(run), len(compared)
 
-        Examples
-        --------
-        >>> [Margin(points, 0.5, "digits", 1, 6).verdict(3.0) for points in (2.5, 1.5, 0.5, -2.0)]
-        ['yes', 'less', 'unclear', 'no']
-        """
-        if not abs(self.points) > 2.0 * self.error:
+    def verdict(self, least: float, source: str) -> str:
+        """Return the word of :data:`RULES`."""
+        if np.isnan(self.half_width):
+            return "one seed"
+        if abs(self.points) <= self.half_width:
             return "unclear"
         if self.points < 0.0:
             return "no"
-        return "yes" if self.points >= least - 2.0 * self.error else "less"
+        if self.points + self.half_width < least:
+            return "less"
+        run, compared = self.missing(source)
+        return "yes" if run == compared else "above those run"
 
     def __str__(self) -> str:
-        error = ", one seed" if np.isnan(self.error) else f" ± {self.error:.1f}"
-        return f"{self.points:+.1f}{error}".replace("-", "−")
+        error = "" if np.isnan(self.half_width) else f" ± {self.half_width:.1f}"
+        return f"{round(self.points, 1) + 0.0:+.1f}{error}".replace("-", "−")
+
+
+def _half_width(terms: Sequence[tuple[float, int]]) -> float:
+    """Return half of Welch's interval of a sum of means: terms are their variances and degrees of freedom."""
+    total = sum(variance for variance, _ in terms)
+    if total == 0.0:
+        return 0.0
+    free = total**2 / sum(variance**2 / degrees for variance, degrees in terms)
+    return float(stats.t.ppf(0.975, free) * total**0.5)
+
+
+def others_of(source: str) -> tuple[str, ...]:
+    """Return the methods that a table of the paper compares with GM Matching; its figures have six in all.
+
+    Examples
+    --------
+    >>> others_of("tab:exp-clip-cifar")
+    ('random', 'easy', 'hard', 'herding', 'moderate')
+    """
+    blocks = paper_blocks((source,))
+    names = blocks[0].rows if blocks else SIX
+    return tuple(name for name in names if name != "gm-matching")
 
 
 @dataclass(frozen=True)
@@ -111,18 +182,33 @@ class Statement:
 
     def check(self, results: Mapping[str, Results], own: str) -> Outcome:
         """Return the verdict for one version of GM Matching."""
-        mine = margin(results.get(self.study), own, self.corruptions, self.downstream, self.frozen)
-        if mine is None:
+        columns = self.columns(results, own)
+        less: list[Column] = []
+        if self.grows_from is not None:
+            study, corruption = self.grows_from
+            less = margin_columns(results.get(study), own, (corruption,), self.downstream, self.frozen)
+            shared = {column.amount for column in columns} & {column.amount for column in less}
+            columns, less = ([c for c in group if c.amount in shared] for group in (columns, less))
+        margin = Margin.of(columns, less)
+        if margin is None:
             return Outcome(NOT_RUN)
-        if self.grows_from is None:
-            return Outcome(mine.verdict(self.least), mine)
-        study, corruption = self.grows_from
-        earlier = margin(results.get(study), own, (corruption,), self.downstream, self.frozen)
-        if earlier is None:
-            return Outcome(NOT_RUN)
-        error = float(np.hypot(mine.error, earlier.error))
-        grown = replace(mine, points=mine.points - earlier.points, error=error)
-        return Outcome(grown.verdict(0.0) if mine.points > 0.0 else "no", grown)
+        word = margin.verdict(self.least, self.source)
+        # A gap that closes is not a margin that grows.
+        behind = word != "one seed" and np.mean([column.points for column in columns]) <= 0.0
+        return Outcome("no" if less and behind else word, margin)
+
+    def columns(self, results: Mapping[str, Results], own: str) -> list[Column]:
+        """Return the columns that the statement speaks of."""
+        return margin_columns(results.get(self.study), own, self.corruptions, self.downstream, self.frozen)
+
+    def basis(self, margin: Margin) -> str:
+        """Return in words what a margin rests on."""
+        count, (run, compared) = len(margin.columns), margin.missing(self.source)
+        dataset = margin.columns[0].setting.dataset
+        return (
+            f"{DATASETS.get(dataset, dataset)}: {count} column{'s' if count > 1 else ''}, "
+            f"{run} of {compared} others"
+        )
 
 
 STATEMENTS = (
@@ -188,16 +274,16 @@ STATEMENTS = (
 )
 
 
-def margin(
+def margin_columns(
     results: Results | None,
     own: str,
     corruptions: tuple[str, ...] = (),
     downstream: str = "scratch",
     frozen: bool = False,
-) -> Margin | None:
-    """Return the margin over the next best of the paper's methods, on the paper's data where those were run."""
+) -> list[Column]:
+    """Return the columns that have a version of GM Matching, on the paper's data where those were run."""
     if results is None:
-        return None
+        return []
     blocks = [
         block
         for block in measured_blocks(results, ())
@@ -209,58 +295,68 @@ def margin(
     # Of one recipe, that of most trainings: margins over fewer methods, of longer trainings, are another thing.
     trainings = Counter(block.setting.recipe for block in blocks for _ in block.cells)
     blocks = [block for block in blocks if block.setting.recipe == max(trainings, key=trainings.__getitem__)]
-    common = _common_variance(blocks)
-    found = [
-        one
-        for block in blocks
-        for amount in block.amounts
-        if amount != "100%" and (one := _margin_at(block, amount, own, common)) is not None
-    ]
-    if not found:
+    tried = [_column(block, amount, own) for block in blocks for amount in block.amounts if amount != "100%"]
+    columns = [column for column in tried if column is not None]
+    return [column for column in columns if column.variances] or columns
+
+
+def _column(block: Block, amount: str, own: str) -> Column | None:
+    means = block.column(amount)
+    others = tuple(name for name in _OTHERS if name in means)
+    if own not in means or not others:
         return None
-    points, errors, others = zip(*found, strict=True)
-    error = float(np.sqrt(np.sum(np.square(errors)))) / len(found)
-    return Margin(float(np.mean(points)), error, blocks[0].setting.dataset, len(found), min(others))
-
-
-def _common_variance(blocks: list[Block]) -> float:
-    """Return the variance over the seeds of methods that have several; it stands in where one has a single seed."""
-    spread = [
-        block.values(method, amount)
-        for block in blocks
-        for method in block.methods
-        for amount in block.amounts
-    ]
-    several = [values for values in spread if len(values) > 1]
-    free = sum(len(values) - 1 for values in several)
-    return sum(float(np.var(values)) * len(values) for values in several) / free if free else float("nan")
-
-
-def _margin_at(block: Block, amount: str, own: str, common: float) -> tuple[float, float, int] | None:
-    column = block.column(amount)
-    others = [name for name in _OTHERS if name in column]
-    if own not in column or not others:
-        return None
-    best = max(others, key=lambda name: column[name])
-    spread = [block.values(name, amount) for name in (own, best)]
-    variances = [float(np.var(values, ddof=1)) if len(values) > 1 else common for values in spread]
-    error = sum(each / len(values) for each, values in zip(variances, spread, strict=True)) ** 0.5
-    return column[own] - column[best], error, len(others)
+    best = max(others, key=means.__getitem__)
+    samples = [block.values(name, amount) for name in (own, best)]
+    variances = tuple(
+        (float(np.var(values, ddof=1)) / len(values), len(values) - 1)
+        for values in samples
+        if len(values) > 1
+    )
+    return Column(
+        block.setting,
+        amount,
+        means[own] - means[best],
+        best,
+        others,
+        variances if len(variances) == 2 else (),
+    )
 
 
 def checked_statements(results: Mapping[str, Results], study: str) -> dict[Statement, list[str]]:
     """Return the statements of a study, with a verdict for both versions of GM Matching and what these rest on."""
-    found = {}
+    checked = {}
     for statement in STATEMENTS:
         if statement.study == study:
             outcomes = [statement.check(results, own) for own in VERSIONS]
-            basis = next((one.margin.basis for one in outcomes if one.margin is not None), "not run")
-            found[statement] = [*map(str, outcomes), basis]
-    return found
+            basis = [statement.basis(outcome.margin) for outcome in outcomes if outcome.margin is not None]
+            checked[statement] = [*map(str, outcomes), basis[0] if basis else "not run"]
+    return checked
 
 
 def statements_table(results: Mapping[str, Results], study: str) -> Table | None:
     """Return the statements of a study as a table, if there are any."""
-    rows = [[statement.text, *found] for statement, found in checked_statements(results, study).items()]
+    rows = [[statement.text, *words] for statement, words in checked_statements(results, study).items()]
     heads = ("what the text says", *VERSIONS.values(), "measured on")
     return Table(CAPTION, heads, rows) if rows else None
+
+
+def columns_table(results: Mapping[str, Results], study: str) -> Table | None:
+    """Return the margins of the columns behind the statements of a study, where there are several."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for statement in STATEMENTS:
+        for place, own in enumerate(VERSIONS):
+            for column in statement.columns(results, own) if statement.study == study else ():
+                key = (_column_name(column), METHOD_NAMES.get(column.best, column.best))
+                margin = Margin.of([column])
+                rows.setdefault(key, [NOT_RUN] * len(VERSIONS))[place] = str(margin)
+    if len(rows) < 2:
+        return None
+    heads = ("column", "best other method", *VERSIONS.values())
+    caption = "The columns behind it: points above the best of the paper's other methods, ± half of the 95% interval."
+    return Table(caption, heads, [[*key, *margins] for key, margins in rows.items()])
+
+
+def _column_name(column: Column) -> str:
+    words = CorruptionSpec.parse(column.setting.corruption).words
+    network = column.setting.network
+    return f"{words}, {column.amount.replace('/class', ' per class')} kept, {shown_network(network)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import SHORT_TRAINING, ImageStudy, Plan, quick_plan
 
 STUDY = ImageStudy(
     name="domain-transfer",
@@ -18,7 +18,7 @@ STUDY = ImageStudy(
         "`resnet50-imagenet-3stage-160px` instead of a ResNet-18 trained on ImageNet-1k ([what it is](index.md)); "
         "from scratch the recipe `fast` (2,000 steps) instead of 200 epochs for 20% kept, and 1,000 steps with one "
         "seed for less. The figures print no numbers; the text says that GM Matching is above all others in every "
-        "one."
+        "one." + SHORT_TRAINING
     ),
     found=(
         "It is not. From scratch and with 20% kept, Herding is first on clean data, the authors' version of GM "

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import (
+    SHORT_TRAINING,
+    ImageStudy,
+    paper_plan,
+    quick_plan,
+)
 
 STUDY = ImageStudy(
     name="image-corruption",
@@ -18,7 +23,7 @@ STUDY = ImageStudy(
         "On CIFAR-100, a ResNet-18 is proxy and downstream network instead of a ResNet-50; the proxy is trained for "
         "2,000 steps of 256 images (10 epochs) and the downstream network for 1,000 (25 epochs of 10,000 images), "
         "against the paper's 200 epochs; three seeds instead of five. On CIFAR-10, which the paper does not have "
-        "here, the recipe is `fast` (20 epochs for the proxy, 2,000 steps for the picks)."
+        "here, the recipe is `fast` (20 epochs for the proxy, 2,000 steps for the picks)." + SHORT_TRAINING
     ),
     found=(
         "No method tells corrupted images from clean ones: of 20% the picks hold 16 to 21%, of 10% 7 to 11 and of "

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, paper_plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import (
+    SHORT_TRAINING,
+    ImageStudy,
+    paper_plan,
+    quick_plan,
+)
 
 STUDY = ImageStudy(
     name="label-noise",
@@ -17,7 +22,7 @@ STUDY = ImageStudy(
     differs=(
         "A ResNet-18 is proxy and downstream network instead of a ResNet-50; the proxy is trained for 2,000 steps "
         "of 256 images (10 epochs) and the downstream network for 1,000 (25 epochs of 10,000 images), against the "
-        "paper's 200 epochs; three seeds instead of five."
+        "paper's 200 epochs; three seeds instead of five." + SHORT_TRAINING
     ),
     found=(
         "The authors' code finds the correct labels (1 to 4% of its picks are wrong). At 20% kept it has the "

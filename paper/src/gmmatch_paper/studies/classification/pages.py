@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gmmatch_paper.studies.classification.claims import statements_table
+from gmmatch_paper.studies.classification.claims import columns_table, statements_table
 from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.classification.tables import study_tables
@@ -35,7 +35,13 @@ def image_study_page(
     ]
     statements = statements_table(others, study.name)
     if statements is not None and results is not None:
-        sections.append(markdown_table(statements))
+        columns = columns_table(others, study.name)
+        rules = "[The rule for each word](../index.md#tables-and-figures-on-images)."
+        sections += [
+            markdown_table(statements),
+            rules,
+            *([] if columns is None else [markdown_table(columns)]),
+        ]
     if results is not None:
         pictures = pictures_of(study, results)
         sections += [figure(f"../../images/studies/{name}", one.caption) for name, one in pictures.items()]

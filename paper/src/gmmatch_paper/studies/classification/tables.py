@@ -35,11 +35,8 @@ class Setting(NamedTuple):
     @property
     def training(self) -> str:
         """What was trained, in words."""
-        return (
-            "linear probe"
-            if self.network == LINEAR
-            else f"{_shown(self.network)} from scratch ({self.recipe})"
-        )
+        network = shown_network(self.network)
+        return network if self.network == LINEAR else f"{network} from scratch ({self.recipe})"
 
     @property
     def where(self) -> str:
@@ -85,7 +82,9 @@ class Block:
     def accuracy(self, method: str, amount: str) -> Printed | None:
         """Return mean and deviation in percent over the seeds that were measured, if any were."""
         values = self.values(method, amount)
-        return Printed(float(np.mean(values)), float(np.std(values))) if values else None
+        # A sample's deviation; one seed has none, and is printed without.
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        return Printed(float(np.mean(values)), deviation) if values else None
 
     def values(self, method: str, amount: str) -> list[float]:
         """Return the accuracies in percent, one per seed."""
@@ -234,8 +233,8 @@ def _caption(blocks: list[Block], several: bool) -> str:
     networks = dict.fromkeys(block.paper.network for block in blocks if block.paper is not None)
     if networks:
         text += (
-            f". The paper trains {', '.join(map(_shown, networks))}. ▲ ▼: the margin over Random is above or below "
-            "the paper's by more than two deviations"
+            f". The paper trains {', '.join(map(shown_network, networks))}. ▲ ▼: the margin over Random is above or "
+            "below the paper's by more than two deviations"
         )
     return f"{text}."
 
@@ -250,7 +249,16 @@ def _paper_block(setting: Setting, blocks: list[PaperBlock]) -> PaperBlock | Non
     return max(same, key=lambda block: block.network == setting.network) if same else None
 
 
-def _shown(network: str) -> str:
+def shown_network(network: str) -> str:
+    """Return how a page writes the name of a network.
+
+    Examples
+    --------
+    >>> shown_network("resnet18"), shown_network("linear")
+    ('ResNet-18', 'linear probe')
+    """
+    if network == LINEAR:
+        return "linear probe"
     return network.replace("resnet", "ResNet-").replace("vit-s", "ViT-S")
 
 

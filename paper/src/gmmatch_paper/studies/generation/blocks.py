@@ -53,7 +53,7 @@ class Block:
         found = self.cells.where(corruption=corruption, amount=amount)
         mine = found if amount == "100%" else found.where(method=method)  # everything is everything
         values = [cell[of] for cell in mine]
-        deviation = float(np.std(values)) if len(values) > 1 else float("nan")
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
         return Printed(float(np.mean(values)), deviation) if values else None
 
     def column(self, corruption: str, amount: str) -> dict[str, float]:

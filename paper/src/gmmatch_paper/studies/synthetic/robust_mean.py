@@ -115,7 +115,7 @@ def _table(results: Results) -> Table:
     rows = []
     for psi in RATES:
         values = [cells.values(name, psi=psi) for name in fields]
-        rows.append([f"{psi:g}", *(f"{value.mean():.3f} ± {value.std():.3f}" for value in values)])
+        rows.append([f"{psi:g}", *(f"{value.mean():.3f} ± {value.std(ddof=1):.3f}" for value in values)])
     n = results.fixed["centers"]["n"]
     return Table(
         f"Distance to the mean of the clean rows, n = {n:,}: mean ± standard deviation over "
