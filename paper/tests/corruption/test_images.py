@@ -23,9 +23,10 @@ from gmmatch_paper.corruption import (
     image_kinds,
 )
 from gmmatch_paper.corruption.blurring import line_kernel
+from gmmatch_paper.corruption.kinds import XIA
 from gmmatch_paper.corruption.patches import rectangles
 
-SINGLE = tuple(name for name in image_kinds() if "mixture" not in name)
+SINGLE = tuple(name for name in image_kinds() if "mixture" not in name and name != "xia")
 
 
 def photos(side: int, count: int = 24) -> np.ndarray:
@@ -297,3 +298,19 @@ def test_long_smears_by_fourier_transforms_are_those_by_shifts(monkeypatch):
 def test_what_cannot_be_done_is_explained(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_the_kinds_of_xia_are_as_severe_as_theirs() -> None:
+    noise, box, coarse, fog, blur = XIA
+    streams = [np.random.default_rng(number) for number in range(200)]
+    images = np.random.default_rng(0).uniform(0.2, 0.8, (200, 32, 32, 3))
+    drawn = np.stack(
+        [np.random.default_rng(n).standard_normal((32, 32, 3), dtype=np.float32) for n in range(200)]
+    )
+    np.testing.assert_allclose(noise(images, 1, streams), np.clip(images + 0.2 + drawn, 0.0, 1.0), atol=1e-6)
+    hidden = (box(images, 1, streams) == 0.0).all(axis=3)
+    assert (hidden.sum(axis=(1, 2)) == 16 * 16).all()
+    blocks = coarse(images, 1, streams).reshape(200, 8, 4, 8, 4, 3)
+    assert np.ptp(blocks, axis=(2, 4)).max() < 1e-9
+    assert np.abs(fog(images, 1, streams) - 0.5).max() < 0.05  # of 0.3 before
+    assert len(set(line_kernel(blur.lengths[0] * 32, 0.0))) in (15, 17)

@@ -16,6 +16,7 @@ from gmmatch_paper.studies.synthetic import (
     moment_convergence,
     noisy_gaussian,
     robust_mean,
+    unit_target,
 )
 from gmmatch_paper.studies.synthetic.kernel_space import greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian as rows_of
@@ -295,3 +296,27 @@ def test_the_bound_says_nothing_in_an_rbf_kernel() -> None:
     found = bounds.measure_rbf(n=400, k=40, psi=0.1, seed=0)
     assert found["bound"] > bounds.LARGEST_RBF_ERROR
     assert found["error"] < 0.1
+
+
+def test_the_unit_target_keeps_scattered_rows_out_and_the_median_helps_against_a_cluster() -> None:
+    def share(method: str, kind: str) -> float:
+        cell = {"n": 500, "k": 50, "s": 64, "psi": 0.4, "kind": kind, "method": method}
+        return average(unit_target.measure_picks, "contamination", **cell)
+
+    for center in ("mean", "median"):
+        assert share(f"{center}, unit target", "scattered") < 0.01
+        assert share(f"{center}, unit rows", "scattered") > 0.25
+        assert share(f"{center}, raw", "far") > 0.9
+    assert share("median, unit target", "clustered") < share("mean, unit target", "clustered") - 0.03
+    assert share("easy, unit rows", "near") < 0.75 * share("median, unit target", "near")
+
+
+def test_kinds_of_corruption_lie_where_they_should() -> None:
+    for kind, low, high in (("scattered", -0.2, 0.2), ("clustered", -0.2, 0.2), ("near", 0.55, 0.85)):
+        data = unit_target.corrupted_rows(2000, 0.3, 64, kind, seed=0)
+        clean, corrupt = data.clean_mean, data.rows[data.corrupt].mean(axis=0)
+        cosine = clean @ corrupt / np.linalg.norm(clean) / max(0.2, float(np.linalg.norm(corrupt)))
+        assert low < cosine < high
+    far = unit_target.corrupted_rows(2000, 0.3, 64, "far", seed=0)
+    lengths = np.linalg.norm(far.rows, axis=1)
+    assert np.median(lengths[far.corrupt]) > 8 * np.median(lengths[~far.corrupt])

@@ -58,10 +58,15 @@ Methods: TypeAlias = Annotated[str | None, _image_option(help="Methods, with com
 Corruptions: TypeAlias = Annotated[
     str | None, _image_option(help="none, label:20%, image:20%, pgd:100%, human:worse, ...")
 ]
-Downstream: TypeAlias = Annotated[str | None, _image_option(help="probe, scratch, or both.")]
+Downstream: TypeAlias = Annotated[
+    str | None, _image_option(help="probe, head (a small network on features), scratch.")
+]
 Networks: TypeAlias = Annotated[str | None, _image_option(help="What to train from scratch.")]
 RecipeName: TypeAlias = Annotated[
     str | None, _image_option(help="fast, paper, or a recipe by name; fast:1000 for 1,000 steps.")
+]
+Severity: TypeAlias = Annotated[
+    str | None, _image_option(help="What image:20% means: xia (as in Xia et al., the default) or mild.")
 ]
 ImageSize: TypeAlias = Annotated[int | None, _image_option(help="Scale images to this side.", min=1)]
 Limit: TypeAlias = Annotated[int | None, _image_option(help="First training images alone.", min=2)]
@@ -96,6 +101,7 @@ def reproduce(
     downstream: Downstream = None,
     networks: Networks = None,
     recipe: RecipeName = None,
+    severity: Severity = None,
     image_size: ImageSize = None,
     limit: Limit = None,
     test_limit: TestLimit = None,

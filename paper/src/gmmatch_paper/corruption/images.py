@@ -33,7 +33,8 @@ class ImageCorruption(RateAndSeed):
         ``"uniform-noise"``, ``"random-patches"``, ``"cutout"``, ``"random-image"``; an object of these with
         settings of its own, such as ``Occlusion(fill="black")``; or several, of which each corrupted image
         gets one, all equally likely. ``"mixture"``, the default, are the first five, as in the paper's
-        classification experiments; ``"generation-mixture"`` the five of its experiments on generation.
+        classification experiments; ``"xia"`` the same as severe as in Xia et al. (2023);
+        ``"generation-mixture"`` the five of its experiments on generation.
     rate : float
         Share of the images. Exactly rate · n of them, rounded half up, are corrupted.
     severity : int

@@ -85,6 +85,8 @@ class GaussianNoise:
     deviations : tuple of 5 floats
         Standard deviation for each severity, on the scale from 0 to 1. By default those of ImageNet-C
         (Hendrycks and Dietterich, 2019).
+    mean : float
+        Of the noise: 0.2 brightens the image by a fifth.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class GaussianNoise:
     """
 
     deviations: Levels = (0.08, 0.12, 0.18, 0.26, 0.38)
+    mean: float = 0.0
 
     name = "gaussian-noise"
 
@@ -101,6 +104,8 @@ class GaussianNoise:
         shape = images.shape[1:]
         noise = drawn(streams, lambda random: random.standard_normal(shape, dtype=np.float32))
         noise *= np.float32(at_severity(self.deviations, severity))
+        if self.mean:
+            noise += np.float32(self.mean)
         return clipped(images + noise)
 
 

@@ -28,6 +28,7 @@ _STUDIES = {
     "subsampling": "scaling.subsampling",
     "breakdown": "synthetic.breakdown",
     "bounds": "synthetic.bounds",
+    "unit-target": "synthetic.unit_target",
 }
 _ON_IMAGES = {
     "clean-classification": "classification.clean_classification",

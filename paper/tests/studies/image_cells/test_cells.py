@@ -23,7 +23,7 @@ from gmmatch_paper.studies.image_cells.data import ImageData, load_images
 from gmmatch_paper.studies.image_cells.downstream import train_network
 from gmmatch_paper.studies.image_cells.picks import cut_ranking, pick, rank_all, study_methods
 from gmmatch_paper.studies.image_cells.plan import Plan
-from gmmatch_paper.studies.image_cells.proxies import Embedded
+from gmmatch_paper.studies.image_cells.proxies import Embedded, ProxySpec
 
 pytest.importorskip("torch")
 
@@ -310,3 +310,29 @@ def test_a_folder_of_images_with_splits(tmp_path: Path) -> None:
     assert (data.x_train.shape, data.x_test.shape, data.name) == ((12, 12, 12, 3), (4, 12, 12, 3), "pets")
     assert set(data.x_train[data.y_train == 0][:, 0, 0, 0]) == {40}
     assert load_images(str(tmp_path / "pets"), image_size=8).image_size == 8
+
+
+def test_a_hidden_layer_learns_the_labels_as_they_are_and_the_picks_train_on_the_encoder(
+    tmp_path: Path,
+) -> None:
+    measure = MeasureCell(places(tmp_path, encoder="hidden:pixels"))
+    cell = {**CELL, "encoder": "hidden:pixels", "downstream": "head", "network": "head"}
+    found = {method: measure(**{**cell, "method": method}) for method in ("random", "easy-unit")}
+    assert found["easy-unit"]["contamination"] < 0.2 < found["random"]["contamination"]
+    assert found["easy-unit"]["accuracy"] > found["random"]["accuracy"] > 0.2
+    [layer] = (tmp_path / "hidden").glob("*.npz")  # made once
+    assert np.load(layer)["train"].shape == (300, 128)
+
+
+def test_a_hidden_layer_needs_an_encoder_that_does_not_move() -> None:
+    with pytest.raises(InvalidInputError, match="needs a frozen encoder"):
+        ProxySpec.parse("hidden:in-domain")
+
+
+def test_images_are_corrupted_as_severely_as_in_xia_unless_mild_is_chosen() -> None:
+    plan = Plan("digits", "pixels", ("image:20%", "label:20%"))
+    assert plan.chosen({}).corruptions == ("image-xia:20%", "label:20%")
+    assert plan.chosen({"severity": "mild"}).corruptions == ("image:20%", "label:20%")
+    assert plan.chosen({"corruptions": ("image:5%",)}).corruptions == ("image-xia:5%",)
+    with pytest.raises(InvalidInputError, match="--severity hard: expected xia or mild"):
+        plan.chosen({"severity": "hard"})

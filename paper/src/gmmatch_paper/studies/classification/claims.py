@@ -20,7 +20,7 @@ from gmmatch_paper.studies.classification.tables import (
     measured_blocks,
     shown_network,
 )
-from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, in_the_paper
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Table
 from gmmatch_paper.studies.style import METHOD_NAMES
@@ -289,8 +289,10 @@ def margin_columns(
         for block in measured_blocks(results, ())
         if block.setting.downstream == downstream
         and not (frozen and block.setting.in_domain)
-        and (not corruptions or block.setting.corruption in corruptions)
+        and (not corruptions or in_the_paper(block.setting.corruption) in corruptions)
     ]
+    if any("image-xia" in block.setting.corruption for block in blocks):
+        blocks = [block for block in blocks if not block.setting.corruption.startswith("image:")]
     blocks = [block for block in blocks if block.setting.dataset == blocks[0].setting.dataset]
     # Of one recipe, that of most trainings: margins over fewer methods, of longer trainings, are another thing.
     trainings = Counter(block.setting.recipe for block in blocks for _ in block.cells)

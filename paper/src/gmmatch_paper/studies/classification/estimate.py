@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch_paper.studies.classification.tables import shown_network
 from gmmatch_paper.studies.image_cells.amounts import rows_of
 from gmmatch_paper.studies.image_cells.corruptions import ATTACKS, CorruptionSpec
 from gmmatch_paper.studies.image_cells.data import ImageData
 from gmmatch_paper.studies.image_cells.downstream import (
     PROBE_ITERATIONS,
     PROBE_STRENGTHS,
+    WITHOUT_IMAGES,
     pick_device,
     recipe_named,
     train_network,
@@ -120,6 +122,8 @@ def _cell_seconds(cell: Mapping[str, Any], data: ImageData, device: str) -> floa
 
         return cell_seconds(cell["recipe"], data, pick_device(device))
     rows = rows_of(cell.get("amount", "100%"), len(data.y_train), data.n_classes)
+    if cell.get("downstream") == "head":
+        return 2.0
     if cell.get("downstream") == "scratch":
         return training_seconds(cell["network"], cell["recipe"], rows, data, device)
     return rows * _probe_seconds_per_row(max(2, data.n_classes))
@@ -162,7 +166,9 @@ def _mean_seconds(finished: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 def _name(cell: Mapping[str, Any]) -> str:
     if "downstream" not in cell:
         return "map"
-    return "linear probe" if cell["downstream"] == "probe" else f"{cell['network']} ({cell['recipe']})"
+    if cell["downstream"] in WITHOUT_IMAGES:
+        return shown_network(cell["network"])
+    return f"{cell['network']} ({cell['recipe']})"
 
 
 def shown_duration(seconds: float) -> str:

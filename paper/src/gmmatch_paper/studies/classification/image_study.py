@@ -12,7 +12,7 @@ from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.image_cells.cell import CODE, MeasureCell, Places
 from gmmatch_paper.studies.image_cells.corruptions import ATTACKS, CorruptionSpec
 from gmmatch_paper.studies.image_cells.data import BUILT_IN, ImageData
-from gmmatch_paper.studies.image_cells.downstream import LINEAR, QUICK, study_recipe
+from gmmatch_paper.studies.image_cells.downstream import QUICK, WITHOUT_IMAGES, study_recipe
 from gmmatch_paper.studies.image_cells.plan import CHOICES, Plan
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Results
@@ -42,7 +42,12 @@ def cells_part(places: Places, data: ImageData) -> Part:
         "encoder": tuple(dict.fromkeys(map(encoder_for, (plan.proxy_network, *plan.networks)))),
         "downstream": plan.downstream,
         "network": tuple(
-            dict.fromkeys((*(LINEAR for one in plan.downstream if one == "probe"), *plan.networks))
+            dict.fromkeys(
+                (
+                    *(WITHOUT_IMAGES[name] for name in plan.downstream if name in WITHOUT_IMAGES),
+                    *plan.networks,
+                )
+            )
         ),
         "recipe": ("", *dict.fromkeys(map(recipe_for, (plan.proxy_network, *plan.networks)))),
         "corruption": plan.corruptions,
@@ -51,14 +56,15 @@ def cells_part(places: Places, data: ImageData) -> Part:
     }
 
     def keep(cell: Mapping[str, Any]) -> bool:
-        if (cell["downstream"] == "probe") != (cell["network"] == LINEAR):
+        without_images = cell["network"] in WITHOUT_IMAGES.values()
+        if WITHOUT_IMAGES.get(cell["downstream"]) != (cell["network"] if without_images else None):
             return False
         trains = (
             cell["downstream"] == "scratch"
             or proxy.kind == IN_DOMAIN
             or CorruptionSpec.parse(cell["corruption"]).kind in ATTACKS
         )
-        network = cell["network"] if cell["network"] != LINEAR else plan.proxy_network
+        network = plan.proxy_network if without_images else cell["network"]
         if cell["encoder"] != encoder_for(network) or cell["recipe"] != (
             recipe_for(network) if trains else ""
         ):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gmmatch_paper.studies.classification.image_study import ImageStudy
 from gmmatch_paper.studies.classification.paper import PaperBlock, paper_blocks
 from gmmatch_paper.studies.classification.tables import shown_network
-from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, in_the_paper
 from gmmatch_paper.studies.labels import number_of
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Table
@@ -41,9 +41,16 @@ def missing_columns(blocks: Sequence[PaperBlock], cells: Cells) -> str:
     CIFAR-10
     """
     run = {
-        (_simple(cell["dataset"]), _network(cell["network"]), cell["corruption"], cell["amount"])
+        (
+            _simple(cell["dataset"]),
+            _network(cell["network"]),
+            in_the_paper(cell["corruption"]),
+            cell["amount"],
+        )
         for cell in cells
-        if "error" not in cell and (cell["method"] == "gm-matching" or cell["amount"] == "100%")
+        if "error" not in cell
+        and cell["downstream"] == "scratch"
+        and (cell["method"] == "gm-matching" or cell["amount"] == "100%")
     }
     several = len({block.network for block in blocks}) > 1
     parts = []

@@ -90,6 +90,8 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
         words |= {"networks": network, "recipe": recipe} if downstream == "scratch" else {}
         for option, name in (("corruptions", "corruption"), ("ratios", "amount"), ("methods", "method")):
             words[option] = ",".join(dict.fromkeys(cell[name] for cell in mine))
+        if any(cell["corruption"].startswith("image:") for cell in mine):
+            words["severity"] = "mild"
         words["seeds"] = str(1 + max(cell["seed"] for cell in mine))
         options = " ".join(f"--{name} {value}" for name, value in words.items())
         found.append(f"gmmatch reproduce {study.name} --full {options}")

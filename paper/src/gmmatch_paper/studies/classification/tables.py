@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gmmatch_paper.studies.classification.paper import PaperBlock, Printed, paper_blocks
-from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
-from gmmatch_paper.studies.image_cells.downstream import LINEAR
+from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, in_the_paper
+from gmmatch_paper.studies.image_cells.downstream import LINEAR, WITHOUT_IMAGES
+from gmmatch_paper.studies.image_cells.heads import HEAD, UNITS
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Table
@@ -36,7 +37,7 @@ class Setting(NamedTuple):
     def training(self) -> str:
         """What was trained, in words."""
         network = shown_network(self.network)
-        return network if self.network == LINEAR else f"{network} from scratch ({self.recipe})"
+        return network if self.downstream in WITHOUT_IMAGES else f"{network} from scratch ({self.recipe})"
 
     @property
     def where(self) -> str:
@@ -244,7 +245,9 @@ def _paper_block(setting: Setting, blocks: list[PaperBlock]) -> PaperBlock | Non
     same = [
         block
         for block in blocks
-        if block.corruption == setting.corruption and _simple(block.dataset) == _simple(setting.dataset)
+        if setting.downstream == "scratch"
+        and block.corruption == in_the_paper(setting.corruption)
+        and _simple(block.dataset) == _simple(setting.dataset)
     ]
     return max(same, key=lambda block: block.network == setting.network) if same else None
 
@@ -257,8 +260,12 @@ def shown_network(network: str) -> str:
     >>> shown_network("resnet18"), shown_network("linear")
     ('ResNet-18', 'linear probe')
     """
-    if network == LINEAR:
-        return "linear probe"
+    names = {
+        LINEAR: "linear probe",
+        HEAD: f"a network with one hidden layer of {UNITS} units on frozen features",
+    }
+    if network in names:
+        return names[network]
     return network.replace("resnet", "ResNet-").replace("vit-s", "ViT-S")
 
 

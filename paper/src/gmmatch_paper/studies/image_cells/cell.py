@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,11 +23,13 @@ from gmmatch_paper.studies.image_cells.corruptions import (
 )
 from gmmatch_paper.studies.image_cells.data import ImageData
 from gmmatch_paper.studies.image_cells.downstream import (
+    WITHOUT_IMAGES,
     device_name,
     pick_device,
     probe_accuracy,
     train_network,
 )
+from gmmatch_paper.studies.image_cells.heads import Head
 from gmmatch_paper.studies.image_cells.picks import cut_ranking, learns_scores, pick, rank_all
 from gmmatch_paper.studies.image_cells.plan import Plan
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, Embedded, ProxySpec, embed_data
@@ -77,8 +79,10 @@ class MeasureCell:
             picked = given.picked(cell, code=CODE, recipe=given.proxy_recipe if trains else "")
             rows = picked["rows"]
             began = time.perf_counter()
-            probes = cell["downstream"] == "probe"
-            accuracies = given.probe(rows) if probes else given.train(cell["network"], rows)
+            if cell["downstream"] in WITHOUT_IMAGES:
+                accuracies = given.test_features(cell["downstream"], rows)
+            else:
+                accuracies = given.train(cell["network"], rows)
             return {
                 **accuracies,
                 "contamination": float(given.noisy.corrupt[rows].mean()),
@@ -152,13 +156,18 @@ class Given:
 
         return self.cache.get("selections", key, make)
 
-    def probe(self, rows: Indices) -> Measured:
-        """Return the accuracy of a linear probe on the picks."""
-        found, labels = self.embedded(), self.noisy.labels[rows]
-        accuracy = probe_accuracy(
-            found.train[rows], labels, found.test, self.images.y_test, seed=self.seed, device=self.device
-        )
-        return {"accuracy": accuracy}
+    def frozen(self) -> Given:
+        """The same with the encoder under a hidden layer as the proxy."""
+        return replace(self, proxy=self.proxy.frozen)
+
+    def test_features(self, downstream: str, rows: Indices) -> Measured:
+        """Return the accuracy of a linear probe or of a small network on the features of the picks."""
+        features, labels = self.frozen().embedded(), self.noisy.labels[rows]
+        train, test, truth = features.train[rows], features.test, self.images.y_test
+        if downstream == "head":
+            head = Head.fit(train, labels, n_classes=self.images.n_classes, seed=self.seed)
+            return {"accuracy": head.accuracy(test, truth)}
+        return {"accuracy": probe_accuracy(train, labels, test, truth, seed=self.seed, device=self.device)}
 
     def train(self, network: str, rows: Indices) -> Measured:
         """Return the accuracies of a network that is trained on the picks from scratch."""

@@ -13,6 +13,9 @@ from gmmatch_paper.arrays import Indices, Mask
 from gmmatch_paper.studies.image_cells.data import ImageData
 
 ATTACKS = ("pgd", "fgsm")
+SEVERITIES = ("xia", "mild")
+"""How severe the paper's mixture of five corruptions of images is: as in Xia et al. (2023), or severity 3 of 5."""
+
 _KINDS = ("label", "pair", "image", *ATTACKS)
 
 
@@ -21,7 +24,8 @@ class CorruptionSpec:
     """A corruption that a study names.
 
     ``none``; ``label:20%`` and ``pair:20%`` (labels turned into any other class, or into the next one);
-    ``image:20%`` (the paper's mixture of five) and ``image-KIND:20%`` (one of them); ``pgd:100%`` and
+    ``image-xia:20%`` (the paper's mixture of five, as severe as in Xia et al.), ``image:20%`` (milder) and
+    ``image-KIND:20%`` (one of them); ``pgd:100%`` and
     ``fgsm:100%`` (attacks on a network that was trained on the clean images); ``human:worse`` (labels
     that people gave).
 
@@ -67,16 +71,40 @@ class CorruptionSpec:
         """The corruption for people."""
         share = f"{100 * self.rate:g}%"
         # The mixture of the study of generation is all that it has.
-        named = self.detail and self.detail != "generation-mixture"
+        named = {"generation-mixture": "", "": "mild", "xia": "as in Xia et al."}.get(
+            self.detail, self.detail
+        )
         return {
             "none": "No corruption",
             "label": f"{share} label noise",
             "pair": f"{share} labels turned into the next class",
-            "image": f"{share} of images corrupted{f' ({self.detail})' if named else ''}",
+            "image": f"{share} of images corrupted{f' ({named})' if named else ''}",
             "pgd": f"{share} of images attacked (PGD)",
             "fgsm": f"{share} of images attacked (gradient sign)",
             "human": f"Human labels ({self.detail})",
         }[self.kind]
+
+
+def at_severity(corruption: str, severity: str) -> str:
+    """Return a corruption with the paper's mixture at a severity; all others stay as they are.
+
+    Examples
+    --------
+    >>> at_severity("image:20%", "xia"), at_severity("image:20%", "mild"), at_severity("image-fog:20%", "xia")
+    ('image-xia:20%', 'image:20%', 'image-fog:20%')
+    """
+    return corruption.replace("image:", "image-xia:") if severity == "xia" else corruption
+
+
+def in_the_paper(corruption: str) -> str:
+    """Return how the paper's tables write a corruption, whatever its severity.
+
+    Examples
+    --------
+    >>> in_the_paper("image-xia:20%"), in_the_paper("label:20%")
+    ('image:20%', 'label:20%')
+    """
+    return corruption.replace("image-xia:", "image:")
 
 
 @dataclass(frozen=True, eq=False)

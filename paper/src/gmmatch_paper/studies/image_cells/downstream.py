@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import GMMatchError, imported
+from gmmatch_paper.studies.image_cells.heads import HEAD
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ QUICK = Recipe(
 
 LINEAR = "linear"
 """The 'network' of a linear probe."""
+
+WITHOUT_IMAGES = {"probe": LINEAR, "head": HEAD}
+"""What is trained on the features of the picks, and what tables call its network."""
 
 # Fewer strengths than the probe's own, as a study fits it hundreds of times.
 PROBE_STRENGTHS = (1e-1, 1e-2, 1e-3)

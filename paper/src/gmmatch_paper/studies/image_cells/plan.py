@@ -8,15 +8,15 @@ from typing import Any
 
 from gmmatch.errors import InvalidInputError, unknown_name
 from gmmatch_paper.studies.image_cells.amounts import parse_amount
-from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
+from gmmatch_paper.studies.image_cells.corruptions import SEVERITIES, CorruptionSpec, at_severity
 from gmmatch_paper.studies.image_cells.data import ImageData, load_images
-from gmmatch_paper.studies.image_cells.downstream import study_recipe
+from gmmatch_paper.studies.image_cells.downstream import WITHOUT_IMAGES, study_recipe
 from gmmatch_paper.studies.image_cells.picks import study_methods
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, ProxySpec
 
 CHOICES = (
     "dataset", "label_column", "encoder", "ratios", "methods", "recipe", "downstream", "networks", "corruptions",
-    "seeds", "image_size", "limit", "test_limit",
+    "seeds", "image_size", "limit", "test_limit", "severity",
 )  # fmt: skip
 """The fields of a plan that are options of the command line."""
 
@@ -32,7 +32,7 @@ class Plan:
     corruptions, ratios, methods
         What varies; no methods means all of the registry.
     downstream
-        ``"probe"``, ``"scratch"`` or both.
+        ``"probe"``, ``"head"`` (a small network on the proxy's features), ``"scratch"``, or several.
     networks
         What is trained from scratch.
     recipe
@@ -43,6 +43,8 @@ class Plan:
         The network of the in-domain proxy if the encoder names none, and of attacks on other proxies.
     label_column, image_size, limit, test_limit
         See :func:`~gmmatch_paper.studies.image_cells.data.load_images`.
+    severity
+        What ``image:20%`` means: ``"xia"``, the settings of Xia et al. (2023), or ``"mild"``.
     """
 
     dataset: str
@@ -59,6 +61,7 @@ class Plan:
     image_size: int | None = None
     limit: int | None = None
     test_limit: int | None = None
+    severity: str = "xia"
 
     @property
     def proxy(self) -> ProxySpec:
@@ -88,10 +91,14 @@ class Plan:
         if "corruptions" in given:
             given["corruptions"] = tuple(CorruptionSpec.parse(text).text for text in given["corruptions"])
         for name in given.get("downstream", ()):
-            if name not in ("probe", "scratch"):
-                raise InvalidInputError(f"--downstream {name}: expected probe or scratch.")
+            if name not in (*WITHOUT_IMAGES, "scratch"):
+                raise InvalidInputError(f"--downstream {name}: expected probe, head or scratch.")
         check_networks(given.get("networks", ()))
         plan = replace(self, **given)
+        if plan.severity not in SEVERITIES:
+            raise InvalidInputError(f"--severity {plan.severity}: expected {' or '.join(SEVERITIES)}.")
+        severe = tuple(at_severity(text, plan.severity) for text in plan.corruptions)
+        plan = replace(plan, corruptions=severe)
         if plan.proxy.recipe:
             study_recipe(plan.proxy.recipe, plan.proxy.spec, 0)
         return replace(plan, methods=study_methods(plan.methods))

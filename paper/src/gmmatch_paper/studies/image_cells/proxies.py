@@ -17,12 +17,14 @@ from gmmatch_paper.studies.image_cells.cache import Arrays
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.image_cells.data import ImageData, digest_of
 from gmmatch_paper.studies.image_cells.downstream import recipe_named, train_network
+from gmmatch_paper.studies.image_cells.heads import Head
 
 if TYPE_CHECKING:
     from gmmatch_paper.studies.image_cells.cell import Given
 
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
+HIDDEN = "hidden"
 # Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
 VERSION = 2
 
@@ -31,7 +33,8 @@ VERSION = 2
 class ProxySpec:
     """The encoder of a study, as the user named it.
 
-    ``in-domain``, ``in-domain:NETWORK`` or ``in-domain:NETWORK:RECIPE``; ``pixels``; a folder or ``.npz``
+    ``in-domain``, ``in-domain:NETWORK`` or ``in-domain:NETWORK:RECIPE``; ``pixels``; ``hidden:ENCODER``, a hidden
+    layer on one of the others that is trained on the labels as they are; a folder or ``.npz``
     file with features (``train.npy`` and ``test.npy``, or members ``train`` and ``test``); or anything that
     :func:`gmmatch.encoders.load_encoder` takes.
 
@@ -55,6 +58,13 @@ class ProxySpec:
             chosen, _, recipe = spec.partition(":")[2].partition(":")
             name = f"{IN_DOMAIN}:{chosen or network}"
             return cls(IN_DOMAIN, chosen or network, f"{name}:{recipe}" if recipe else name, recipe)
+        if spec.partition(":")[0] == HIDDEN:
+            inner = cls.parse(spec.partition(":")[2], network)
+            if inner.kind in (IN_DOMAIN, HIDDEN):
+                raise InvalidInputError(
+                    f"--encoder {spec}: a hidden layer needs a frozen encoder, or features."
+                )
+            return cls(HIDDEN, inner.spec, f"{HIDDEN}:{inner.name}")
         if spec == PIXELS:
             return cls(PIXELS, spec, spec)
         path = Path(spec)
@@ -62,8 +72,15 @@ class ProxySpec:
             return cls("features", spec, path.stem if path.suffix == ".npz" else path.name)
         return cls("encoder", spec, path.name if path.exists() else spec)
 
+    @property
+    def frozen(self) -> ProxySpec:
+        """The encoder under a hidden layer; any other proxy is its own."""
+        return ProxySpec.parse(self.spec) if self.kind == HIDDEN else self
+
     def fingerprint(self) -> str:
         """Return a hash of features that come from files, and nothing for the others."""
+        if self.kind == HIDDEN:
+            return self.frozen.fingerprint()
         if self.kind != "features":
             return ""
         return digest_of(load_features(self.spec).values())
@@ -115,7 +132,28 @@ def embed_data(given: Given) -> Embedded:
         return Embedded(_pixels(given.noisy.images), _pixels(given.images.x_test))
     if kind == "features":
         return _from_file(given.images, given.spec, given.proxy)
+    if kind == HIDDEN:
+        return _hidden(given)
     return _in_domain(given) if kind == IN_DOMAIN else _frozen(given)
+
+
+def _hidden(given: Given) -> Embedded:
+    """A layer that was trained on the labels as they are, wrong ones included: what an in-domain proxy learns."""
+
+    def learn() -> Arrays:
+        frozen = embed_data(given.frozen())
+        head = Head.fit(frozen.train, given.noisy.labels, n_classes=given.images.n_classes, seed=given.seed)
+        return {name: head.features(getattr(frozen, name)).astype(np.float16) for name in ("train", "test")}
+
+    key = {
+        "version": VERSION,
+        "data": given.images.fingerprint + given.proxy.fingerprint(),
+        "encoder": given.proxy.name,
+        "corruption": given.spec.text,
+        "seed": given.seed,
+    }
+    found = given.cache.get("hidden", key, learn)
+    return Embedded(found["train"], found["test"])
 
 
 def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
