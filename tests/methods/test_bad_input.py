@@ -132,6 +132,7 @@ def test_messages(method, X, arguments, builtin, message):
     [
         ({"start": "mean"}, "start='mean': give 'target' .*, 'zero' or an array"),
         ({"start": [1.0, 2.0], "kernel": None}, r"start has shape \(2,\): expected a vector of 3 numbers"),
+        ({"start": [0.0, 1.0, float("nan")], "kernel": None}, "start holds NaN or infinity"),
         ({"batches": 0, "kernel": None}, "batches=0: expected a whole number of at least 1"),
         ({"replacement": 2}, "replacement=2: expected True or False"),
     ],

@@ -131,6 +131,8 @@ class Matching(Method):
                 f"start has shape {np.shape(start)}: expected a vector of {points.shape[1]} numbers, or one for each "
                 f"of {len(points)} classes."
             ) from None
+        if not np.isfinite(thetas).all():
+            raise InvalidInputError("start holds NaN or infinity: give finite numbers.")
         included = np.flatnonzero(problem.included)
         if len(included):
             owners = problem.groups.codes[included]

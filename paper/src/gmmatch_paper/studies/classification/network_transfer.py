@@ -39,7 +39,7 @@ STUDY = ImageStudy(
         ("none", "label:20%", "image:20%", "pgd:100%"),
         ("20%", "30%"),
         dataset="zh-plus/tiny-imagenet",
-        networks=("senet50", "efficientnet-b0", "vgg16", "shufflenetv2"),
+        networks=("senet18", "efficientnet-b0", "vgg16", "shufflenetv2"),
     ),
     quick=quick_plan(
         ("none", "label:20%"),

@@ -79,11 +79,13 @@ def match_plainly(rows: Matrix, theta: Vector, target: Vector, k: int) -> tuple[
 
 
 def measure_target(*, n: int, psi: float, k: int, batches: int, target: str, seed: int) -> Measured:
-    """Run Algorithm 1 as listed, θ carried on, with the median of all rows or of each batch in its update."""
+    """Run Algorithm 1 with the median of all rows or of each batch in its update; θ is carried on, or restarts."""
     data = noisy_gaussian(n, psi, seed)
     median = gm.geometric_median(data.rows, n_jobs=1).point
     theta, orders = median, []
     for batch, count in split(n, k, batches, seed):
+        if target == LITERAL:
+            theta = median
         own = median if target == "all rows" else gm.geometric_median(data.rows[batch], n_jobs=1).point
         order, theta = match_plainly(data.rows[batch], theta, own, count)
         orders.append(batch[order])
@@ -127,18 +129,31 @@ def _check_larger_is_better(results: Results) -> Verdict:
         for mode in ("carry", "independent")
     }
     one = cells.mean("delta_squared", batches=1)
-    few = min(results["errors"].distinct("k"))
-    alone, split = (
-        results["errors"].mean("delta_squared", k=few, batches=number, mode="carry") for number in (1, 32)
-    )
     middle = [number for number in _several(results) if 256 <= number <= 512]
     return Verdict(
         any(min(errors[mode][number] for number in middle) < 0.9 * one for mode in errors),
         f"Δ² with k = {k:,}: {one:.4f} for B = 1; carrying θ on, "
         + ", ".join(f"{errors['carry'][number]:.4f} for B = {number:,}" for number in _several(results))
         + "; independent, "
-        + ", ".join(f"{errors['independent'][number]:.3g} for B = {number:,}" for number in _several(results))
-        + f". With few picks, k = {few}, carrying on has {alone:.3f} for B = 1 and {split:.3f} for B = 32",
+        + ", ".join(
+            f"{errors['independent'][number]:.3g} for B = {number:,}" for number in _several(results)
+        ),
+    )
+
+
+@claim(
+    "fig:main-conv-gmm",
+    "B = 1 has a more pronounced error at smaller k (checked as: a lower mean Δ² for B = 32 at the smallest k).",
+)
+def _check_few_picks(results: Results) -> Verdict:
+    few = min(results["errors"].distinct("k"))
+    alone, batched = (
+        results["errors"].values("delta_squared", k=few, batches=number, mode="carry") for number in (1, 32)
+    )
+    return Verdict(
+        bool(batched.mean() < alone.mean()),
+        f"Δ² with k = {few}, θ carried on: {alone.mean():.3f} for B = 1 and {batched.mean():.3f} for B = 32, "
+        f"which is lower in {int((batched < alone).sum())} of {len(alone)} seeds",
     )
 
 
@@ -279,10 +294,32 @@ def _check_targets(results: Results) -> Verdict:
     cells = results["targets"]
     parts, agrees = [], True
     for number in cells.distinct("batches"):
-        whole, each = (cells.mean("delta_squared", batches=number, target=target) for target in TARGETS)
+        whole, each = (cells.mean("delta_squared", batches=number, target=target) for target in TARGETS[:2])
         agrees &= each <= 1.1 * whole
         parts.append(f"{whole:.3f} and {each:.3f} for B = {number:,}")
     return Verdict(agrees, f"Δ² with the median of all rows and of each batch: {', '.join(parts)}")
+
+
+@claim(
+    "ours",
+    "Read to the letter, the listing restarts θ in every batch and matches the batch's own median; that costs "
+    "accuracy "
+    "(checked as: Δ² over a tenth larger than with θ carried on and one median, for every B above 1).",
+)
+def _check_literal(results: Results) -> Verdict:
+    cells = results["targets"]
+    pairs = {
+        number: [
+            cells.mean("delta_squared", batches=number, target=target) for target in (TARGETS[0], LITERAL)
+        ]
+        for number in cells.distinct("batches")
+        if number > 1
+    }
+    words = ", ".join(f"{first:.3f} and {second:.3f} for B = {n:,}" for n, (first, second) in pairs.items())
+    return Verdict(
+        all(second > 1.1 * first for first, second in pairs.values()),
+        f"Δ² carried on, and to the letter: {words}",
+    )
 
 
 def _table_targets(results: Results) -> Table:
@@ -298,13 +335,16 @@ def _table_targets(results: Results) -> Table:
     ]
     k = results.fixed["targets"]["k"]
     return Table(
-        f"Algorithm 1 with the two readings of μ(Φ_b), k = {k:,} picks, θ carried on.",
+        f"Algorithm 1 with the readings of μ(Φ_b), k = {k:,} picks; θ is carried on but in the last.",
         ("", *(f"B = {number:,}" for number in numbers)),
         rows,
     )
 
 
-TARGETS = ("all rows", "each batch")
+LITERAL = "each batch, θ restarts"
+"""The listing to the letter: its θ starts at t = 0 in every batch."""
+
+TARGETS = ("all rows", "each batch", LITERAL)
 _BATCHES = (1, 32, 64, 128, 256, 512, 1024)
 _ERRORS = {"k": (64, 128, 256, 512, 1024, 2048, 4096), "batches": _BATCHES, "mode": MODES}
 _QUICK_ERRORS = {"k": (64, 512, 2048), "batches": (1, 32, 256, 1024), "mode": MODES}
@@ -326,14 +366,18 @@ STUDY = Study(
     ),
     differs=(
         "Both readings of the batches are run: θ carried on, as in the listing, and independent, as in the "
-        "analysis; so are both readings of μ(Φ_b), the median of all rows and of the batch."
+        "analysis; so are the readings of μ(Φ_b), the median of all rows and of the batch, and the listing to "
+        "the letter, where θ restarts in every batch. B is the number of batches, as in the listing; Figures "
+        "8B and 10 may mean the size of a batch, as their captions let B = 1 process all picks at once and "
+        "larger B cost more per iteration."
     ),
     found=(
-        "Batches cut the time as the paper says, and cost no accuracy when θ is carried on. A larger B does not "
-        "lower the error, and independent batches do not average out. The median of each batch is as good as that "
-        "of all rows until a batch has a few rows."
+        "Batches cut the time as the paper says, and cost no accuracy when θ is carried on. A larger B does "
+        "not lower the error, but for few picks and B = 32, as the paper says; independent batches do not "
+        "average out. The median of each batch is as good as that of all rows until a batch has a few rows. "
+        "The listing to the letter is worse for every B."
     ),
-    missing="Nothing.",
+    missing="Lemma 2's space, and the time of the embeddings that it counts, are not measured.",
     parts=(
         Part(
             "errors",
@@ -363,9 +407,11 @@ STUDY = Study(
     ),
     claims=(
         _check_larger_is_better,
+        _check_few_picks,
         _check_negligible,
         _check_prediction,
         _check_targets,
+        _check_literal,
         _check_correction,
         _check_time,
     ),
