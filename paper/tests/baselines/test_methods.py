@@ -225,3 +225,17 @@ def test_the_provenance_says_what_was_trained():
 def test_wrong_options_are_named(method, options, message):
     with pytest.raises(InvalidInputError, match=message):
         select(method, **options)
+
+
+def test_rows_that_are_never_learned_count_as_toneva_or_as_deepcore_has_it() -> None:
+    random = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = random.normal(0.0, 0.3, (120, 4)) + 3.0 * y[:, None]
+    wrong = np.arange(10, 120, 24)
+    y[wrong] = 1 - y[wrong]
+    most, none = (
+        gm.select(X, y, k=5, method="forgetting", per_class=None, never_learned=value, random_state=0).indices
+        for value in (np.inf, 0.0)
+    )
+    assert set(most) == set(wrong.tolist())
+    assert not set(none) & set(wrong.tolist())

@@ -20,7 +20,7 @@ def test_list_names_every_study_and_its_figure() -> None:
     assert result.exit_code == 0
     for name in study_names():
         assert name in result.stdout
-    assert "fig:toy-gm" in result.stdout
+    assert "Figure 5" in result.stdout
 
 
 def test_a_study_writes_numbers_and_a_picture_and_says_what_agrees(tmp_path: Path) -> None:

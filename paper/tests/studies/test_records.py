@@ -102,7 +102,7 @@ def test_a_slope_needs_two_positive_points() -> None:
 
 
 def test_studies_are_found_by_name() -> None:
-    assert len(study_names()) == 10
+    assert len(study_names()) == 11
     for name in study_names():
         assert load_study(name).name == name
     assert load_study("Noisy_Gaussian").name == "noisy-gaussian"

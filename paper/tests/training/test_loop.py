@@ -124,7 +124,7 @@ def test_every_row_is_seen_in_every_epoch_and_the_last_batch_is_full(stripes):
         images,
         labels,
         recipe=RECIPE,
-        on_batch=lambda rows, logits, codes: seen.append(rows.tolist()),
+        on_batch=lambda rows, *others: seen.append(rows.tolist()),
     )
     assert [len(rows) for rows in seen] == [16] * 9  # 40 rows: three batches, the last topped up with 8
     for epoch in range(3):
@@ -137,7 +137,7 @@ def test_what_a_recorder_is_given_belongs_together(stripes):
     images, labels = stripes(40)
     counted = []
 
-    def count(rows, logits, codes):
+    def count(rows, logits, codes, features):
         assert codes.tolist() == labels[rows.numpy()].tolist()
         counted.append((logits.argmax(dim=1) == codes).double().mean().item())
 
@@ -285,3 +285,18 @@ class TestOnCuda:
         resumed = train(small(0.1), images, labels, **arguments)
         assert whole.history[-1].accuracy > 0.9
         assert [e.loss for e in resumed.history] == pytest.approx([e.loss for e in whole.history], rel=0.05)
+
+
+def test_the_best_epoch_is_recorded_and_changes_nothing():
+    images = np.random.default_rng(0).integers(0, 255, (32, 8, 8, 3)).astype(np.uint8)
+    labels = np.arange(32) % 2
+    data = {"test_images": images, "test_labels": labels, "recipe": RECIPE, "device": "cpu", "seed": 1}
+    runs = []
+    for test_epochs in (False, True):
+        torch.manual_seed(0)
+        runs.append(train(Small(dropout=0.1), images, labels, test_epochs=test_epochs, **data))
+    last, tested = runs
+    assert last.best is None and tested.best is not None
+    assert last.accuracy == tested.accuracy <= tested.best
+    for first, second in zip(last.model.parameters(), tested.model.parameters(), strict=True):
+        assert torch.equal(first, second)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import gmmatch as gm
 from gmmatch_paper.arrays import Vector
 from gmmatch_paper.baselines.trained import TrainedRanking
@@ -18,13 +20,16 @@ class Forgetting(TrainedRanking):
     """Keep the rows that are forgotten most often during a training run.
 
     A row is forgotten when it is classified correctly once and wrongly the next time (Toneva et al., 2019). A row
-    that is never classified correctly counts as the most forgotten. Ties, of which there are many, go to the lowest
-    row number.
+    that is never classified correctly counts as the most forgotten, unless ``never_learned`` says otherwise. Ties, of
+    which there are many, go to the lowest row number.
 
     Parameters
     ----------
     epochs, runs, hidden : int
         As in :class:`~gmmatch_paper.baselines.el2n.EL2N`; events are counted over all epochs.
+    never_learned : float
+        Events that a row has which is never classified correctly: infinitely many (Toneva et al., 2019), or 0, as in
+        DeepCore (Guo et al., 2022).
     k, per_class, screening, random_state
         As in :class:`~gmmatch.methods.base.Method`. With ``per_class=None`` the model still learns ``y``.
 
@@ -39,6 +44,7 @@ class Forgetting(TrainedRanking):
 
     epochs: int = 20
     runs: int = 1
+    never_learned: float = np.inf
 
     name = "forgetting"
 
@@ -51,4 +57,5 @@ class Forgetting(TrainedRanking):
             train_small_model(
                 data, hidden=self.hidden, epochs=self.epochs, seed=seed, observe=dynamics.update
             )
-        return gm.Dynamics.merge(recordings).forgetting()
+        scores = gm.Dynamics.merge(recordings).forgetting()
+        return np.where(np.isinf(scores), self.never_learned, scores)

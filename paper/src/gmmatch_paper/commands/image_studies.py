@@ -51,9 +51,10 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
     from gmmatch_paper.studies.classification.running import default_jobs
     from gmmatch_paper.studies.runner import Workers
 
-    plans = [study.plan(run.size, run.choices) for study in studies]  # all mistakes before any work
+    # All mistakes before any work.
+    plans = [(study, plan) for study in studies for plan in study.plans(run.size, run.choices)]
     with Workers(run.jobs if run.jobs is not None else default_jobs(run.device)) as workers:
-        for study, plan in zip(studies, plans, strict=True):
+        for study, plan in plans:
             _run(study, plan, run, workers)
 
 
@@ -137,18 +138,23 @@ def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
     from gmmatch_paper.studies.classification.running import default_jobs, finished_keys
     from gmmatch_paper.studies.image_cells.cell import Places
 
-    jobs = run.jobs if run.jobs is not None else default_jobs(run.device)
-    for study in studies:
-        plan = study.plan(run.size, run.choices)
+    jobs, total = run.jobs if run.jobs is not None else default_jobs(run.device), 0.0
+    screen = console()
+    plans = [(study, plan) for study in studies for plan in study.plans(run.size, run.choices)]
+    for study, plan in plans:
         data = plan.load()
         built = study.as_study(Places(plan), data)
         cells = [cell for part in built.parts for cell in part.cells(run.size)]
         finished = [] if run.fresh else finished_keys(built, run.output)
         found = estimate(cells, finished, plan, data, run.device)
-        screen = console()
-        screen.print(f"[bold]{study.name}[/bold]  {found.cells} cells, {found.done} of them measured")
+        total += found.seconds
+        screen.print(
+            f"[bold]{study.name}[/bold] on {data.name}  {found.cells} cells, {found.done} of them measured"
+        )
         for name, count in found.trainings.items():
             screen.print(f"  {count:5d} × {name}")
         screen.print(
             f"  about {shown_duration(found.seconds)} in one process, from {found.source}; --jobs {jobs}"
         )
+    if len(plans) > 1:
+        screen.print(f"in all about {shown_duration(total)} in one process")

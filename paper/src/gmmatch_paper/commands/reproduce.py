@@ -68,6 +68,9 @@ RecipeName: TypeAlias = Annotated[
 Severity: TypeAlias = Annotated[
     str | None, _image_option(help="What image:20% means: xia (as in Xia et al., the default) or mild.")
 ]
+BestEpoch: TypeAlias = Annotated[
+    bool | None, _image_option("--best-epoch", help="Also record the best epoch on the test images.")
+]
 ImageSize: TypeAlias = Annotated[int | None, _image_option(help="Scale images to this side.", min=1)]
 Limit: TypeAlias = Annotated[int | None, _image_option(help="First training images alone.", min=2)]
 TestLimit: TypeAlias = Annotated[int | None, _image_option(help="First test images alone.", min=1)]
@@ -102,6 +105,7 @@ def reproduce(
     networks: Networks = None,
     recipe: RecipeName = None,
     severity: Severity = None,
+    best_epoch: BestEpoch = None,
     image_size: ImageSize = None,
     limit: Limit = None,
     test_limit: TestLimit = None,
@@ -163,7 +167,7 @@ def expanded(names: list[str]) -> list[str]:
     Examples
     --------
     >>> expanded(["Robust_Mean", "robust-mean"]), len(expanded(["all"]))
-    (['robust-mean'], 10)
+    (['robust-mean'], 11)
     """
     from gmmatch_paper.studies import image_study_names, study_names
 
@@ -222,10 +226,16 @@ def _list_studies() -> None:
     from rich.table import Table
 
     from gmmatch_paper.studies import image_study_names, load_image_study, load_study, study_names
+    from gmmatch_paper.studies.labels import numbers_of
 
-    table = Table.grid(padding=(0, 2))
-    studies: list[Study | ImageStudy] = [load_study(name) for name in study_names()]
-    studies += [load_image_study(name) for name in image_study_names()]
-    for study in studies:
-        table.add_row(f"[bold]{study.name}[/bold]", study.title, ", ".join(study.paper))
-    console().print(table)
+    groups: dict[str, list[Study | ImageStudy]] = {
+        "Without images ('all')": [load_study(name) for name in study_names()],
+        "On images ('all-images')": [load_image_study(name) for name in image_study_names()],
+    }
+    for title, studies in groups.items():
+        table = Table(title=title, title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+        for study in studies:
+            table.add_row(
+                f"[bold]{study.name}[/bold]", study.title, numbers_of(study.paper) or "not in the paper"
+            )
+        console().print(table)

@@ -35,6 +35,7 @@ _METHODS = {
     "herding-exact": (ORANGE, "o", "Herding, the authors' code line by line"),
     "kernel-herding": (ORANGE, "P", "Kernel herding (RBF)"),
     "forgetting": (YELLOW, "<", "Forgetting"),
+    "forgetting-zero": (YELLOW, "<", "Forgetting, never learned counts 0"),
     "grand": ("#E377C2", "p", "GraNd"),
     "el2n": ("#8C564B", ">", "EL2N"),
     "optimization": ("#BCBD22", "d", "Optimization-based"),

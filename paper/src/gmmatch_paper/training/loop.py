@@ -20,8 +20,8 @@ from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 from gmmatch_paper.training.step import TrainingStep, make_optimizer
 
-OnBatch: TypeAlias = Callable[[Tensor, Tensor, Tensor], object]
-"""Called with row numbers, logits and class numbers of every batch: a recorder's ``update``."""
+OnBatch: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], object]
+"""Called with row numbers, logits, class numbers and features of every batch: a recorder's ``update``."""
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the epochs that are done, and how many there are."""
@@ -48,6 +48,8 @@ class Trained:
         Of the test images, by ``t`` for top-t; empty if there were none.
     history
         One entry per epoch, those before a resumption included.
+    best
+        The best top-1 accuracy of any epoch, where all were tested.
     seconds
         Time in the loop, without setting up and testing; on CUDA the capture of the step is counted in.
     n_rows
@@ -59,6 +61,7 @@ class Trained:
     history: tuple[Epoch, ...]
     seconds: float
     n_rows: int
+    best: float | None = None
 
     @property
     def accuracy(self) -> float:
@@ -82,6 +85,7 @@ def train(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 60.0,
     progress: Progress | None = None,
+    test_epochs: bool = False,
 ) -> Trained:
     """Train a network from scratch.
 
@@ -109,8 +113,8 @@ def train(
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, …; ignored if ``images`` are on one already.
     on_batch
-        Called with ``(row numbers, logits, labels)`` of every batch. The logits are overwritten by the
-        next batch: copy what you keep.
+        Called with ``(row numbers, logits, labels, features)`` of every batch, the last being the input of the
+        model's ``head``, or None. Logits and features are overwritten by the next batch: copy what you keep.
     checkpoint
         A file to save to between epochs, and to go on from if it is there. It is refused if it belongs to
         another run.
@@ -118,6 +122,9 @@ def train(
         How long to train before saving again.
     progress
         Called after every epoch with the epochs done and their number.
+    test_epochs
+        Measure accuracy after every epoch, for the best one. It is chosen on the test images, as the paper's
+        reference repositories do, and therefore flatters.
 
     Examples
     --------
@@ -147,18 +154,26 @@ def train(
             fingerprint = run_fingerprint(name, plan, data, seed)
             run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, data.device)
         epochs = plan.epochs_for(len(data))
-        run.train(epochs, lambda done: progress is None or progress(done, epochs))
-    model.eval()
-    accuracies: dict[int, float] = {}
-    if test_images is not None:
         tested = test_images
-        if not isinstance(tested, Images):
+        if test_images is not None and not isinstance(tested, Images):
             tested = put_images(
                 test_images, test_labels, device=data.device, mean=data.mean, deviation=data.deviation
             )
-        accuracies = accuracy(model, tested, plan.top)
+        of_epochs: list[float] = []
+
+        def after_epoch(done: int) -> None:
+            if test_epochs and tested is not None:
+                of_epochs.append(accuracy(model, tested)[1])
+            if progress is not None:
+                progress(done, epochs)
+
+        run.train(epochs, after_epoch)
+        run.step.close()
+    model.eval()
+    accuracies = {} if tested is None else accuracy(model, tested, plan.top)
     history = tuple(Epoch(*numbers) for numbers in run.history)
-    return Trained(model, accuracies, history, sum(each.seconds for each in history), len(data))
+    seconds = sum(each.seconds for each in history)
+    return Trained(model, accuracies, history, seconds, len(data), max(of_epochs, default=None))
 
 
 class _Run(ResumableRun):
@@ -187,7 +202,7 @@ class _Run(ResumableRun):
         for step, (rows, inputs, codes) in enumerate(batches, number * steps):
             logits = self.step(inputs, codes, recipe.rate_at(step, len(data)))
             if self.on_batch is not None:
-                self.on_batch(rows, logits, codes)
+                self.on_batch(rows, logits, codes, self.step.features)
         loss, correct = self.step.totals()
         return loss / len(order), correct / len(order), time.perf_counter() - started
 

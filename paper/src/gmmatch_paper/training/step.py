@@ -60,6 +60,12 @@ class TrainingStep:
         self.correct = torch.zeros((), dtype=torch.int64, device=self.device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._inputs = self._codes = self._logits = torch.empty(0)
+        self.features: Tensor | None = None
+        """The input of the last layer, called ``head``, at the last step; overwritten by the next one."""
+        head = getattr(model, "head", None)
+        self._hook = (
+            head.register_forward_pre_hook(self._keep_features) if isinstance(head, nn.Module) else None
+        )
 
     def __call__(self, inputs: Tensor, codes: Tensor, rate: float) -> Tensor:
         """Make one step and return the logits; they are overwritten by the next step."""
@@ -76,6 +82,16 @@ class TrainingStep:
         assert self._graph is not None
         self._graph.replay()
         return self._logits
+
+    def close(self) -> None:
+        """Leave the model as it was."""
+        if self._hook is not None:
+            self._hook.remove()
+
+    def _keep_features(self, head: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        # Held on to, its memory is not used again within a captured step.
+        if self.model.training:
+            self.features = inputs[0].detach()
 
     def totals(self) -> tuple[float, int]:
         """Return the summed loss and the rows predicted right since the last call, and start again."""

@@ -87,16 +87,3 @@ def test_what_the_blocks_name_is_known_to_the_studies() -> None:
         assert CorruptionSpec.parse(block.corruption).text == block.corruption
         assert block.network in networks()
         assert set(block.rows) <= set(METHOD_NAMES)
-
-
-@pytest.mark.parametrize("name", image_study_names())
-def test_a_full_study_covers_the_paper_cells_of_its_dataset(name: str) -> None:
-    study = load_image_study(name)
-    plan = study.full
-    own = {"cifar100": "CIFAR-100", "tiny-imagenet": "Tiny-ImageNet", "cifar10": "CIFAR-10"}
-    dataset = own.get(plan.dataset.rpartition("/")[2])
-    for block in paper_blocks(study.paper):
-        if block.dataset == dataset:
-            assert block.corruption in plan.corruptions
-            assert block.network in plan.networks
-            assert set(block.amounts) <= set(plan.ratios)

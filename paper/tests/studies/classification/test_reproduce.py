@@ -129,3 +129,35 @@ def test_a_cell_that_fails_is_told_and_the_others_are_measured(tmp_path: Path) -
     ]
     assert str(tmp_path) not in text
     assert "--dataset tiny.npz" in json.loads(text)["provenance"]["command"]
+
+
+def test_full_has_the_other_halves_of_the_tables_unless_data_are_chosen() -> None:
+    from gmmatch_paper.studies import load_image_study
+    from gmmatch_paper.studies.classification.paper import paper_blocks
+    from gmmatch_paper.studies.image_cells.corruptions import in_the_paper
+
+    names = {"CIFAR-10": "uoft-cs/cifar10", "CIFAR-100": "uoft-cs/cifar100", "Tiny-ImageNet": "zh-plus/tiny-imagenet",
+             "ImageNet-1k": "ILSVRC/imagenet-1k"}  # fmt: skip
+    tables = (
+        "clip-transfer",
+        "clean-classification",
+        "image-corruption",
+        "label-noise",
+        "adversarial",
+        "vit",
+        "network-transfer",
+    )
+    for study in map(load_image_study, tables):
+        plans = study.plans("full", {})
+        for block in paper_blocks(study.paper):
+            assert any(
+                plan.dataset == names[block.dataset]
+                and block.corruption in map(in_the_paper, plan.corruptions)
+                and block.network in plan.networks
+                and set(block.amounts) <= set(plan.ratios)
+                and set(block.rows) <= set(plan.methods)
+                and {"gm-matching-authors", "herding-authors", "easy-unit"} <= set(plan.methods)
+                and plan.recipe == "paper"
+                for plan in plans
+            ), f"no plan of {study.name} has {block.table} on {block.dataset}, {block.corruption}"
+        assert len(study.plans("full", {"dataset": "digits"})) == 1

@@ -98,7 +98,15 @@ def test_the_proxy_of_a_vit_is_trained_by_a_recipe_that_suits_it(
 ) -> None:
     study = load_image_study("vit")
     plan = study.plan(
-        "full", {"dataset": "digits", "corruptions": ("none",), "methods": ("easy",), "seeds": 1, "limit": 60}
+        "full",
+        {
+            "dataset": "digits",
+            "corruptions": ("none",),
+            "methods": ("easy",),
+            "seeds": 1,
+            "limit": 60,
+            "recipe": "fast",
+        },
     )
     places = Places(plan, str(tmp_path), "cpu")
     [chosen] = cells_part(places, plan.load()).cells("full")
@@ -134,3 +142,29 @@ def test_imagenet_is_shown_in_top_5_as_the_paper_prints_it() -> None:
     table = study_tables(results, ("tab:imagenet_accuracy",))[0]
     [row] = [dict(zip(table.columns, row, strict=True)) for row in table.rows if row[0] == "Random"]
     assert "89.0" in row["60% kept"] and row["paper, 60% kept"] == "87.9 ± 0.4" and "top-5" in table.caption
+
+
+def test_tiny_imagenet_is_read_from_the_folder_that_is_published(tmp_path: Path) -> None:
+    root = tmp_path / "tiny-imagenet-200"
+    random = np.random.default_rng(0)
+
+    def save(path: Path) -> np.ndarray:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray(random.integers(0, 255, (64, 64, 3), dtype=np.uint8))
+        picture.save(path)
+        with Image.open(path) as written:
+            return np.asarray(written.convert("RGB"))
+
+    for name in ("n02", "n01"):
+        for number in range(3):
+            save(root / "train" / name / "images" / f"{name}_{number}.JPEG")
+    second = save(root / "val" / "images" / "val_1.JPEG")
+    first = save(root / "val" / "images" / "val_0.JPEG")
+    lines = ["val_0.JPEG\tn02\t0\t0\t9\t9", "val_1.JPEG\tn01\t0\t0\t9\t9"]
+    (root / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
+    data = load_images(str(tmp_path), limit=4)
+    assert data.x_train.shape == (4, 64, 64, 3)
+    assert data.y_train.tolist() == [0, 1, 0, 1]  # of every class in turn
+    assert data.y_test.tolist() == [0, 1]
+    np.testing.assert_array_equal(data.x_test, [second, first])
+    assert data.image_size == 64

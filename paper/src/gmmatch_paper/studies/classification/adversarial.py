@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import (
     SHORT_TRAINING,
+    TINY,
     ImageStudy,
     paper_plan,
     quick_plan,
@@ -33,5 +34,6 @@ STUDY = ImageStudy(
     ),
     missing="30% kept; the paper's recipe; a ResNet-50; on CIFAR-10 the authors' version; Tiny-ImageNet.",
     full=paper_plan(("pgd:100%", "fgsm:100%"), ("20%", "30%")),
+    more=(paper_plan(("pgd:100%", "fgsm:100%"), ("20%", "30%"), dataset=TINY),),
     quick=quick_plan(("pgd:100%", "fgsm:20%"), limit=300),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import (
     SHORT_TRAINING,
+    TINY,
     ImageStudy,
     paper_plan,
     quick_plan,
@@ -41,5 +42,11 @@ STUDY = ImageStudy(
         "ImageNet-1k (1,281,167 images of 224 pixels need 193 GB of memory, which `--image-size` lowers)."
     ),
     full=paper_plan(("none",), ("20%", "30%", "40%", "60%", "80%", "100%")),
+    more=(
+        paper_plan(("none",), ("20%", "30%", "40%", "60%", "80%", "100%"), dataset=TINY),
+        paper_plan(
+            ("none",), ("60%", "70%", "80%", "90%", "100%"), dataset="ILSVRC/imagenet-1k", image_size=224
+        ),
+    ),
     quick=quick_plan(("none",), ratios=("20%", "100%"), downstream=("probe", "scratch")),
 )

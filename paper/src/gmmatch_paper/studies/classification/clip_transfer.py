@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import CLIP, SIX, ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import CLIP, CONTROLS, SIX, ImageStudy, Plan, quick_plan
 
 STUDY = ImageStudy(
     name="clip-transfer",
@@ -32,7 +32,7 @@ STUDY = ImageStudy(
         CLIP,
         ("none", "label:20%", "label:40%"),
         ("10/class", "100/class", "1000/class"),
-        methods=SIX,
+        methods=(*SIX, *CONTROLS),
         recipe="paper",
     ),
     quick=quick_plan(("none", "label:20%"), ratios=("3/class", "10/class")),

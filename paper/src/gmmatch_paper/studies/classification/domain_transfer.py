@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import SHORT_TRAINING, ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import (
+    CONTROLS,
+    NINE,
+    SHORT_TRAINING,
+    ImageStudy,
+    Plan,
+    quick_plan,
+)
 
 STUDY = ImageStudy(
     name="domain-transfer",
@@ -37,6 +44,7 @@ STUDY = ImageStudy(
         "microsoft/resnet-18",
         ("none", "label:20%", "label:40%"),
         ("1%", "2%", "10%", "20%"),
+        methods=(*NINE, "easy", "hard", *CONTROLS),
         downstream=("probe", "scratch"),
         recipe="paper",
     ),

@@ -25,7 +25,7 @@ STUDY = ImageStudy(
     verdict=lambda results: "drawn; the paper states no number",
     full=Plan("ylecun/mnist", CLIP, MAP_CORRUPTIONS, seeds=1, limit=1000, test_limit=1),
     quick=quick_plan(MAP_CORRUPTIONS, limit=200, test_limit=1),
-    lacks=("ratios", "methods", "recipe", "downstream", "networks", "test_limit"),
+    lacks=("ratios", "methods", "recipe", "downstream", "networks", "test_limit", "best_epoch"),
     part=maps_part,
     tables=map_tables,
     pictures=PICTURES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan, quick_plan
+from gmmatch_paper.studies.classification.image_study import CONTROLS, NINE, ImageStudy, Plan, quick_plan
 
 STUDY = ImageStudy(
     name="human-noise",
@@ -29,6 +29,7 @@ STUDY = ImageStudy(
         "microsoft/resnet-18",
         ("human:worse",),
         ("2%", "10%", "20%"),
+        methods=(*NINE, "easy", "hard", *CONTROLS),
         downstream=("probe", "scratch"),
         recipe="paper",
     ),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import (
     SHORT_TRAINING,
+    TINY,
     ImageStudy,
     paper_plan,
     quick_plan,
 )
+
+_CORRUPTIONS = ("image:5%", "image:10%", "image:20%")
+_AMOUNTS = ("20%", "30%", "40%", "60%", "80%", "100%")
 
 STUDY = ImageStudy(
     name="image-corruption",
@@ -32,6 +36,7 @@ STUDY = ImageStudy(
         "0.6 to 1.3 above Random."
     ),
     missing="30% kept and more; the paper's recipe; a ResNet-50; Tiny-ImageNet.",
-    full=paper_plan(("image:5%", "image:10%", "image:20%"), ("20%", "30%", "40%", "60%", "80%", "100%")),
+    full=paper_plan(_CORRUPTIONS, _AMOUNTS),
+    more=(paper_plan(_CORRUPTIONS, _AMOUNTS, dataset=TINY),),
     quick=quick_plan(("image:20%",), methods=("random", "herding", "gm-matching"), encoder="in-domain"),
 )

@@ -21,6 +21,13 @@ from gmmatch_paper.studies.study import Described, Grid, Part, Picture, SizeName
 CLIP = "openai/clip-vit-base-patch32"
 SIX = ("random", "easy", "hard", "moderate", "herding", "gm-matching")
 """The methods of the paper's figures and of its CLIP table."""
+NINE = (
+    "random", "herding", "forgetting", "grand", "el2n", "optimization", "self-supervised", "moderate", "gm-matching",
+)  # fmt: skip
+"""The methods of the paper's other tables."""
+CONTROLS = ("gm-matching-authors", "herding-authors", "easy-unit")
+"""The authors' variant, and what tells whether its gain is the median's."""
+TINY = "zh-plus/tiny-imagenet"
 
 
 def cells_part(places: Places, data: ImageData) -> Part:
@@ -93,6 +100,8 @@ class ImageStudy(Described):
     ----------
     full, quick
         The paper's cells, and a few on the built-in digits.
+    more
+        The paper's cells on other data: the rest of its tables.
     lacks
         The choices that it does not take.
     part
@@ -104,6 +113,7 @@ class ImageStudy(Described):
 
     full: Plan
     quick: Plan
+    more: tuple[Plan, ...] = ()
     lacks: tuple[str, ...] = ()
     part: PartOf = cells_part
     tables: Callable[[Results, tuple[str, ...]], list[Table]] = study_tables
@@ -119,6 +129,11 @@ class ImageStudy(Described):
                     f"--{option.replace('_', '-')} is not an option of the study {self.name!r}; it takes {known}."
                 )
         return (self.full if size == "full" else self.quick).chosen(choices)
+
+    def plans(self, size: SizeName, choices: Mapping[str, Any]) -> list[Plan]:
+        """Return the plan and, of all the paper's cells, those on other data unless the user chose the data."""
+        more = self.more if size == "full" and "dataset" not in choices else ()
+        return [self.plan(size, choices), *(plan.chosen(choices) for plan in more)]
 
     def as_study(self, places: Places, data: ImageData) -> Study:
         """Return the study in the form that the runner takes."""
@@ -139,6 +154,7 @@ def paper_plan(corruptions: tuple[str, ...], ratios: tuple[str, ...], **changes:
         "in-domain",
         corruptions,
         ratios,
+        methods=(*NINE, *CONTROLS),
         networks=("resnet50",),
         recipe="paper",
         proxy_network="resnet50",
@@ -171,4 +187,16 @@ def quick_plan(corruptions: tuple[str, ...], **changes: Any) -> Plan:
     return replace(plan, **changes)
 
 
-__all__ = ["CLIP", "SHORT_TRAINING", "SIX", "ImageStudy", "Plan", "cells_part", "paper_plan", "quick_plan"]
+__all__ = [
+    "CLIP",
+    "CONTROLS",
+    "NINE",
+    "SHORT_TRAINING",
+    "SIX",
+    "TINY",
+    "ImageStudy",
+    "Plan",
+    "cells_part",
+    "paper_plan",
+    "quick_plan",
+]

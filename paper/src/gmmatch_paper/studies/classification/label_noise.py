@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import (
     SHORT_TRAINING,
+    TINY,
     ImageStudy,
     paper_plan,
     quick_plan,
@@ -33,5 +34,9 @@ STUDY = ImageStudy(
     ),
     missing="The paper's recipe; a ResNet-50; Tiny-ImageNet.",
     full=paper_plan(("label:20%", "label:35%"), ("20%", "30%")),
+    more=(
+        paper_plan(("label:20%", "label:35%"), ("20%", "30%"), dataset=TINY),
+        paper_plan(("label:20%",), ("20%", "30%", "40%", "60%", "80%", "100%"), dataset=TINY),
+    ),
     quick=quick_plan(("label:20%", "label:35%"), methods=("random", "easy", "gm-matching")),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gmmatch_paper.studies.classification.image_study import (
     SHORT_TRAINING,
+    TINY,
     ImageStudy,
     paper_plan,
     quick_plan,
@@ -36,10 +37,18 @@ STUDY = ImageStudy(
         "most of the other methods."
     ),
     full=paper_plan(
-        ("none", "label:20%", "image:20%", "pgd:100%"),
+        ("none",),
         ("20%", "30%"),
-        dataset="zh-plus/tiny-imagenet",
+        dataset=TINY,
         networks=("senet18", "efficientnet-b0", "vgg16", "shufflenetv2"),
+    ),
+    more=(
+        paper_plan(
+            ("label:20%", "image:20%", "pgd:100%"),
+            ("20%", "30%"),
+            dataset=TINY,
+            networks=("vgg16", "shufflenetv2"),
+        ),
     ),
     quick=quick_plan(
         ("none", "label:20%"),

@@ -26,8 +26,6 @@ STUDY = ImageStudy(
         "where Robust is another point above it."
     ),
     missing="Attacked images; Forgetting, GraNd, EL2N, Optimization-based and Self-supervised; more seeds.",
-    full=paper_plan(
-        ("none", "image:20%", "label:20%", "pgd:100%"), ("20%",), networks=("vit-s",), recipe="fast"
-    ),
+    full=paper_plan(("none", "image:20%", "label:20%", "pgd:100%"), ("20%",), networks=("vit-s",)),
     quick=quick_plan(("none", "label:20%"), downstream=("scratch",), limit=300),
 )

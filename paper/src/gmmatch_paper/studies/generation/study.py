@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification.image_study import CLIP, SIX, ImageStudy, Plan
+from gmmatch_paper.studies.classification.image_study import CLIP, CONTROLS, SIX, ImageStudy, Plan
 from gmmatch_paper.studies.generation.cell import CODE, MeasureGeneration
 from gmmatch_paper.studies.generation.features import CLASSIFIER, space_name
 from gmmatch_paper.studies.generation.figures import PICTURES
@@ -109,8 +109,8 @@ STUDY = ImageStudy(
         CLIP,
         ("none", f"{SPOILT}:20%", f"{SPOILT}:30%"),
         RATIOS,
-        methods=(*SIX, "gm-matching-authors", "robust"),
-        recipe="fast",
+        methods=(*SIX, *CONTROLS, "robust"),
+        recipe="paper",
         seeds=3,
     ),
     quick=GenerationPlan(
@@ -124,7 +124,7 @@ STUDY = ImageStudy(
         limit=300,
         test_limit=200,
     ),
-    lacks=("networks",),
+    lacks=("networks", "severity", "best_epoch"),
     part=generation_part,
     tables=generation_tables,
     pictures=PICTURES,

@@ -180,9 +180,11 @@ class Given:
             seed=self.seed,
             device=self.device,
             test=(self.images.x_test, self.images.y_test),
+            test_epochs=self.places.plan.best_epoch,
         )
+        best = {} if trained.best is None else {"best_accuracy": trained.best}
         others = {f"top_{top}": value for top, value in trained.accuracies.items() if top > 1}
-        return {"accuracy": trained.accuracy, **others}
+        return {"accuracy": trained.accuracy, **best, **others}
 
 
 @lru_cache(maxsize=1)

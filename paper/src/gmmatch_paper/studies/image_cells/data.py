@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch_paper.arrays import Indices
+from gmmatch_paper.studies.image_cells.tiny_imagenet import is_tiny_imagenet, load_tiny_imagenet
 
 if TYPE_CHECKING:
     from gmmatch.data import Source
@@ -90,7 +91,8 @@ def load_images(
     spec
         ``"digits"``; a ``.npz`` file with ``x_train``, ``y_train``, ``x_test``, ``y_test`` and perhaps
         ``labels_NAME``; or whatever :func:`gmmatch.data.open_source` opens with the splits ``train`` and
-        ``test`` (or ``validation``): a folder of Parquet files or images, the name of a hub dataset. Images
+        ``test`` (or ``validation``): a folder of Parquet files or images, the name of a hub dataset; or the folder
+        of Tiny-ImageNet as it is published, ``tiny-imagenet-200``. Images
         whose three channels are equal are gray.
     label_column
         The column of labels; by default one that is named like ``label``, else ``fine_label``.
@@ -133,6 +135,8 @@ def _arrays_of(
         raise InvalidInputError(f"--label-column {label_column}: --dataset {spec} has no columns.")
     if plain:
         return (_digits() if spec == BUILT_IN else _from_npz(Path(spec))), ""
+    if label_column is None and image_size is None and is_tiny_imagenet(Path(spec)):
+        return load_tiny_imagenet(Path(spec), (limit, test_limit)), "Tiny-ImageNet, labels of its folders"
     try:
         location = f"hf:{spec}" if _is_hub_name(spec) else spec
         return _from_source(location, label_column, image_size, (limit, test_limit))

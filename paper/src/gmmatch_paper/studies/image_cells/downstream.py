@@ -80,6 +80,7 @@ def train_network(
     test: tuple[Any, Any] | None = None,
     on_batch: OnBatch | None = None,
     checkpoint: Path | None = None,
+    test_epochs: bool = False,
 ) -> Trained:
     """Train a network by name on images, the small ones of the studies included."""
     require_torch()
@@ -103,6 +104,7 @@ def train_network(
         device=device,
         on_batch=on_batch,
         checkpoint=checkpoint,
+        test_epochs=test_epochs,
     )
 
 

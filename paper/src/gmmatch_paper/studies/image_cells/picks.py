@@ -33,6 +33,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "herding-unit": ("herding", {"preprocess": "unit"}),
     "herding-authors": ("herding", {"target": gm.Mean(unit=True), "preprocess": "unit"}),
     "easy-unit": ("easy", {"preprocess": "unit"}),
+    "forgetting-zero": ("forgetting", {"never_learned": 0.0}),
     "gm-matching-exact": ("gm-matching", {}),
     "herding-exact": ("herding", {}),
 }
@@ -170,10 +171,10 @@ def _select(
     name, options = VARIANTS.get(method, (method, {}))
     if method in _EXACT:
         options = exact_options(embedded.train, labels, _EXACT[method](), seed)
-    if name in ("el2n", "forgetting") and embedded.dynamics is not None:
+    if name in ("el2n", "forgetting", "grand") and embedded.dynamics is not None:
         # From the training of the in-domain network itself, rather than of a small model on its features.
-        dynamics = gm.Dynamics.load(embedded.dynamics)
-        scores = dynamics.el2n() if name == "el2n" else dynamics.forgetting()
+        scores = getattr(gm.Dynamics.load(embedded.dynamics), name)()
+        scores[np.isinf(scores)] = options.get("never_learned", np.inf)
         name, options = "by-score", {"scores": scores, "keep": "highest"}
     # Tensors have no threads to choose.
     jobs: dict[str, Any] = {"n_jobs": threads} if isinstance(embedded.train, np.ndarray) else {}

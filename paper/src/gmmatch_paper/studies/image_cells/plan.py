@@ -16,7 +16,7 @@ from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN, ProxySpec
 
 CHOICES = (
     "dataset", "label_column", "encoder", "ratios", "methods", "recipe", "downstream", "networks", "corruptions",
-    "seeds", "image_size", "limit", "test_limit", "severity",
+    "seeds", "image_size", "limit", "test_limit", "severity", "best_epoch",
 )  # fmt: skip
 """The fields of a plan that are options of the command line."""
 
@@ -45,6 +45,8 @@ class Plan:
         See :func:`~gmmatch_paper.studies.image_cells.data.load_images`.
     severity
         What ``image:20%`` means: ``"xia"``, the settings of Xia et al. (2023), or ``"mild"``.
+    best_epoch
+        Also measure the best epoch's accuracy on the test images, which reference repositories report.
     """
 
     dataset: str
@@ -62,6 +64,7 @@ class Plan:
     limit: int | None = None
     test_limit: int | None = None
     severity: str = "xia"
+    best_epoch: bool = False
 
     @property
     def proxy(self) -> ProxySpec:

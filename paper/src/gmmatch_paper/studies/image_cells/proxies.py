@@ -26,7 +26,7 @@ IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
 HIDDEN = "hidden"
 # Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -198,13 +198,13 @@ def _train_proxy(given: Given, recording: Path) -> Arrays:
 
     data, noisy, device = given.images, given.noisy, given.device
     plan = recipe_named(given.proxy_recipe)
-    # EL2N tells most early in a training.
+    # EL2N and GraNd tell most early in a training.
     recorder = gm.Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
     steps, seen = plan.steps_per_epoch(len(noisy.labels)), 0
 
-    def record(rows: Any, logits: Any, codes: Any) -> None:
+    def record(rows: Any, logits: Any, codes: Any, features: Any) -> None:
         nonlocal seen
-        recorder.update(rows, logits, codes)
+        recorder.update(rows, logits, codes, features)
         seen += 1
         if seen % steps == 0:
             recorder.end_epoch()
