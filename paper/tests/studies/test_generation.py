@@ -232,7 +232,12 @@ def test_the_full_study_has_the_paper_cells_and_everything_once() -> None:
     [part] = STUDY.as_study(Places(plan), plan.load()).parts
     cells = part.cells("full")
     assert {cell["corruption"] for cell in cells} == {"none", f"{SPOILT}:20%", f"{SPOILT}:30%"}
-    assert {cell["method"] for cell in cells} == {*METHODS, "gm-matching-authors", "herding-authors", "easy-unit"}
+    assert {cell["method"] for cell in cells} == {
+        *METHODS,
+        "gm-matching-authors",
+        "herding-authors",
+        "easy-unit",
+    }
     assert len(cells) == 3 * (5 * 10 + 1)
     assert len(part.cells("full")) == len({json.dumps(cell) for cell in cells})
 

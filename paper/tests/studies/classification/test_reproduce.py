@@ -68,6 +68,8 @@ def test_the_command_in_the_results_names_no_folder_of_this_machine(
         "gmmatch reproduce generation --full --dataset mnist.npz --encoder mobilenet --ratios 10/class,40% "
         "--downstream classifier,inception-2015-12-05.pt"
     )
+    layer = {"encoder": f"hidden:{tmp_path / 'encoders' / 'mobilenet'}"}
+    assert typed_command("vit", "full", layer).endswith(" --encoder hidden:mobilenet")
     hub = {"dataset": "ylecun/mnist", "encoder": "openai/clip-vit-base-patch32"}
     assert typed_command("generation", "full", hub).endswith(
         "--dataset ylecun/mnist --encoder openai/clip-vit-base-patch32"

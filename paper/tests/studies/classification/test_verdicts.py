@@ -102,3 +102,53 @@ def test_what_was_not_run_is_named() -> None:
     for number in (1, 3):
         [line] = [one for one in missing.splitlines() if one.startswith(f"| Table {number} |")]
         assert "100% kept" in line
+
+
+def frozen(study: str) -> dict[tuple[str, str], Any]:
+    """Return, by column and method, accuracy and share of corrupted picks of the cells on frozen features."""
+    record = json.loads((DOCS / "results" / "studies" / f"{study}.json").read_text(encoding="utf-8"))
+    columns: dict[tuple[str, str], Any] = {}
+    for cell in record["parts"]["cells"]["cells"]:
+        if cell["downstream"] == "head":
+            pair = (100 * cell["accuracy"], 100 * cell["contamination"])
+            column = columns.setdefault((cell["corruption"], cell["amount"]), {})
+            column.setdefault(cell["method"], []).append(pair)
+    return columns
+
+
+def above_the_control(study: str, names: tuple[str, str]) -> str:
+    """Return the points of the authors' variant above Herding with a unit target, as the page prints them."""
+    samples = []
+    for methods in frozen(study).values():
+        samples.append([np.array(methods[name])[:, 0] for name in names])
+    points = np.mean([own.mean() - control.mean() for own, control in samples])
+    flat = [sample for pair in samples for sample in pair]
+    terms = np.array([stats.sem(sample) ** 2 / len(samples) ** 2 for sample in flat])
+    freedom = terms.sum() ** 2 / sum(terms**2 / [len(sample) - 1 for sample in flat])
+    half = stats.t.ppf(0.975, freedom) * terms.sum() ** 0.5
+    return f"{points:+.1f} ± {half:.1f}".replace("-", "−")
+
+
+def test_the_first_paragraph_says_what_the_median_adds_in_committed_numbers() -> None:
+    page = (DOCS / "studies" / "index.md").read_text(encoding="utf-8").replace("\u00a0", " ")
+    [answer] = [line for line in page.splitlines() if line.startswith("**Does it reproduce, and what")]
+    columns = frozen("label-noise").values()
+    for method in ("gm-matching-authors", "herding-authors", "easy-unit", "herding", "gm-matching"):
+        share = np.mean([np.mean([cell[1] for cell in methods[method]]) for methods in columns])
+        assert f"{share:.1f}%" in answer
+    for study in ("label-noise", "clean-classification"):
+        for end in ("authors", "exact"):
+            assert above_the_control(study, (f"gm-matching-{end}", f"herding-{end}")) in answer
+        corruptions = ("label:20%", "label:35%") if study == "label-noise" else ("none",)
+        for own in ("gm-matching", "gm-matching-authors"):
+            word = verdict(accuracies(study, "cifar100", "fast:1000", corruptions), own, 0.0, IN_TABLES)
+            assert word.partition("(")[2].rstrip(")") in answer
+    record = json.loads((DOCS / "results" / "studies" / "unit-target.json").read_text(encoding="utf-8"))
+    for kind in ("scattered", "clustered"):
+        for center in ("mean", "median"):
+            shares = [
+                cell["contamination"]
+                for cell in record["parts"]["picks"]["cells"]
+                if (cell["kind"], cell["psi"], cell["method"]) == (kind, 0.4, f"{center}, unit target")
+            ]
+            assert f"{100 * np.mean(shares):.0f}%" in answer

@@ -13,11 +13,11 @@ from scipy import stats
 from gmmatch_paper.studies.classification.image_study import SIX
 from gmmatch_paper.studies.classification.paper import paper_blocks
 from gmmatch_paper.studies.classification.tables import (
-    DATASETS,
     NOT_RUN,
     Block,
     Setting,
     measured_blocks,
+    shown_dataset,
     shown_network,
 )
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec, in_the_paper
@@ -206,8 +206,7 @@ class Statement:
         count, (run, compared) = len(margin.columns), margin.missing(self.source)
         dataset = margin.columns[0].setting.dataset
         return (
-            f"{DATASETS.get(dataset, dataset)}: {count} column{'s' if count > 1 else ''}, "
-            f"{run} of {compared} others"
+            f"{shown_dataset(dataset)}: {count} column{'s' if count > 1 else ''}, {run} of {compared} others"
         )
 
 
@@ -309,19 +308,20 @@ def _column(block: Block, amount: str, own: str) -> Column | None:
         return None
     best = max(others, key=means.__getitem__)
     samples = [block.values(name, amount) for name in (own, best)]
-    variances = tuple(
-        (float(np.var(values, ddof=1)) / len(values), len(values) - 1)
-        for values in samples
-        if len(values) > 1
-    )
-    return Column(
-        block.setting,
-        amount,
-        means[own] - means[best],
-        best,
-        others,
-        variances if len(variances) == 2 else (),
-    )
+    return Column(block.setting, amount, means[own] - means[best], best, others, variances_of(samples))
+
+
+def variances_of(samples: Sequence[Sequence[float]]) -> tuple[tuple[float, int], ...]:
+    """Return the variances of the means of two samples with their degrees of freedom; none for a single seed.
+
+    Examples
+    --------
+    >>> variances_of([[1.0, 3.0], [2.0, 2.0]]), variances_of([[1.0, 3.0], [2.0]])
+    (((1.0, 1), (0.0, 1)), ())
+    """
+    if min(map(len, samples)) < 2:
+        return ()
+    return tuple((float(np.var(values, ddof=1)) / len(values), len(values) - 1) for values in samples)
 
 
 def checked_statements(results: Mapping[str, Results], study: str) -> dict[Statement, list[str]]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.classification.tables import (
-    DATASETS,
     Block,
     Setting,
     measured_blocks,
+    shown_dataset,
 )
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.image_cells.picks import VARIANTS
@@ -39,11 +39,12 @@ def draw_accuracy(results: Results) -> Any:
     curves, points = _chosen(results)
     rows: list[list[Block | None]] = [[*curves, *points]]
     if len(curves) + len(points) > 2:
-        rows = [*_split(curves, 3), *_split(points, 2)]
+        rows = [*_split(curves, 2 if len(curves) == 4 else 3), *_split(points, 2)]
     heights = [max(_height(block) for block in row if block is not None) for row in rows]
     figure = style.new_figure(sum(heights) + (0.8 if curves else 0.0))
     parts = figure.subfigures(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
-    both = len({block.setting.in_domain for block in (*curves, *points)}) > 1
+    on_images = [block.setting for block in (*curves, *points) if block.setting.downstream != "head"]
+    both = len({setting.in_domain for setting in on_images}) > 1
     handles: dict[str, Any] = {}
     for part, row in zip(parts, rows, strict=True):
         for panel, block in zip(part.subplots(1, len(row), squeeze=False)[0], row, strict=True):
@@ -104,8 +105,10 @@ def _title(setting: Setting, with_proxy: bool) -> str:
     lines = [
         CorruptionSpec.parse(setting.corruption).words,
         *([setting.encoder] if with_proxy else []),
-        DATASETS.get(setting.dataset, setting.dataset),
-        setting.training.replace(" from scratch", ""),
+        shown_dataset(setting.dataset.partition(" (")[0]),
+        "small network, frozen features"
+        if setting.downstream == "head"
+        else setting.training.replace(" from scratch", ""),
     ]
     return "\n".join(lines)  # a panel is narrow
 
@@ -187,13 +190,13 @@ def look(method: str) -> dict[str, Any]:
 
 def _order(setting: Setting) -> tuple[object, ...]:
     spec = CorruptionSpec.parse(setting.corruption)
-    training = setting.downstream, setting.network, setting.dataset
+    training = setting.downstream != "scratch", setting.downstream, setting.network, setting.dataset
     return *training, spec.kind != "none", spec.kind, spec.rate, setting.in_domain
 
 
 ACCURACY = Picture(
     draw_accuracy,
     "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training: a network "
-    "from scratch, with its recipe, or a linear probe. Hollow "
+    "from scratch, with its recipe, a small network on frozen features, or a linear probe. Hollow "
     "marks are variants. What lies more than 45 points below the best is an arrow, or below the panel.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from gmmatch_paper.studies.results import Results
 
 _HUB = {"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist"}
 # Encoders that no hub has under these names, and the section of index.md that says how they are made.
-_TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet")
+_TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet", "mobilenet_v2-imagenet-96px")
 _HOW_TO_MAKE = "encoders-to-make"
 
 
@@ -60,7 +61,9 @@ def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
     whole = f"gmmatch reproduce {study.name} --full  # the paper's cells by its recipe"
     commands = "\n".join([*map(in_lines, _commands(study, record, cells)), *([whole] if study.paper else [])])
     to_make = dict.fromkeys(
-        f"`{name}`" for cell in cells if (name := str(cell.get("encoder", ""))) in _TO_MAKE
+        f"`{name}`"
+        for cell in cells
+        if (name := str(cell.get("encoder", "")).removeprefix("hidden:")) in _TO_MAKE
     )
     first = f"{', '.join(to_make)} is a folder to [make first](index.md#{_HOW_TO_MAKE}). " if to_make else ""
     devices = ", ".join(dict.fromkeys(str(cell["device"]) for cell in cells if "device" in cell))
@@ -85,8 +88,9 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
     for (dataset, encoder, downstream, network, recipe), mine in groups.items():
         # The hub's copies have no labels of people: a file of arrays has them beside the true ones.
         by_people = any(cell["corruption"].startswith("human:") for cell in mine)
-        source = f"{dataset}.npz" if by_people else _HUB.get(dataset, dataset)
-        words = {"dataset": source, "encoder": encoder, "downstream": downstream}
+        name, limits = _limits_of(dataset)
+        source = f"{name}.npz" if by_people else _HUB.get(name, name)
+        words = {"dataset": source, **limits, "encoder": encoder, "downstream": downstream}
         words |= {"networks": network, "recipe": recipe} if downstream == "scratch" else {}
         for option, name in (("corruptions", "corruption"), ("ratios", "amount"), ("methods", "method")):
             words[option] = ",".join(dict.fromkeys(cell[name] for cell in mine))
@@ -96,6 +100,15 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
         options = " ".join(f"--{name} {value}" for name, value in words.items())
         found.append(f"gmmatch reproduce {study.name} --full {options}")
     return found
+
+
+def _limits_of(dataset: str) -> tuple[str, dict[str, str]]:
+    """Return the name of a dataset, and the options that take its first images alone."""
+    match = re.fullmatch(r"(.*) \(first ([\d,]+)(?: \+ ([\d,]+) test)?\)", dataset)
+    if match is None:
+        return dataset, {}
+    limits = zip(("limit", "test-limit"), match.groups()[1:], strict=True)
+    return match[1], {name: count.replace(",", "") for name, count in limits if count}
 
 
 def in_lines(command: str, width: int = 100) -> str:

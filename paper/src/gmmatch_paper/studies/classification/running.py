@@ -11,6 +11,7 @@ from gmmatch_paper.parallel import available_cores
 from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
 from gmmatch_paper.studies.image_cells.cell import Places
 from gmmatch_paper.studies.image_cells.downstream import device_name, pick_device
+from gmmatch_paper.studies.image_cells.proxies import HIDDEN
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
@@ -121,5 +122,7 @@ def typed_command(name: str, size: SizeName, choices: Mapping[str, Any]) -> str:
 
 def _without_folder(word: str) -> str:
     """Return the name of a file or folder of this machine, and any other word as it is: a hub's has a slash too."""
+    if word.startswith(f"{HIDDEN}:"):
+        return f"{HIDDEN}:{_without_folder(word.partition(':')[2])}"
     path = Path(word)
     return path.name if path.is_absolute() or path.exists() else word

@@ -42,8 +42,7 @@ class Setting(NamedTuple):
     @property
     def where(self) -> str:
         """On what, picked in what, and what was trained."""
-        dataset = DATASETS.get(self.dataset, self.dataset)
-        return f"{dataset}, picked in `{self.encoder}`, {self.training}"
+        return f"{shown_dataset(self.dataset)}, picked in `{self.encoder}`, {self.training}"
 
     @property
     def in_domain(self) -> bool:
@@ -237,6 +236,8 @@ def _caption(blocks: list[Block], several: bool) -> str:
             f". The paper trains {', '.join(map(shown_network, networks))}. ▲ ▼: the margin over Random is above or "
             "below the paper's by more than two deviations"
         )
+        if any("grand" in block.methods for block in blocks):
+            text += ". GraNd is a stand-in: a small model on the proxy's features"
     return f"{text}."
 
 
@@ -250,6 +251,18 @@ def _paper_block(setting: Setting, blocks: list[PaperBlock]) -> PaperBlock | Non
         and _simple(block.dataset) == _simple(setting.dataset)
     ]
     return max(same, key=lambda block: block.network == setting.network) if same else None
+
+
+def shown_dataset(name: str) -> str:
+    """Return how a page writes the name of a dataset.
+
+    Examples
+    --------
+    >>> shown_dataset("cifar100 (first 8,000 + 1,500 test)")
+    'CIFAR-100 (first 8,000 + 1,500 test)'
+    """
+    base, space, limits = name.partition(" ")
+    return f"{DATASETS.get(base, base)}{space}{limits}"
 
 
 def shown_network(network: str) -> str:

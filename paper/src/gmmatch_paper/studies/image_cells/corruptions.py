@@ -71,9 +71,7 @@ class CorruptionSpec:
         """The corruption for people."""
         share = f"{100 * self.rate:g}%"
         # The mixture of the study of generation is all that it has.
-        named = {"generation-mixture": "", "": "mild", "xia": "as in Xia et al."}.get(
-            self.detail, self.detail
-        )
+        named = {"generation-mixture": "", "": "mild", "xia": "Xia et al."}.get(self.detail, self.detail)
         return {
             "none": "No corruption",
             "label": f"{share} label noise",
