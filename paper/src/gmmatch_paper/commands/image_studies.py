@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.cli.io.output import console, note, progress
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import GMMatchError, InvalidInputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
@@ -139,15 +139,22 @@ def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
     from gmmatch_paper.studies.image_cells.cell import Places
 
     jobs, total = run.jobs if run.jobs is not None else default_jobs(run.device), 0.0
-    screen = console()
+    screen, estimated = console(), 0
     plans = [(study, plan) for study in studies for plan in study.plans(run.size, run.choices)]
     for study, plan in plans:
-        data = plan.load()
+        try:
+            data = plan.load()
+        except GMMatchError as error:
+            if (study, plan) == plans[-1] and not estimated:
+                raise
+            note(f"{study.name} on {plan.dataset} is not estimated: {error}")
+            continue
         built = study.as_study(Places(plan), data)
         cells = [cell for part in built.parts for cell in part.cells(run.size)]
         finished = [] if run.fresh else finished_keys(built, run.output)
         found = estimate(cells, finished, plan, data, run.device)
         total += found.seconds
+        estimated += 1
         screen.print(
             f"[bold]{study.name}[/bold] on {data.name}  {found.cells} cells, {found.done} of them measured"
         )
@@ -156,5 +163,5 @@ def print_estimates(studies: list[ImageStudy], run: ImageRun) -> None:
         screen.print(
             f"  about {shown_duration(found.seconds)} in one process, from {found.source}; --jobs {jobs}"
         )
-    if len(plans) > 1:
+    if estimated > 1:
         screen.print(f"in all about {shown_duration(total)} in one process")

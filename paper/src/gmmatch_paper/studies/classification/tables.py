@@ -236,8 +236,13 @@ def _caption(blocks: list[Block], several: bool) -> str:
             f". The paper trains {', '.join(map(shown_network, networks))}. ▲ ▼: the margin over Random is above or "
             "below the paper's by more than two deviations"
         )
-        if any("grand" in block.methods for block in blocks):
-            text += ". GraNd is a stand-in: a small model on the proxy's features"
+        stand_ins = {
+            "grand": "GraNd, of a small model on the proxy's features",
+            "self-supervised": "Self-supervised, of the supervised features",
+        }
+        run = {method for block in blocks for method in block.methods}
+        if shown := [words for method, words in stand_ins.items() if method in run]:
+            text += f". Stand-ins: {'; '.join(shown)}"
     return f"{text}."
 
 
