@@ -33,8 +33,8 @@ STUDY = ImageStudy(
         "Robust, which the paper does not have, is first in all four columns. On frozen features (8,000 "
         "images, a hidden layer trained on the labels as they are for the proxy, and a small network on the "
         "picks, five seeds) the control, Herding with the same unit-length rows and target, picks about as few "
-        "wrong labels as the authors' version and trains at least as well: the gain is the unit target's. Easy on "
-        "unit-length rows picks half as many."
+        "wrong labels as the authors' version and trains at least as well: the gain over raw rows is the unit "
+        "target's. Easy on unit-length rows picks half as many."
     ),
     missing="The paper's recipe; a ResNet-50; Tiny-ImageNet.",
     full=paper_plan(("label:20%", "label:35%"), ("20%", "30%")),
