@@ -143,6 +143,14 @@ def test_the_first_paragraph_says_what_the_median_adds_in_committed_numbers() ->
         for own in ("gm-matching", "gm-matching-authors"):
             word = verdict(accuracies(study, "cifar100", "fast:1000", corruptions), own, 0.0, IN_TABLES)
             assert word.partition("(")[2].rstrip(")") in answer
+    studies = ("clean-classification", "image-corruption", "label-noise", "domain-transfer", "human-noise")
+    margins = [
+        above_the_control(study, (f"gm-matching-{end}", f"herding-{end}"))
+        for study in studies
+        for end in ("authors", "exact")
+    ]
+    margins.sort(key=lambda margin: float(margin.split(" ")[0].replace("−", "-")))
+    assert f"over all 5 studies that have the control, {margins[0]} to {margins[-1]}." in answer
     record = json.loads((DOCS / "results" / "studies" / "unit-target.json").read_text(encoding="utf-8"))
     for kind in ("scattered", "clustered"):
         for center in ("mean", "median"):
