@@ -106,7 +106,7 @@ def _title(setting: Setting, with_proxy: bool) -> str:
         CorruptionSpec.parse(setting.corruption).words,
         *([setting.encoder] if with_proxy else []),
         shown_dataset(setting.dataset.partition(" (")[0]),
-        "small network, frozen features"
+        "small network on features"
         if setting.downstream == "head"
         else setting.training.replace(" from scratch", ""),
     ]
