@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 import gmmatch as gm
+from gmmatch.errors import InvalidInputError
+from gmmatch.problem import Problem
 from gmmatch_paper.arrays import Vector
 from gmmatch_paper.baselines.trained import TrainedRanking
 
@@ -27,9 +29,9 @@ class Forgetting(TrainedRanking):
     ----------
     epochs, runs, hidden : int
         As in :class:`~gmmatch_paper.baselines.el2n.EL2N`; events are counted over all epochs.
-    never_learned : float
-        Events that a row has which is never classified correctly: infinitely many (Toneva et al., 2019), or 0, as in
-        DeepCore (Guo et al., 2022).
+    never_learned : "most" or "none"
+        Events that count for a row which is never classified correctly: more than any other row has (Toneva et al.,
+        2019), or none, as in DeepCore (Guo et al., 2022).
     k, per_class, screening, random_state
         As in :class:`~gmmatch.methods.base.Method`. With ``per_class=None`` the model still learns ``y``.
 
@@ -44,9 +46,15 @@ class Forgetting(TrainedRanking):
 
     epochs: int = 20
     runs: int = 1
-    never_learned: float = np.inf
+    never_learned: Literal["most", "none"] = "most"
 
     name = "forgetting"
+
+    def learn(self, problem: Problem) -> tuple[Vector, dict[str, Any]]:
+        """Train the model and score the rows."""
+        if self.never_learned not in ("most", "none"):
+            raise InvalidInputError(f'never_learned={self.never_learned!r}: expected "most" or "none".')
+        return super().learn(problem)
 
     def score_runs(self, data: TrainingSet, seeds: list[int]) -> Vector:
         """Return the mean number of events; a row counts as learned if it was in any of the runs."""
@@ -58,4 +66,15 @@ class Forgetting(TrainedRanking):
                 data, hidden=self.hidden, epochs=self.epochs, seed=seed, observe=dynamics.update
             )
         scores = gm.Dynamics.merge(recordings).forgetting()
-        return np.where(np.isinf(scores), self.never_learned, scores)
+        return count_never_learned(scores, self.never_learned)
+
+
+def count_never_learned(events: Vector, count: str) -> Vector:
+    """Return events in which rows that are never learned have as many as asked; they come with infinitely many.
+
+    Examples
+    --------
+    >>> count_never_learned(np.array([1.0, np.inf]), "none")
+    array([1., 0.])
+    """
+    return np.where(np.isinf(events), 0.0, events) if count == "none" else events

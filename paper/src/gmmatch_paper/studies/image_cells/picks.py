@@ -33,7 +33,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "herding-unit": ("herding", {"preprocess": "unit"}),
     "herding-authors": ("herding", {"target": gm.Mean(unit=True), "preprocess": "unit"}),
     "easy-unit": ("easy", {"preprocess": "unit"}),
-    "forgetting-zero": ("forgetting", {"never_learned": 0.0}),
+    "forgetting-zero": ("forgetting", {"never_learned": "none"}),
     "gm-matching-exact": ("gm-matching", {}),
     "herding-exact": ("herding", {}),
 }
@@ -172,9 +172,11 @@ def _select(
     if method in _EXACT:
         options = exact_options(embedded.train, labels, _EXACT[method](), seed)
     if name in ("el2n", "forgetting", "grand") and embedded.dynamics is not None:
+        from gmmatch_paper.baselines.forgetting import count_never_learned
+
         # From the training of the in-domain network itself, rather than of a small model on its features.
         scores = getattr(gm.Dynamics.load(embedded.dynamics), name)()
-        scores[np.isinf(scores)] = options.get("never_learned", np.inf)
+        scores = count_never_learned(scores, options.get("never_learned", "most"))
         name, options = "by-score", {"scores": scores, "keep": "highest"}
     # Tensors have no threads to choose.
     jobs: dict[str, Any] = {"n_jobs": threads} if isinstance(embedded.train, np.ndarray) else {}
