@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, Vector
+from gmmatch._array import Indices, Mask, Vector
 from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channel, raise_background
 from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
 from gmmatch.screening.learners import log_softmax
@@ -52,6 +52,11 @@ class Posterior:
     def wrong(self) -> NDArray[np.float32]:
         """The probability that the given label is wrong."""
         return np.asarray(1.0 - self.posterior[self.labels.given_cells])
+
+    @property
+    def contradicted(self) -> Mask:
+        """Whether another class is likelier than the given label, by the evidence alone."""
+        return np.asarray(self.classes.max(axis=0) > self.classes[self.labels.given_cells])
 
 
 @dataclass(frozen=True, eq=False)
