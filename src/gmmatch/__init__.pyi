@@ -41,6 +41,7 @@ from .review.decisions import apply_decisions as apply_decisions
 from .review.decisions import read_decisions as read_decisions
 from .rows.engine import RayEngine as RayEngine
 from .rows.open import open_rows as open_rows
+from .screening.calibration import calibrate as calibrate
 from .screening.result import ScreeningResult as ScreeningResult
 from .screening.result import corrected_labels as corrected_labels
 from .screening.screening import Screening as Screening

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask, Matrix, RandomState, Vector
 from gmmatch._checks import as_generator, check_fraction, check_positions, check_sample_weight
@@ -41,6 +42,8 @@ class Problem:
         Given scores, for a ranking by them.
     pred_probs : array of shape (n, K), optional
         Given out-of-fold probabilities of the classes, for screening.
+    answers : object array of shape (n,), optional
+        The right label of each row that a person has settled.
     reference : Reference, optional
         Rows that the targets are computed from, instead of these or mixed with them.
     budget, per_class
@@ -61,6 +64,7 @@ class Problem:
     classes: Groups | None = None
     scores: Vector | None = None
     pred_probs: Matrix | None = None
+    answers: NDArray[Any] | None = None
     reference: Reference | None = None
     budget: Budget | None = None
     per_class: PerClass = "proportional"
@@ -83,6 +87,7 @@ class Problem:
         exclude: Any = None,
         scores: Any = None,
         pred_probs: Any = None,
+        answers: Any = None,
         random_state: RandomState = None,
     ) -> Problem:
         """Check the arguments of ``select`` and share ``k`` among the groups; included rows count towards it."""
@@ -95,6 +100,7 @@ class Problem:
             ~(included | excluded) & (groups.codes >= 0), included, draw_seed(random_state), classes,
             scores=None if scores is None else check_scores(scores, n),
             pred_probs=None if pred_probs is None else _check_probabilities(pred_probs, n),
+            answers=None if answers is None else _check_answers(answers, classes, n),
             budget=k, per_class=per_class, replacement=replacement,
         )  # fmt: skip
         return problem.share()
@@ -152,6 +158,16 @@ class Problem:
         groups = self.groups if self.per_class is None else corrected
         available = self.available | ((codes >= 0) & (classes.codes < 0) & ~self.included)
         return replace(self, groups=groups, classes=corrected, available=available).share()
+
+    def settle(self) -> Problem:
+        """Return the problem with the labels that a person has corrected."""
+        if self.answers is None or self.classes is None:
+            return self
+        number = {label: code for code, label in enumerate(self.classes.labels) if label is not None}
+        codes = self.classes.codes.copy()
+        for row, answer in enumerate(self.answers.tolist()):
+            codes[row] = number.get(answer, codes[row])
+        return self.relabel(codes)
 
     def restrict(self, kept: Mask, **record: Any) -> Problem:
         """Return the problem with only ``kept`` rows available and counted in the target.
@@ -287,6 +303,19 @@ def _check_probabilities(pred_probs: Any, n: int) -> Matrix:
         raise InvalidInputError(
             "pred_probs must hold finite numbers of at least 0, and a positive one in each row."
         )
+    return values
+
+
+def _check_answers(answers: Any, classes: Groups | None, n: int) -> NDArray[Any]:
+    values = np.asarray(answers, dtype=object)
+    if values.shape != (n,):
+        raise InvalidInputError(
+            f"answers has shape {values.shape}: give one for each of {n} rows, None for most."
+        )
+    labels = set() if classes is None else set(classes.labels)
+    for row, answer in enumerate(values.tolist()):
+        if answer is not None and answer == answer and answer not in labels:
+            raise InvalidInputError(f"answers[{row}]={answer!r}: no row of y has this label.")
     return values
 
 

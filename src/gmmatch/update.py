@@ -26,7 +26,7 @@ from gmmatch.selection.describe import drop_record_of_others
 from gmmatch.selection.selection import Selection, check_ids
 
 # What a selection does not hold of its rows, and new picks would need.
-_UNKNOWN = ("scores", "pred_probs")
+_UNKNOWN = ("scores", "pred_probs", "answers")
 # How often to go over the picks and look for better ones.
 _SWEEPS = 10
 

@@ -33,7 +33,7 @@ def test_a_file_reads_back_as_it_was_written(tmp_path_factory, cells):
 def test_a_table_of_ones_own_needs_three_columns(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("id;answer;label\na;Wrong;dog\nb;right;\nc;;\n", encoding="utf-8-sig")
-    labels, keep, answers = gm.apply_decisions(["a", "b", "c"], ["cat", "dog", "dog"], path)
+    labels, keep, answers, _ = gm.apply_decisions(["a", "b", "c"], ["cat", "dog", "dog"], path)
     assert labels.tolist() == ["dog", "dog", "dog"] and keep.all()
     assert answers.tolist() == ["dog", "dog", None]
 
@@ -61,7 +61,16 @@ def test_every_answer_says_which_rows_stay():
     y = ["cat", "cat", "dog", "dog", "dog", "dog", "dog"]
     settled = gm.apply_decisions(list("abcdefg"), y, decisions)
     assert settled.keep.tolist() == [True, True, False, False, False, True, True]
-    assert settled.answers.tolist() == ["cat", "dog", None, None, None, None, None]
+    assert [str(answer) for answer in settled.answers] == [
+        "cat",
+        "dog",
+        "None",
+        "None",
+        "nan",
+        "None",
+        "None",
+    ]
+    assert settled.decided.tolist() == [True, True, True, True, True, False, False]
     assert settled.labels.tolist() == ["cat", "dog", "dog", "dog", "dog", "dog", "dog"]
     without = gm.apply_decisions(list("abcdefg"), None, decisions)
     assert (

@@ -84,6 +84,7 @@ class Method(ABC):
         reference_weight: float = 1.0,
         scores: Any = None,
         pred_probs: Any = None,
+        answers: Any = None,
         preprocess: Preprocess = None,
         unlabeled: Unlabeled = "drop",
         engine: Any = None,
@@ -114,6 +115,9 @@ class Method(ABC):
             Scores for ``by-score`` and for methods that would compute them.
         pred_probs : array of shape (n, K), optional
             Out-of-fold probabilities of your own model, as evidence for a screening.
+        answers : object array of shape (n,), optional
+            The right label of each row that a person has settled, None for others: what
+            :func:`~gmmatch.apply_decisions` returns. Rows count as what was said, and a screening learns from it.
         preprocess : str or list of str, optional
             Steps before anything else: "center", "scale", "pca:64", "unit".
         unlabeled : "drop" or "group"
@@ -135,8 +139,8 @@ class Method(ABC):
         ids = per_row_values(X, ids, "ids")
         with self.open_problem(
             X, y, sample_weight=sample_weight, include=include, exclude=exclude, reference=reference,
-            reference_weight=reference_weight, scores=scores, pred_probs=pred_probs, preprocess=preprocess,
-            unlabeled=unlabeled, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs,
+            reference_weight=reference_weight, scores=scores, pred_probs=pred_probs, answers=answers,
+            preprocess=preprocess, unlabeled=unlabeled, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs,
         ) as problem:  # fmt: skip
             targets = self.targets(problem)
             order = self.pick(problem, targets)
@@ -179,6 +183,8 @@ class Method(ABC):
             problem = apply_steps(self._add_reference(problem, reference, reference_weight), steps)
             if self.screening is not None:
                 problem = self.screening.apply(problem)
+            elif problem.answers is not None:
+                problem = problem.settle()
             yield self.prepare(problem)
 
     def check_parameters(self) -> None:

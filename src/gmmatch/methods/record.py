@@ -33,6 +33,7 @@ def describe_input(rows: Rows, problem: Problem) -> dict[str, Any]:
         "exclude": excluded if excluded.any() else None,
         "scores": problem.scores,
         "pred_probs": problem.pred_probs,
+        "answers": None if problem.answers is None else np.array(list(map(repr, problem.answers))),
     }
     for name, array in values.items():
         if array is not None:

@@ -107,6 +107,7 @@ def select(
     reference_weight: float = 1.0,
     scores: Any = None,
     pred_probs: Any = None,
+    answers: Any = None,
     preprocess: Preprocess = None,
     unlabeled: Unlabeled = "drop",
     engine: Any = None,
@@ -118,8 +119,8 @@ def select(
 
     Parameters
     ----------
-    X, y, sample_weight, include, exclude, ids, reference, reference_weight, scores, pred_probs, preprocess,
-    unlabeled, \
+    X, y, sample_weight, include, exclude, ids, reference, reference_weight, scores, pred_probs, answers,
+    preprocess,     unlabeled, \
 engine, memory_limit, n_jobs
         As in :meth:`GMMatching.select <gmmatch.GMMatching.select>`.
     k, per_class, random_state
@@ -146,8 +147,8 @@ engine, memory_limit, n_jobs
         shared["screening"] = screening
     return make_method(method, {**shared, **options}).select(
         X, y, sample_weight=sample_weight, include=include, exclude=exclude, ids=ids, reference=reference,
-        reference_weight=reference_weight, scores=scores, pred_probs=pred_probs, preprocess=preprocess,
-        unlabeled=unlabeled, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs,
+        reference_weight=reference_weight, scores=scores, pred_probs=pred_probs, answers=answers,
+        preprocess=preprocess, unlabeled=unlabeled, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs,
     )  # fmt: skip
 
 
@@ -171,7 +172,8 @@ def rerun(selection: Selection, X: Any, y: Any = None, **changes: Any) -> Select
         Rows and labels: the same ones for the same picks, or others.
     **changes
         Parameters of the method that are to differ (``k=200``), and arguments of ``select`` that the selection does
-        not hold: ``ids``, ``sample_weight``, ``include``, ``exclude``, ``reference``, ``scores``, ``pred_probs``.
+        not hold: ``ids``, ``sample_weight``, ``include``, ``exclude``, ``reference``, ``scores``, ``pred_probs``,
+        ``answers``.
 
     Returns
     -------
@@ -190,7 +192,7 @@ def rerun(selection: Selection, X: Any, y: Any = None, **changes: Any) -> Select
     arguments = {name: changes.pop(name) for name in list(changes) if name in names}
     per_row = [
         name
-        for name in ("sample_weight", "include", "exclude", "scores", "pred_probs")
+        for name in ("sample_weight", "include", "exclude", "scores", "pred_probs", "answers")
         if name in provenance["input"]
     ]
     per_row += ["reference"] * ("reference" in provenance)

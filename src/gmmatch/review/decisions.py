@@ -211,13 +211,16 @@ class Settled(NamedTuple):
     keep : boolean array of shape (n,)
         False for rows that must not be picked: dropped, copies of another row, or wrong without a right label.
     answers : object array of shape (n,), or None
-        The right label of each row that a person has settled, None for the others: what ``gm.screen`` and
-        ``gm.select`` take as ``answers``.
+        The right label of each row that a person has settled, NaN where all that is known is that the given one is
+        wrong, None for the other rows: what ``gm.screen`` and ``gm.select`` take as ``answers``.
+    decided : boolean array of shape (n,)
+        Rows that a person has decided about, copies that stay in place of others included.
     """
 
     labels: NDArray[Any] | None
     keep: Mask
     answers: NDArray[Any] | None
+    decided: Mask
 
 
 def apply_decisions(X: Any, y: Any, decisions: Decisions | str | os.PathLike[str]) -> Settled:
@@ -235,7 +238,7 @@ def apply_decisions(X: Any, y: Any, decisions: Decisions | str | os.PathLike[str
     Returns
     -------
     Settled
-        ``labels``, ``keep`` and ``answers``.
+        ``labels``, ``keep``, ``answers`` and ``decided``.
 
     Examples
     --------
@@ -250,6 +253,7 @@ def apply_decisions(X: Any, y: Any, decisions: Decisions | str | os.PathLike[str
     n = len(X)
     find = RowFinder(n, ids, y)
     keep, answers = np.ones(n, dtype=np.bool_), np.empty(n, dtype=object)
+    decided = np.zeros(n, dtype=np.bool_)
     copies: dict[int, int] = {}
     missing = []
     for decision in decisions:
@@ -258,22 +262,23 @@ def apply_decisions(X: Any, y: Any, decisions: Decisions | str | os.PathLike[str
             missing.append(decision.key)
             continue
         answers[row] = find.settle(decision, row)
+        decided[row] = decision.answer != UNSURE
         keep[row] = decision.answer in (RIGHT, UNSURE) or (decision.answer == WRONG and decision.label != "")
         if decision.answer == DUPLICATE and (stays := find.number(decision.keep)) is not None:
             copies[row] = stays
+            decided[stays] = True
     if missing:
         _warn_missing(missing, len(decisions))
     _check_copies(copies, find)
     if find.names is None:
-        return Settled(None, keep, None)
+        return Settled(None, keep, None, decided)
     labels = to_numpy(y).reshape(-1)
     corrected = np.array(labels, dtype=labels.dtype if labels.dtype.kind in "iufb" else object)
-    settled = np.array([answer is not None for answer in answers], dtype=np.bool_)
-    for row in np.flatnonzero(settled).tolist():
-        if answers[row] != find.label_of(row):
+    for row in np.flatnonzero(keep & decided).tolist():
+        if answers[row] not in (None, find.label_of(row)):
             # A new label is written as y itself writes it: b"cat" stays bytes.
             corrected[row] = labels[find.first_row[answers[row]]]
-    return Settled(corrected.astype(labels.dtype), keep, answers)
+    return Settled(corrected.astype(labels.dtype), keep, answers, decided)
 
 
 class RowFinder:
@@ -333,12 +338,12 @@ class RowFinder:
         return None if self.names is None or self._codes[row] < 0 else self.names[self._codes[row]]
 
     def settle(self, decision: Decision, row: int) -> Label:
-        """Return the right label of a row by a decision, None if that does not say."""
+        """Return the right label of a row by a decision: NaN if it is another one, None if nothing is said of it."""
         if self.names is None or decision.answer not in (RIGHT, WRONG):
             return None
         text = decision.given if decision.answer == RIGHT else decision.label
         if not text:
-            return self.label_of(row) if decision.answer == RIGHT else None
+            return self.label_of(row) if decision.answer == RIGHT else np.nan
         if text not in self._by_text:
             raise InvalidInputError(
                 f"The decision about row {decision.key} names the label {text!r}, which no row has: give one of "

@@ -19,6 +19,7 @@ from gmmatch.problem import Problem
 from gmmatch.rows import open_rows
 from gmmatch.rows.base import Rows
 from gmmatch.rows.open import per_row_values
+from gmmatch.screening.calibration import calibrate
 from gmmatch.screening.labels import judge_labels
 from gmmatch.screening.outliers import find_outliers
 from gmmatch.screening.result import (
@@ -127,7 +128,9 @@ class Screening:
     def apply(self, problem: Problem) -> Problem:
         """Return the problem with the rows to pick from, weighted by trust."""
         result = self.judge(problem.rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed)
-        problem = replace(problem, screening=result)
+        if problem.answers is not None:
+            result = calibrate(result, problem.answers)
+        problem = replace(problem, screening=result).settle()
         if self.relabel is not None:
             problem = self._correct_labels(problem, result)
         kept, trust = self._choose_rows(problem, result)
@@ -213,6 +216,7 @@ def screen(
     y: Any = None,
     *,
     pred_probs: Any = None,
+    answers: Any = None,
     groups: Literal["auto", "keep", "drop"] = "auto",
     duplicates: Literal["drop", "keep"] = "drop",
     random_state: RandomState = None,
@@ -230,6 +234,9 @@ def screen(
     pred_probs : array of shape (n, K), optional
         Out-of-fold probabilities of your own model, as evidence in place of that of plain learners; columns in the
         order of the sorted labels.
+    answers : object array of shape (n,), optional
+        The right label of each row that a person has settled, None for others: what :func:`~gmmatch.apply_decisions`
+        returns. They are final, and correct what is said of the other rows.
     groups, duplicates
         As in :class:`Screening`.
     random_state : int, Generator or None
@@ -252,8 +259,11 @@ def screen(
     """
     y = per_row_values(X, y, "labels")
     with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
-        problem = Problem.of(rows, y, k=1, per_class=None, pred_probs=pred_probs, random_state=random_state)
+        problem = Problem.of(
+            rows, y, k=1, per_class=None, pred_probs=pred_probs, answers=answers, random_state=random_state
+        )
         screening = Screening(groups=groups, duplicates=duplicates)
-        return screening.judge(
+        result = screening.judge(
             rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed, n_jobs=n_jobs
         )
+        return result if problem.answers is None else calibrate(result, problem.answers)
