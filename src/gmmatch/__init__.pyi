@@ -35,6 +35,8 @@ from .methods.registry import rerun as rerun
 from .methods.registry import select as select
 from .methods.robust import Robust as Robust
 from .report.page import write_report as write_report
+from .review.cleaning import Cleaned as Cleaned
+from .review.cleaning import clean as clean
 from .review.decisions import Decision as Decision
 from .review.decisions import Decisions as Decisions
 from .review.decisions import apply_decisions as apply_decisions

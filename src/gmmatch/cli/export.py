@@ -11,6 +11,7 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     ConfidenceOption,
+    DecisionsOption,
     ForceOption,
     JsonOption,
     PicksArgument,
@@ -43,6 +44,7 @@ def export(
         str | None,
         reads("The column of ids, '' for none; by default the one that names the picks."),
     ] = None,
+    decisions: DecisionsOption = None,
     labels: Annotated[
         Literal["given", "corrected"],
         picks_by(
@@ -71,7 +73,7 @@ def export(
     """
     from gmmatch.selection.selection import Selection
 
-    protect_inputs(output, [picks])
+    protect_inputs(output, [picks, decisions])
     selection = Selection.load(picks)
     opened = open_picked(selection, source, split=split, id_column=id_column)
     columns = _correct_labels(selection, min_confidence) if labels == "corrected" else {}
@@ -80,6 +82,8 @@ def export(
     write = _writer(opened, output, link=link, force=force)
     rows, positions = match_rows(selection, opened)
     written = {name: [values[i] for i in positions] for name, values in columns.items()}
+    if decisions is not None:
+        rows, written = _apply_decisions(opened, decisions, rows, written)
     count = write(rows, written)
     corrected = {"corrected": sum(written["label_changed"])} if labels == "corrected" else {}
     if as_json:
@@ -107,6 +111,28 @@ def _correct_labels(selection: Selection, min_confidence: float) -> dict[str, li
         "label_confidence": screening.confidence[picks].astype(float).round(6).tolist(),
         "label_changed": (corrected[picks] != given[picks]).tolist(),
     }
+
+
+def _apply_decisions(
+    source: BaseSource, decisions: str, rows: Indices, columns: dict[str, list[Any]]
+) -> tuple[Indices, dict[str, list[Any]]]:
+    """Leave out rows that a person dropped, and write the labels that a person gave."""
+    import gmmatch as gm
+
+    settled = gm.apply_decisions(list(source.ids), source.labels, decisions)
+    stays = settled.keep[rows]
+    columns = {name: [v for v, s in zip(values, stays, strict=True) if s] for name, values in columns.items()}
+    rows = rows[stays]
+    if settled.labels is not None:
+        given = settled.labels[rows].tolist()
+        decided = settled.decided[rows]
+        before = columns.get("corrected_label", given)
+        labels = [
+            label if is_final else other
+            for label, other, is_final in zip(given, before, decided, strict=True)
+        ]
+        columns = {**columns, "corrected_label": labels}
+    return rows, columns
 
 
 def open_picked(selection: Selection, source: str, **columns: str | None) -> BaseSource:

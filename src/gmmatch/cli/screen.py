@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gmmatch.cli.io.arguments import (
+    DecisionsOption,
     LabeledInput,
     PredProbsOption,
     SeededRunning,
@@ -30,6 +31,7 @@ def screen(
     *,
     given: LabeledInput,
     pred_probs: PredProbsOption = None,
+    decisions: DecisionsOption = None,
     groups: Annotated[
         Literal["auto", "keep", "drop"],
         picks_by("Whether a group of rows apart from the others is suspicious; judged by default."),
@@ -62,10 +64,15 @@ def screen(
     contents = page.open_contents(rows)
     if pred_probs is not None:
         options["pred_probs"] = read_array(pred_probs, "--pred-probs")
+    settled = None if decisions is None else rows.settle(decisions)
+    if settled is not None:
+        options["answers"] = settled.answers
     screening = gm.screen(rows.X, rows.y, **options)
     page.write(screening, rows, contents)
-    table = _table(screening, rows, all_rows)
     suspects = _suspects(screening)
+    if settled is not None:  # what was decided is no suspect any more
+        suspects = suspects[~settled.decided[suspects]]
+    table = _table(screening, rows, None if all_rows else suspects)
     outcome = {
         "n_rows": len(screening),
         "trusted": int(screening.trusted.sum()),
@@ -76,7 +83,7 @@ def screen(
         "classes": screening.per_class(),
         "indices": suspects.tolist(),
     }
-    result.finish(table, outcome, partial(_print, screening, _table(screening, rows, False)))
+    result.finish(table, outcome, partial(_print, screening, _table(screening, rows, suspects)))
     if result.output is None and len(suspects) and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
 
@@ -90,10 +97,10 @@ def _suspects(screening: ScreeningResult) -> Any:
     return ranking[suspect[ranking]]
 
 
-def _table(screening: ScreeningResult, rows: Embeddings, all_rows: bool) -> pa.Table:
+def _table(screening: ScreeningResult, rows: Embeddings, wanted: Any) -> pa.Table:
     frame = screening.to_frame("pyarrow", ids=rows.ids)
-    if not all_rows:
-        frame = frame.take(_suspects(screening))
+    if wanted is not None:
+        frame = frame.take(wanted)
     names = [name for name in _COLUMNS if name in frame.column_names]
     return frame.select([name for name in names if name != "duplicate_of" or "duplicate" in screening.counts])
 

@@ -13,6 +13,7 @@ import typer
 from gmmatch.cli.io.arguments import (
     DEFAULT_METHOD,
     BudgetOption,
+    DecisionsOption,
     ForceOption,
     JsonOption,
     LabeledInput,
@@ -47,6 +48,7 @@ def select(
         reads("For by-score: as --labels; the column of a table is score.", metavar="COLUMN|TABLE"),
     ] = None,
     pred_probs: PredProbsOption = None,
+    decisions: DecisionsOption = None,
     k: BudgetOption,
     method: MethodOption = DEFAULT_METHOD,
     settings: SettingsOption = None,
@@ -87,12 +89,14 @@ def select(
       gmmatch select web.emb -k 10% -o picks.parquet --reference task.emb
       gmmatch select photos.emb -k 500 -o - --method gm-matching --set target.eps=1e-6 > picked.txt
     """
+    import numpy as np
+
     import gmmatch as gm
 
     if not is_stdout(output):
         check_output(output, force=force, endings=(".parquet", ".csv"))
         protect_inputs(
-            output, [given.labels, page.source, exclude_near, reference, scores], folder=given.path
+            output, [given.labels, page.source, exclude_near, reference, scores, decisions], folder=given.path
         )
     page.check(given.path, force=force)
     options, arguments, rows = parse_settings(method, settings), running.options(), given.open()
@@ -105,13 +109,20 @@ def select(
         arguments["scores"] = read_column(rows, scores, "score", "--scores").tolist()
     if pred_probs is not None:
         arguments["pred_probs"] = read_array(pred_probs, "--pred-probs")
+    exclude = np.zeros(len(rows), dtype=bool)
+    if decisions is not None:
+        settled = rows.settle(decisions)
+        arguments["answers"], exclude = settled.answers, ~settled.keep
+        record["decisions"] = {"path": decisions, "rows": int(settled.decided.sum())}
     if reference is not None:
         other = given.open_other(rows, reference, "--reference")
         arguments["reference"] = other.X if rows.y is None or other.y is None else (other.X, other.y)
     if exclude_near is not None:
         near = gm.duplicates(rows.X, against=given.open_other(rows, exclude_near, "--exclude-near").X)
-        arguments["exclude"] = near.mask
+        exclude |= near.mask
         record["excluded_near"] = {"path": exclude_near, "rows": len(near.rows), "threshold": near.threshold}
+    if exclude.any():
+        arguments["exclude"] = exclude
     options |= {"per_class": parse_per_class(per_class), "random_state": running.seed}
     selection = gm.select(rows.X, rows.y, k=k, method=method, **options, **arguments)
     if refine:

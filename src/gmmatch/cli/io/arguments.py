@@ -83,6 +83,9 @@ PredProbsOption: TypeAlias = Annotated[
     str | None,
     reads("Out-of-fold probabilities of your model (.npy), for the screening.", metavar="FILE"),
 ]
+DecisionsOption: TypeAlias = Annotated[
+    str | None, reads("A person's decisions, as `gmmatch review` saves them; they are final.", metavar="FILE")
+]
 SeedOption: TypeAlias = Annotated[int, runs_on("Random seed.", min=0)]
 PicksArgument: TypeAlias = Annotated[
     Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")

@@ -1,0 +1,116 @@
+"""``gmmatch clean``: a dataset without the rows that are wrong, in one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from gmmatch.cli.io.arguments import (
+    ConfidenceOption,
+    DecisionsOption,
+    ForceOption,
+    JsonOption,
+    SeedOption,
+    SplitOption,
+    output_path,
+    picks_by,
+    reads,
+    runs_on,
+    writes,
+)
+from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.output import note, print_json, print_lines, print_table, progress
+
+
+def clean(
+    *,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="A folder of images; Parquet, CSV or JSON-lines files; or a store that was made from such.",
+        ),
+    ],
+    image_column: Annotated[str | None, reads("The column of images.")] = None,
+    text: Annotated[str | None, reads("The column of texts, or a template of several.")] = None,
+    label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None,
+    id_column: Annotated[str | None, reads("The column of ids; '' for none.")] = None,
+    split: SplitOption = None,
+    decisions: DecisionsOption = None,
+    encoder: Annotated[
+        str | None, reads("What makes vectors of the rows, as in `gmmatch embed`.", "--encoder", "-e")
+    ] = None,
+    doubtful: Annotated[
+        Literal["keep", "drop"], picks_by("What becomes of rows in doubt, which may be right.")
+    ] = "keep",
+    relabel: Annotated[
+        bool, picks_by("Keep mislabeled rows whose right label is clear, with that label.", "--relabel")
+    ] = False,
+    min_confidence: ConfidenceOption = 0.95,
+    output: Annotated[Path, output_path("A new folder for images, a new file of the same kind for rows.")],
+    store: Annotated[
+        Path | None, writes("Where the embeddings go; next to the output by default.", "--store")
+    ] = None,
+    link: Annotated[bool, writes("Whether to link images or copy them.", "--link/--copy")] = False,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+    device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    seed: SeedOption = 0,
+) -> None:
+    """Write a dataset without the rows that are wrong.
+
+    It embeds the rows, screens them, and leaves out mislabeled rows, outliers, copies and what cannot be read, with a report and removed.csv: what was removed, why,
+    and how sure that is. The source is never changed. Interrupted, it resumes. Look at suspects by `gmmatch review`,
+    and clean again with --decisions.
+
+    \b
+    Examples:
+      gmmatch clean photos/ -o clean/
+      gmmatch clean texts.jsonl -o clean.jsonl --text body --doubtful drop
+      gmmatch clean clean.emb -o cleaner/ --relabel --decisions decisions.csv
+    """
+    import gmmatch as gm
+    from gmmatch.cli.export import check_folder
+    from gmmatch.cli.io.inputs import open_with_ids
+    from gmmatch.data import open_source
+    from gmmatch.data.files import is_store
+    from gmmatch.data.images import ImageFolder
+
+    protect_inputs(output, [source, decisions, store])
+    columns: dict[str, Any] = {
+        "image_column": image_column,
+        "text_column": text,
+        "label_column": label_column,
+        "split": split,
+    }
+    rows: Any = None
+    given = None
+    if is_store(source):
+        rows = gm.open_store(source)
+    else:
+        rows = open_with_ids(lambda id_column: open_source(source, id_column=id_column, **columns), id_column)
+        given = gm.load_encoder(encoder, kind=rows.kind, device=device)
+        note(f"{source}: {rows.how or rows.format}.")
+    if isinstance(rows, ImageFolder):
+        check_folder(output, rows.folder, force=force)
+    else:
+        check_output(output, force=force, folder=output.is_dir())
+    with progress("Encoding") as update:
+        cleaned = gm.clean(
+            rows, output, store=store, encoder=given, doubtful=doubtful, decisions=decisions, link=link,
+            relabel=min_confidence if relabel else None, random_state=seed, progress=update,
+        )  # fmt: skip
+    if as_json:
+        paths = {name: str(getattr(cleaned, name)) for name in ("path", "report", "removed", "store")}
+        counts = {name: getattr(cleaned, name) for name in ("n_rows", "n_kept", "n_relabeled", "counts")}
+        print_json({**paths, **counts, "noise_rate": cleaned.screening.noise_rate})
+        return
+    lines = [(reason, f"{count:,}") for reason, count in cleaned.counts.items()]
+    print_table(f"{cleaned.n_kept:,} of {cleaned.n_rows:,} rows stay", ("removed", "rows"), lines)
+    print_lines(cleaned.screening.summary)
+    if cleaned.n_relabeled:
+        print_lines(f"{cleaned.n_relabeled:,} of the rows that stay have another label.")
+    note(f"Wrote {output}, {cleaned.removed} and {cleaned.report}. To decide about suspects yourself:")
+    note(f"  gmmatch review {cleaned.store} -o decisions.csv")
