@@ -41,6 +41,7 @@ from .review.decisions import Decision as Decision
 from .review.decisions import Decisions as Decisions
 from .review.decisions import apply_decisions as apply_decisions
 from .review.decisions import read_decisions as read_decisions
+from .review.server import review as review
 from .rows.engine import RayEngine as RayEngine
 from .rows.open import open_rows as open_rows
 from .screening.calibration import calibrate as calibrate

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +14,9 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices
 from gmmatch._checks import check_whole_number
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, listed
-from gmmatch.files import csv_bytes, explain_failure, write_file
+from gmmatch.errors import InvalidInputError, listed
+from gmmatch.review.decisions import RIGHT, UNSURE, WRONG, Decision, Decisions, read_table
 from gmmatch.selection.selection import Selection
-
-_COLUMNS = ("sample", "row", "id", "label", "answer")
-_RIGHT, _WRONG, _UNSURE = "right", "wrong", "unsure"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +51,12 @@ class CheckSample:
         return len(self.rows)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a table (CSV) to fill in: a line for each row, with an empty answer."""
+        """Write a table (CSV) to fill in, a line for each row with an empty answer: a file of decisions."""
         rows = zip(self.rows.tolist(), self.ids or [""] * len(self), self.labels, strict=True)
-        with explain_failure(Path(path)):
-            write_file(path, csv_bytes([_COLUMNS, *([self.name, *row, ""] for row in rows)]))
+        Decisions(
+            Decision(row, str(name), "" if label is None else str(label), "", sample=self.name)
+            for row, name, label in rows
+        ).write(path)
 
 
 def check_sample(selection: Selection, n: int = 200, *, random_state: int = 0) -> CheckSample:
@@ -183,7 +179,7 @@ def certify(
         raise InvalidInputError("sample is of other picks: give what check_sample returned for these.")
     given = np.array([answers.get(row, "") for row in sample.rows.tolist()])
     _check_answers(given, sample)
-    n_wrong, n_unsure = (int((given == answer).sum()) for answer in (_WRONG, _UNSURE))
+    n_wrong, n_unsure = (int((given == answer).sum()) for answer in (WRONG, UNSURE))
     most = most_wrong(sample.n_picks, len(sample), n_wrong + n_unsure, confidence)
     return Certificate(sample.n_picks, len(sample), n_wrong, n_unsure, most, float(confidence))
 
@@ -227,7 +223,7 @@ def _find_sample(selection: Selection, name: str) -> CheckSample | None:
 
 def _read_answers(selection: Selection, path: str | os.PathLike[str]) -> tuple[CheckSample, dict[int, str]]:
     """Return the sample that an answer file is about, and the answers by row."""
-    lines = _read_table(Path(path))
+    lines = read_table(path)
     for column in ("sample", "row", "answer"):
         if not lines or column not in lines[0]:
             raise InvalidInputError(
@@ -250,25 +246,12 @@ def _read_answers(selection: Selection, path: str | os.PathLike[str]) -> tuple[C
     return sample, answers
 
 
-def _read_table(path: Path) -> list[dict[str, str]]:
-    """Read a CSV file, with commas or, as some spreadsheets save it, with semicolons or tabs."""
-    if not path.is_file():
-        raise DataFileNotFoundError(f"answers={str(path)!r}: there is no such file.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError(f"{path} is not UTF-8 text: save the table as CSV in UTF-8.") from None
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
-
-
 def _check_answers(answers: NDArray[Any], sample: CheckSample) -> None:
     unknown = [
-        answer for answer in dict.fromkeys(answers.tolist()) if answer not in (_RIGHT, _WRONG, _UNSURE, "")
+        answer for answer in dict.fromkeys(answers.tolist()) if answer not in (RIGHT, WRONG, UNSURE, "")
     ]
     if unknown:
-        raise InvalidInputError(f"Answers are {_RIGHT}, {_WRONG} or {_UNSURE}; got {listed(unknown)}.")
+        raise InvalidInputError(f"Answers are {RIGHT}, {WRONG} or {UNSURE}; got {listed(unknown)}.")
     unanswered = sample.rows[answers == ""]
     if len(unanswered):
         raise InvalidInputError(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gmmatch.report.content import Content, open_contents
-from gmmatch.report.page import write_check_page
+from gmmatch.review.page import write_check_page
 
 from .looking import check_quiet_and_alone, in_browser
 
@@ -63,27 +63,27 @@ def test_answers_by_key_are_kept_and_saved(browser, page):
     sample, path = page
     fresh(browser, path)
     assert browser.run("document.title").startswith("Check 12 of 30 picks")
-    assert browser.run("document.querySelector('#content img').complete")
+    assert browser.until("(document.querySelector('.content img') || {}).complete")
     press(browser, "r")
-    assert browser.run("document.querySelector('#content').textContent") == HOSTILE
+    assert browser.run("document.querySelector('.content').textContent") == HOSTILE
     press(browser, "w")
     assert "cannot be shown: the file is empty" in browser.run(
-        "document.querySelector('#content').textContent"
+        "document.querySelector('.content').textContent"
     )
     press(browser, "u<<")
     assert browser.run("document.querySelector('[data-answer=wrong]').getAttribute('aria-pressed')") == "true"
     progress = "document.getElementById('progress-text').textContent"
-    assert browser.run(progress) == "2 of 12; 3 answered, 1 wrong"
+    assert browser.run(progress) == "This row: wrong. 3 answered, 1 wrong; 9 left"
     browser.open(path)  # the browser was closed in between
-    assert browser.run(progress) == "4 of 12; 3 answered, 1 wrong"
-    press(browser, ">>n")
+    assert browser.run(progress) == "3 answered, 1 wrong; 9 left"
+    press(browser, ">")
     browser.click("[data-answer=right]")
     press(browser, "rrrrrrrr")
     assert "All are answered" in browser.run("document.getElementById('message').textContent")
     lines = list(csv.DictReader(io.StringIO(saved(browser))))
     assert [int(line["row"]) for line in lines] == sample.rows.tolist()
     assert [line["answer"] for line in lines[:4]] == ["right", "wrong", "unsure", "right"]
-    assert [line["id"] for line in lines] == sample.ids and [line["label"] for line in lines] == sample.labels
+    assert [line["id"] for line in lines] == sample.ids and [line["given"] for line in lines] == sample.labels
     check_quiet_and_alone(browser, path)
 
 
@@ -98,8 +98,8 @@ def test_saved_answers_can_be_loaded_elsewhere(browser, page):
         "const input = document.getElementById('load'); input.files = files.files; "
         "input.dispatchEvent(new Event('change')); }})({})"
     )
-    browser.run(load.format(json.dumps("sample,row,id,label,answer\nother,1,a,b,right\n")))
-    browser.until("document.getElementById('message').textContent.includes('another sample')")
+    browser.run(load.format(json.dumps("sample,row,id,given,answer\nother,1,a,b,right\n")))
+    browser.until("document.getElementById('message').textContent.includes('no answers about these rows')")
     browser.run(load.format(json.dumps(text)))
     browser.until("document.getElementById('message').textContent.startsWith('2 answers were loaded')")
     assert "2 answered, 1 wrong" in browser.run("document.getElementById('progress-text').textContent")

@@ -81,7 +81,7 @@ def certify(
             f"Wrote {output}: write right, wrong or unsure into the column 'answer' of {len(drawn):,} lines."
         )
         return
-    from gmmatch.report.page import write_check_page
+    from gmmatch.review.page import write_check_page
 
     contents = {} if source is None else _read_contents(selection, drawn, source, split)
     write_check_page(drawn, output, contents, picks=picks.name)

@@ -61,9 +61,9 @@ def clean(
 ) -> None:
     """Write a dataset without the rows that are wrong.
 
-    It embeds the rows, screens them, and leaves out mislabeled rows, outliers, copies and what cannot be read, with a report and removed.csv: what was removed, why,
-    and how sure that is. The source is never changed. Interrupted, it resumes. Look at suspects by `gmmatch review`,
-    and clean again with --decisions.
+    It embeds the rows, screens them, and leaves out mislabeled rows, outliers, copies and what cannot be read. A
+    report and removed.csv say what was removed, why, and how sure that is. The source is never changed.
+    Interrupted, it resumes. Look at suspects by `gmmatch review`, and clean again with --decisions.
 
     \b
     Examples:

@@ -108,8 +108,10 @@ class Contents:
         self._source = source
         self._positions = positions
 
-    def fetch(self, rows: Indices) -> dict[int, Content]:
-        """Return what these rows are, by row number."""
+    def fetch(
+        self, rows: Indices, *, side: int = THUMBNAIL_SIDE, length: int = _TEXT_LENGTH
+    ) -> dict[int, Content]:
+        """Return what these rows are, by row number: pictures of at most ``side`` pixels, texts of ``length``."""
         wanted = np.unique(rows)
         if not len(wanted):
             return {}
@@ -120,7 +122,9 @@ class Contents:
         else:
             taken = take_rows(self._source, positions[order])
             items = (_item(taken, i) for i in range(len(wanted)))
-        return {row: _content(item) for row, item in zip(wanted[order].tolist(), items, strict=True)}
+        return {
+            row: _content(item, side, length) for row, item in zip(wanted[order].tolist(), items, strict=True)
+        }
 
 
 def _item(taken: Any, i: int) -> Any:
@@ -153,32 +157,32 @@ def _read_source(source: Any, positions: Indices) -> Iterator[Any]:
         yield rows[position - first]
 
 
-def _content(item: Any) -> Content:
+def _content(item: Any, side: int, length: int) -> Content:
     if isinstance(item, Exception):
-        return Content("broken", shorten(item, _TEXT_LENGTH))
+        return Content("broken", shorten(item, length))
     if isinstance(item, str):
-        return Content("text", shorten(item, _TEXT_LENGTH))
+        return Content("text", shorten(item, length))
     try:
-        return _thumbnail(_picture(item))
+        return _thumbnail(_picture(item, side), side)
     except (BrokenImageError, InvalidTypeError) as error:
-        return Content("broken", shorten(getattr(error, "reason", error), _TEXT_LENGTH))
+        return Content("broken", shorten(getattr(error, "reason", error), length))
 
 
-def _picture(item: Any) -> Image:
+def _picture(item: Any, side: int) -> Image:
     if isinstance(item, np.ndarray) or hasattr(item, "detach"):
         from PIL import Image
 
         return Image.fromarray(_pixels(to_numpy(item)))
-    return load_image(_open_draft(item))
+    return load_image(_open_draft(item, side))
 
 
-def _open_draft(item: Any) -> Any:
+def _open_draft(item: Any, side: int) -> Any:
     """Open a JPEG at a fraction of its size, which is many times faster for photographs."""
     if not isinstance(item, (ImageBytes, Path)):
         return item
     try:
         picture = open_image(io.BytesIO(item.data if isinstance(item, ImageBytes) else item.read_bytes()))
-        picture.draft("RGB", (2 * THUMBNAIL_SIDE, 2 * THUMBNAIL_SIDE))
+        picture.draft("RGB", (2 * side, 2 * side))
     except Exception:  # `load_image` says what is wrong
         return item
     return picture
@@ -205,12 +209,12 @@ def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray((255.0 * values).round().astype(np.uint8))
 
 
-def _thumbnail(picture: Image) -> Content:
+def _thumbnail(picture: Image, side: int) -> Content:
     from PIL import features
 
     is_small = max(picture.size) < _SMALL_SIDE
     if not is_small:
-        picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+        picture.thumbnail((side, side))
     # Pillow can be built without WebP, which is half as large.
     kind = "WEBP" if features.check("webp") else "PNG" if is_small else "JPEG"
     picture = picture.convert("RGB")

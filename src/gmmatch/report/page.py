@@ -1,4 +1,4 @@
-"""The pages: one about what was picked and what looks wrong, and one on which a person checks a sample of labels."""
+"""The page about what was picked and what looks wrong."""
 
 from __future__ import annotations
 
@@ -40,14 +40,12 @@ from gmmatch.report.map_data import (
 from gmmatch.report.rendering import check_target, json_for_page, write_page
 from gmmatch.report.subject import (
     DOUBTFUL,
-    NO_LABEL,
     PICKED,
     REST,
     WRONG,
     Classes,
     RowNames,
     Subject,
-    shorten,
     split_subject,
 )
 from gmmatch.rows import open_rows
@@ -200,50 +198,3 @@ def _fill(
         name: [fill_gallery(gallery, subject, contents, drawing.positions) for gallery in group]
         for name, group in galleries.items()
     }
-
-
-def write_check_page(
-    sample: Any,
-    path: str | os.PathLike[str],
-    contents: Mapping[int, Content],
-    *,
-    picks: str = "picks.parquet",
-) -> None:
-    """Write a page about a sample: one file, driven by keys, which saves its answers.
-
-    Parameters
-    ----------
-    sample
-        What :func:`gmmatch.check_sample` drew.
-    path
-        Where the page goes; ends in ``.html``.
-    contents
-        The pictures or texts of its rows, by row number.
-    picks
-        What the page calls the file of the picks.
-    """
-    target = check_target(path)
-    items = []
-    for row, label, name in zip(
-        sample.rows, sample.labels, sample.ids or [None] * len(sample.rows), strict=True
-    ):
-        content = contents.get(int(row))
-        items.append(
-            {
-                "row": int(row),
-                "id": "" if name is None else name,
-                "given": "" if label is None else str(label),
-                "label": NO_LABEL if label is None else shorten(label),
-                "name": f"row {row}" if name is None else shorten(name, 120, middle=True),
-                "kind": "" if content is None else content.kind,
-                "value": "" if content is None else content.value,
-                "small": content is not None and content.is_small,
-            }
-        )
-    values = {
-        "total": len(items),
-        "n_picks": sample.n_picks,
-        "picks": picks,
-        "page_data": json_for_page({"sample": sample.name, "items": items}),
-    }
-    write_page(target, "check.html.j2", values, scripts=("shared.js", "check.js"))

@@ -17,6 +17,7 @@ from gmmatch.files import explain_failure, write_file
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+CONNECT = "connect-src 'self'; "
 _ASSETS = Path(__file__).parent / "assets"
 # In JSON these occur in texts only, where an escape means the same. With them gone, nothing can end the
 # element that holds it, and JavaScript's two extra line ends cannot occur.
@@ -42,10 +43,19 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Sequence[str]) -> None:
-    """Render a template of this package and write it, whole or not at all.
+    """Render a template of this package and write it, whole or not at all."""
+    text = render_page(template, values, scripts=scripts)
+    with explain_failure(path):
+        write_file(path, text.encode("utf-8", "replace"))
+
+
+def render_page(
+    template: str, values: dict[str, Any], *, scripts: Sequence[str], connect: bool = False
+) -> str:
+    """Render a template of this package; with ``connect`` its script may ask the server that it came from.
 
     Everything that comes from the data is escaped; and should that fail one day, the page's own policy
-    allows no script or style but the two it was written with, and no request at all.
+    allows no script or style but the two it was written with, and no request to anybody else.
     """
     jinja2 = _import_jinja()
     environment = jinja2.Environment(
@@ -65,13 +75,13 @@ def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Se
     script = '"use strict";\n(() => {\n' + "\n".join(map(_read_asset, scripts)) + "})();\n"
     policy = (
         f"default-src 'none'; img-src data:; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"{CONNECT * connect}base-uri 'none'; form-action 'none'"
     )
-    text = environment.get_template(template).render(
-        style=style, script=script, policy=policy, version=__version__, **values
+    return str(
+        environment.get_template(template).render(
+            style=style, script=script, policy=policy, version=__version__, **values
+        )
     )
-    with explain_failure(path):
-        write_file(path, text.encode("utf-8", "replace"))
 
 
 def json_for_page(value: Any) -> Markup:
