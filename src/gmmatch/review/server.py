@@ -123,7 +123,7 @@ class Review:
     def lessons(self) -> dict[str, Any]:
         """Say what the answers have taught so far."""
         before, now = self.screening, self.current
-        if not len(self.decisions) or now.noise_rate is None or now.noise_interval is None:
+        if now is before or now.noise_rate is None or now.noise_interval is None:
             return {"learned": ""}
         low, high = now.noise_interval
         learned = (

@@ -23,9 +23,11 @@ from gmmatch.screening.result import (
 )
 
 # The screening counts as much as this many answers that agree with it.
-_PRIOR_ANSWERS = 3.0
+_PRIOR_ANSWERS = 5.0
+# Fewer answers say something about their own rows only.
+_FEWEST_ANSWERS = 20
 # Deviation of the log odds of a class from those of all, before anything is known of it.
-_CLASS_DEVIATION = 1.0
+_CLASS_DEVIATION = 1.5
 # Rows that stand for all in the prior, and bands of suspicion in which answers stand for the rows around them.
 _SAMPLE, _BANDS = 4_000, 10
 # From these probabilities on, a label that is not known better is doubtful, and wrong.
@@ -38,6 +40,7 @@ def calibrate(result: ScreeningResult, answers: Any) -> ScreeningResult:
     The log odds that a label is wrong become a rising function of suspicion (beta calibration: Kull, Silva Filho and
     Flach, 2017) plus an offset of the class, fitted to the answers and to the screening itself, which counts as a few
     answers more. An answer stands for the rows of about its suspicion, so it does not matter how rows were chosen.
+    Fewer than 20 answers change only the rows that they are about.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ def calibrate(result: ScreeningResult, answers: Any) -> ScreeningResult:
     verdict, rate, interval = result.verdict_codes.copy(), result.noise_rate, result.noise_interval
     useful = judged[rows]
     deviation = 0.0
-    if useful.any() and rate is not None:
+    if useful.sum() >= _FEWEST_ANSWERS and rate is not None:
         line = Curve(suspicion, result.given, probability, np.flatnonzero(judged)).fit(
             rows[useful], is_wrong[useful]
         )
