@@ -116,6 +116,7 @@ def test_a_persons_word_is_final(cleaned, tmp_path, succeeds, refused):
     assert "not there" in refused("screen", result["store"], "--decisions", tmp_path / "other.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_rows_of_tables_stay_as_they_are(tmp_path, succeeds, suffix):
     import pyarrow as pa

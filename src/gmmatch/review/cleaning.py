@@ -21,7 +21,7 @@ from gmmatch.report.content import open_contents
 from gmmatch.report.page import write_report
 from gmmatch.report.rendering import check_target
 from gmmatch.review.decisions import Decisions, Settled, apply_decisions
-from gmmatch.screening.result import DOUBTFUL, WRONG, ScreeningResult, relabeled_rows
+from gmmatch.screening.result import DOUBTFUL, WRONG, ScreeningResult, corrected_labels
 from gmmatch.screening.screening import screen
 from gmmatch.store.run import Progress, embed
 from gmmatch.store.store import Store, open_store
@@ -136,22 +136,21 @@ def clean(
     settled = None if decisions is None else apply_decisions(rows, rows.labels, decisions)
     answers = None if settled is None else settled.answers
     screening = screen(rows, answers=answers, random_state=random_state)
-    changed = relabeled_rows(screening, relabel or 1.0) if relabel is not None else screening.trusted & False
+    given = rows.labels
+    labels: Any = given if relabel is None or given is None else corrected_labels(screening, given, relabel)
+    if settled is not None and settled.labels is not None:
+        labels = np.where(settled.decided, settled.labels, labels)
+    changed = np.zeros(len(rows), dtype=np.bool_) if given is None else np.asarray(labels != given)
     kept = _keep(screening, changed, doubtful, settled)
-    if settled is not None and settled.answers is not None:
-        changed = np.where(settled.decided, screening.suggested_codes != screening.given, changed) & kept
-    changed = changed & kept & (screening.suggested_codes >= 0)
-    order = np.argsort(rows.source_rows[kept], kind="stable")
-    chosen, source_rows = np.flatnonzero(kept)[order], rows.source_rows[kept][order]
-    names = np.array([*screening.labels, None], dtype=object)
-    corrected = np.where(changed, screening.suggested, names[screening.given])
+    chosen = np.flatnonzero(kept)
+    chosen = chosen[np.argsort(rows.source_rows[chosen], kind="stable")]
+    source_rows, changed = rows.source_rows[chosen], changed & kept
     if is_folder:
-        new = {int(rows.source_rows[row]): corrected[row] for row in np.flatnonzero(changed)}
+        new = {int(rows.source_rows[row]): labels[row] for row in np.flatnonzero(changed)}
         write(opened, target, source_rows, {}, link=link, new_labels=new)
     else:
-        columns = (
-            {"corrected_label": corrected[chosen].tolist()} if relabel is not None or changed.any() else {}
-        )
+        has_new = labels is not None and (relabel is not None or changed.any())
+        columns = {"corrected_label": labels[chosen].tolist()} if has_new else {}
         write(opened, target, source_rows, columns)
     lines = _describe_removed(rows, screening, np.flatnonzero(~kept), settled)
     lines += [[row.row, row.id, None, "unreadable", row.reason, None] for row in skipped]

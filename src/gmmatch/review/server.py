@@ -18,8 +18,16 @@ from gmmatch.errors import InvalidInputError, imported
 from gmmatch.files import write_file
 from gmmatch.report.content import Content, Contents, open_contents
 from gmmatch.report.rendering import check_target
-from gmmatch.review.decisions import ANSWERS, Decision, Decisions, RowFinder, apply_decisions, read_decisions
-from gmmatch.review.page import Questions, describe_content, render_review
+from gmmatch.review.decisions import (
+    ANSWERS,
+    DUPLICATE,
+    Decision,
+    Decisions,
+    RowFinder,
+    apply_decisions,
+    read_decisions,
+)
+from gmmatch.review.page import describe_content, describe_row, render_review
 from gmmatch.review.queue import order_questions
 from gmmatch.rows.open import per_row_values
 from gmmatch.screening.calibration import calibrate
@@ -60,31 +68,51 @@ class Review:
         contents: Contents | None,
         output: str | os.PathLike[str],
     ) -> None:
-        self.screening, self.contents, self.path = screening, contents, Path(output)
+        self.screening, self.ids, self.contents, self.path = screening, ids, contents, Path(output)
         self.decisions = read_decisions(self.path) if self.path.exists() else Decisions()
         self.find = RowFinder(len(screening), ids, y)
-        self.questions = Questions(screening, ids)
+        self.labels = [] if self.find.names is None else list(map(str, screening.labels))
         rows = np.empty((len(screening), 0)) if ids is None else ids
-        settled = apply_decisions(rows, y, self.decisions)
-        self.answers = settled.answers
-        self.current = self._learn()
+        self.answers = apply_decisions(rows, y, self.decisions).answers
         self._cache: dict[int, Content] = {}
+        self.learn()
 
-    def _learn(self) -> ScreeningResult:
-        return self.screening if self.answers is None else calibrate(self.screening, self.answers)
+    def learn(self) -> None:
+        """Take the answers so far into account."""
+        self.current = self.screening if self.answers is None else calibrate(self.screening, self.answers)
+
+    @property
+    def answered(self) -> dict[int, Decision]:
+        """The decisions by row, in the order in which they were made."""
+        pairs = ((self.find.row_of(decision), decision) for decision in self.decisions)
+        return {row: decision for row, decision in pairs if row is not None}
 
     def order(self, limit: int) -> Indices:
         """Return the rows to ask about, the most useful first."""
-        answered = np.zeros(len(self.screening), dtype=np.bool_)
-        answered[[row for decision in self.decisions if (row := self.find.row_of(decision)) is not None]] = (
-            True
-        )
-        return order_questions(self.current, answered, limit)
+        mask = np.zeros(len(self.screening), dtype=np.bool_)
+        mask[list(self.answered)] = True
+        return order_questions(self.current, mask, limit)
 
-    def items(self, rows: Any) -> list[dict[str, Any]]:
-        """Return what is asked about rows, and about those that were answered."""
-        answered = [self.find.row_of(decision) for decision in self.decisions]
-        return self.questions.items(dict.fromkeys([*rows, *(row for row in answered if row is not None)]))
+    def describe(self, row: int) -> dict[str, Any]:
+        """Return what is asked about a row; a copy comes with the row that it is a copy of."""
+        screening, original = self.screening, int(self.screening.duplicate_of[row])
+        item = self._name(row)
+        if self.labels and screening.suggested_codes[row] not in (-1, screening.given[row]):
+            item["suggested"] = self.labels[screening.suggested_codes[row]]
+        item["reason"] = str(screening.reason[row])
+        if screening.noise_rate is not None and item["given"]:
+            item["chance"] = round(100 * float(screening.probability[row]))
+        if original >= 0 and (
+            item["reason"] == DUPLICATE or screening.given[row] != screening.given[original]
+        ):
+            item.update(reason=DUPLICATE, partner=self._name(original))
+        return item
+
+    def _name(self, row: int) -> dict[str, Any]:
+        given = (
+            self.labels[self.screening.given[row]] if self.labels and self.screening.given[row] >= 0 else ""
+        )
+        return describe_row(row, None if self.ids is None else self.ids[row], given)
 
     def decide(self, values: dict[str, Any]) -> None:
         """Take an answer, or take one back if it is empty, and save all of them."""
@@ -93,82 +121,55 @@ class Review:
         row = self.find.row_of(decision)
         if row is None or decision.answer not in ("", *ANSWERS):
             raise InvalidInputError(f"There is no row {decision.key}, or no answer {decision.answer!r}.")
-        answer = self.find.settle(decision, row)
-        before = Decisions(self.decisions)
+        answer, after = self.find.settle(decision, row), Decisions(self.decisions)
+        after.remove(decision.key)
         if decision.answer:
-            self.decisions.add(decision)
-        else:
-            self.decisions.remove(decision.key)
-        try:
-            self.decisions.write(self.path)
-        except BaseException:
-            self.decisions = before
-            raise
+            after.add(decision)
+        after.write(self.path)
+        self.decisions = after
         if self.answers is not None:
             self.answers[row] = answer
 
-    def state(self, *, reorder: bool = False) -> dict[str, Any]:
-        """Return the answers, and what they teach; now and then the order of what is left as well."""
-        answers = [
-            {**vars(decision), "row": row}
-            for decision in self.decisions
-            if (row := self.find.row_of(decision)) is not None
-        ]
-        if not reorder:
-            return {"answers": answers, **self.lessons()}
-        self.current = self._learn()
-        rows = self.order(_SERVED)
-        return {"answers": answers, "order": rows.tolist(), "items": self.items(rows), **self.lessons()}
-
-    def lessons(self) -> dict[str, Any]:
-        """Say what the answers have taught so far."""
-        before, now = self.screening, self.current
-        if now is before or now.noise_rate is None or now.noise_interval is None:
-            return {"learned": ""}
-        low, high = now.noise_interval
-        learned = (
-            f"By the answers so far, {now.noise_rate:.0%} of the labels are wrong (between {low:.0%} and "
-            f"{high:.0%}); without them it was {before.noise_rate:.0%}."
-        )
-        pairs = zip(before.per_class(), now.per_class(), strict=True)
-        lines = [
-            [
-                str(old["label"]),
-                f"{old['rows']:,}",
-                *(f"{line['noise_rate'] or 0.0:.0%}" for line in (old, new)),
+    def state(self, limit: int = 0) -> dict[str, Any]:
+        """Return the answers, what they teach, and up to ``limit`` rows to ask about."""
+        answered, before, now = self.answered, self.screening, self.current
+        state: dict[str, Any] = {
+            "answers": [{**vars(answer), "row": row} for row, answer in answered.items()]
+        }
+        if limit:
+            state["order"] = self.order(limit).tolist()
+            state["items"] = [self.describe(row) for row in dict.fromkeys([*state["order"], *answered])]
+        if now is not before and now.noise_rate is not None and now.noise_interval is not None:
+            low, high = now.noise_interval
+            state["learned"] = (
+                f"By the answers so far, {now.noise_rate:.0%} of the labels are wrong (between {low:.0%} and "
+                f"{high:.0%}); without them it was {before.noise_rate:.0%}."
+            )
+            rates = [
+                [f"{line['noise_rate'] or 0:.0%}" for line in result.per_class()] for result in (before, now)
             ]
-            for old, new in pairs
-        ]
-        return {"learned": learned, "classes": lines[:200]}
+            names = [(str(line["label"]), f"{line['rows']:,}") for line in now.per_class()]
+            state["classes"] = [[*name, *pair] for name, *pair in zip(names, *rates, strict=True)]
+        return state
 
     def content(self, row: int) -> dict[str, Any]:
         """Return the picture or text of a row; the next rows are read with it."""
         if self.contents is not None and row not in self._cache:
-            rows = self.order(_READ_AHEAD)
-            originals = self.screening.duplicate_of[rows]
-            wanted = np.unique(np.concatenate([[row], rows, originals[originals >= 0]]))
-            wanted = np.array([r for r in wanted.tolist() if r not in self._cache], dtype=np.int64)
+            rows = np.append(self.order(_READ_AHEAD), row)
+            wanted = np.setdiff1d([*rows, *self.screening.duplicate_of[rows]], [-1, *self._cache])
             self._cache.update(self.contents.fetch(wanted, side=_SIDE, length=_LENGTH))
         return describe_content(self._cache.get(row))
 
     def render(self, *, served: bool) -> str:
         """Return the page: served, or as one file that holds its pictures."""
-        rows = self.order(_SERVED if served else _STATIC)
-        items = self.items(rows)
+        state = self.state(_SERVED if served else _STATIC)
         if not served and self.contents is not None:
-            shown = [row for item in items for row in (item, item["partner"]) if row is not None]
-            pictures = self.contents.fetch(np.array([row["row"] for row in shown], dtype=np.int64))
-            for row in shown:
-                row["content"] = describe_content(pictures.get(row["row"]))
-        state = self.state()
-        labels = [] if self.find.names is None else self.questions.labels
+            shown = [row for item in state["items"] for row in (item, item["partner"]) if row is not None]
+            pictures = self.contents.fetch(np.array([item["row"] for item in shown], dtype=np.int64))
+            for item in shown:
+                item["content"] = describe_content(pictures.get(item["row"]))
         name = f"{self.path.resolve()} {len(self.screening)}"
-        more = {"answers": [], **self.lessons()}
-        del more["answers"]
-        return render_review(
-            items, labels, file=self.path.name, name=name, served=served,
-            answers=[Decision(**answer) for answer in state["answers"]], **more,
-        )  # fmt: skip
+        return render_review(labels=self.labels, file=self.path.name, name=name, served=served, **state)
 
 
 def make_app(review: Review, token: str, stop: Callable[[], None]) -> Any:
@@ -203,7 +204,7 @@ def make_app(review: Review, token: str, stop: Callable[[], None]) -> Any:
         if not action:
             return HTMLResponse(review.render(served=True), headers=_HEADERS)
         if action == "state":
-            return JSONResponse(review.state(reorder=True), headers=_HEADERS)
+            return JSONResponse(review.state(_SERVED), headers=_HEADERS)
         row = action.removeprefix("content/")
         if not (row.isdecimal() and int(row) < len(review.screening)):
             return Response("Not found.", 404, headers=_HEADERS)
@@ -216,7 +217,10 @@ def make_app(review: Review, token: str, stop: Callable[[], None]) -> Any:
         if action != "answers":
             raise InvalidInputError("There is no such action.")
         review.decide(values)
-        return review.state(reorder=len(review.decisions) % _REORDER == 0)
+        if len(review.decisions) % _REORDER:
+            return review.state()
+        review.learn()
+        return review.state(_SERVED)
 
     routes = [Route("/{token}/{action:path}", answer, methods=["GET", "POST"])]
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])

@@ -3,7 +3,7 @@ const items = new Map(data.items.map((item) => [item.row, item]));
 const memoryKey = `gmmatch-review ${data.name}`;
 const columns = ["row", "id", "given", "answer", "label", "keep", "sample"];
 const words = { right: "right", wrong: "wrong", duplicate: "copy", drop: "drop", unsure: "cannot tell" };
-let order = data.items.map((item) => item.row);
+let order = data.order || data.items.map((item) => item.row);
 let answers = new Map(data.answers.map((answer) => [answer.row, answer])); // in the order in which they were given
 let current = -1;
 let trail = []; // rows that were shown before
