@@ -26,8 +26,9 @@ from gmmatch.screening.result import (
 _PRIOR_ANSWERS = 5.0
 # Fewer answers say something about their own rows only.
 _FEWEST_ANSWERS = 20
-# Deviation of the log odds of a class from those of all, before anything is known of it.
-_CLASS_DEVIATION = 1.5
+# Deviation of the log odds of a class from those of all, where it has so many answers. Where classes have fewer, what
+# is wrong everywhere must not pass for a matter of the classes that happened to be asked about.
+_CLASS_DEVIATION, _CLASS_ANSWERS = 1.5, 5
 # Rows that stand for all in the prior, and bands of suspicion in which answers stand for the rows around them.
 _SAMPLE, _BANDS = 4_000, 10
 # From these probabilities on, a label that is not known better is doubtful, and wrong.
@@ -151,8 +152,10 @@ class Curve:
         target = np.concatenate([is_wrong, self.probability[sample]])
         weights = np.concatenate([self._weigh(rows), np.full(len(sample), _PRIOR_ANSWERS / len(sample))])
 
+        ridge = _CLASS_DEVIATION**-2 * max(1.0, _CLASS_ANSWERS * self.n_classes / len(rows))
+
         def loss(beta: Vector) -> tuple[float, Vector]:
-            margin, offsets = x @ beta[:3] + beta[3 + codes], beta[3:] / _CLASS_DEVIATION**2
+            margin, offsets = x @ beta[:3] + beta[3 + codes], ridge * beta[3:]
             gap = weights * (_sigmoid(margin) - target)
             slope = np.concatenate([gap @ x, np.bincount(codes, gap, self.n_classes) + offsets])
             value = weights @ (np.logaddexp(0.0, margin) - target * margin) + 0.5 * offsets @ beta[3:]
@@ -163,8 +166,8 @@ class Curve:
         self.beta = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
         p = _sigmoid(x @ self.beta[:3] + self.beta[3 + codes])
         design = np.column_stack([x, np.eye(self.n_classes)[codes]])
-        ridge = np.concatenate([[1e-6] * 3, np.full(self.n_classes, _CLASS_DEVIATION**-2)])
-        self.hessian = (design.T * (weights * p * (1.0 - p))) @ design + np.diag(ridge)
+        penalty = np.concatenate([[1e-6] * 3, np.full(self.n_classes, ridge)])
+        self.hessian = (design.T * (weights * p * (1.0 - p))) @ design + np.diag(penalty)
         return self
 
     def _weigh(self, rows: Indices) -> Vector:
