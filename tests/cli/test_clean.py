@@ -153,6 +153,19 @@ def test_rows_of_tables_stay_as_they_are(tmp_path, succeeds, suffix):
     assert np.mean([label == "abc"[truth[row]] for row, label in zip(rows, fixed.labels, strict=True)]) > 0.97
 
 
+def test_pictures_that_say_nothing_have_reasons_of_their_own(folder, tmp_path, succeeds, refused):
+    from PIL import Image
+
+    photos = folder[0]
+    Image.new("L", (8, 8), 99).save(photos / "class 1" / "flat.png")
+    succeeds("embed", photos, "-o", tmp_path / "p.emb", "-e", "pixels:8x8:gray", "--on-error", "skip")
+    succeeds("screen", tmp_path / "p.emb", "--check-rows", "-o", tmp_path / "suspects.csv")
+    line = read(tmp_path / "suspects.csv")["class 1/flat.png"]
+    assert (line["verdict"], line["reason"]) == ("wrong", "one color")
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    assert "--check-rows" in refused("screen", tmp_path / "v.npy", "--check-rows")
+
+
 def test_what_cannot_be_cleaned_is_refused_before_the_work(folder, tmp_path, refused, vectors):
     photos = folder[0]
     assert "within" in refused("clean", photos, "-o", photos / "clean")

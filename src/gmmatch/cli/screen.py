@@ -14,8 +14,9 @@ from gmmatch.cli.io.arguments import (
     writes,
 )
 from gmmatch.cli.io.files import TableOutput
-from gmmatch.cli.io.output import note, print_lines, print_table
+from gmmatch.cli.io.output import note, print_lines, print_table, progress
 from gmmatch.cli.io.reporting import Report
+from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,12 @@ def screen(
     duplicates: Annotated[
         Literal["drop", "keep"], picks_by("With 'keep', copies of a row are not looked for.")
     ] = "drop",
+    check_rows: Annotated[
+        bool,
+        picks_by(
+            "Look at the images or texts themselves: dark, blurry, empty, too long, ...", "--check-rows"
+        ),
+    ] = False,
     result: TableOutput,
     all_rows: Annotated[bool, writes("Write a line for every row, not only for suspects.", "--all")] = False,
     page: Report,
@@ -68,6 +75,8 @@ def screen(
     if settled is not None:
         options["answers"] = settled.answers
     screening = gm.screen(rows.X, rows.y, **options)
+    if check_rows:
+        screening = screening.add_reasons(_check_rows(rows))
     page.write(screening, rows, contents)
     suspects = _suspects(screening)
     if settled is not None:  # what was decided is no suspect any more
@@ -86,6 +95,19 @@ def screen(
     result.finish(table, outcome, partial(_print, screening, _table(screening, rows, suspects)))
     if result.output is None and len(suspects) and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
+
+
+def _check_rows(rows: Embeddings) -> Any:
+    """Return what is odd about each image or text of a store."""
+    from gmmatch.data import check_rows
+    from gmmatch.review.cleaning import open_source_of
+
+    if rows.store is None:
+        raise InvalidInputError(
+            f"--check-rows: {rows.path} does not say which images or texts it was made from."
+        )
+    with progress("Checking", len(rows)) as update:
+        return check_rows(open_source_of(rows.store), progress=update)[rows.store.source_rows]
 
 
 def _suspects(screening: ScreeningResult) -> Any:

@@ -4,6 +4,7 @@
 :class:`Source`. Nothing here holds more than a batch of rows in memory.
 """
 
+from gmmatch.data.checks import check_rows
 from gmmatch.data.images import BrokenImageError, ImageBytes, load_image
 from gmmatch.data.opening import open_source
 from gmmatch.data.source import Batch, BrokenRowError, Source
@@ -14,6 +15,7 @@ __all__ = [
     "BrokenRowError",
     "ImageBytes",
     "Source",
+    "check_rows",
     "load_image",
     "open_source",
 ]

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gmmatch._array import Indices, Mask
+from gmmatch.data.checks import check_rows
 from gmmatch.data.exporting import writer_of
 from gmmatch.data.images import ImageFolder
 from gmmatch.data.opening import open_source
@@ -122,7 +123,7 @@ def clean(
     if doubtful not in ("keep", "drop"):
         raise InvalidInputError(f"doubtful={doubtful!r}: give 'keep' or 'drop'.")
     target, rows = Path(output), source if isinstance(source, Store) else None
-    opened: BaseSource = open_source(source) if rows is None else _source_of(rows)
+    opened: BaseSource = open_source(source) if rows is None else open_source_of(rows)
     write = writer_of(opened)[1]
     is_folder = isinstance(opened, ImageFolder)
     report = target / "report.html" if is_folder else target.with_suffix(".report.html")
@@ -136,6 +137,7 @@ def clean(
     settled = None if decisions is None else apply_decisions(rows, rows.labels, decisions)
     answers = None if settled is None else settled.answers
     screening = screen(rows, answers=answers, random_state=random_state)
+    screening = screening.add_reasons(check_rows(opened)[rows.source_rows])
     given = rows.labels
     labels: Any = given if relabel is None or given is None else corrected_labels(screening, given, relabel)
     if settled is not None and settled.labels is not None:
@@ -166,8 +168,8 @@ def clean(
     )
 
 
-def _source_of(store: Store) -> BaseSource:
-    """Open what a store was made from."""
+def open_source_of(store: Store) -> BaseSource:
+    """Open what a store was made from; raise if it has changed since."""
     recorded = store.source
     source = open_source(recorded.get("location", ""), **recorded.get("opened_with", {}))
     if store.manifest.source_fingerprint not in (None, source.fingerprint()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,18 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices, Mask, to_numpy
 from gmmatch._checks import check_fraction
 from gmmatch._threads import cached_property
+from gmmatch.data.checks import IMAGE_REASONS, TEXT_REASONS
 from gmmatch.errors import InvalidInputError
 from gmmatch.frames import Package, arrow_column, as_frame, html_table
 from gmmatch.groups import Groups, Label
 
 VERDICTS = ("trusted", "doubtful", "wrong", "not judged")
 TRUSTED, DOUBTFUL, WRONG, NOT_JUDGED = range(4)
-REASONS = ("", "mislabeled", "outlier", "out of distribution", "duplicate", "group")
+REASONS = (
+    "", "mislabeled", "outlier", "out of distribution", "duplicate", "group", *IMAGE_REASONS, *TEXT_REASONS,
+)  # fmt: skip
+# What says nothing whatever its label.
+BLANK = ("one color", "noise", "empty")
 NO_REASON, MISLABELED, OUTLIER, OUT_OF_DISTRIBUTION, DUPLICATE, GROUP = range(6)
 
 _ARRAYS = {
@@ -139,7 +144,12 @@ class ScreeningResult:
             "outlier": "outliers", "out of distribution": "of no class", "duplicate": "copies of another row",
             "group": "a group of their own",
         }  # fmt: skip
-        others = [f"{count:,} {words[reason]}" for reason, count in self.counts.items() if reason in words]
+        counts = {
+            words.get(reason, reason): count
+            for reason, count in self.counts.items()
+            if reason != "mislabeled"
+        }
+        others = [f"{count:,} {name}" for name, count in counts.items()]
         if others:
             sentences.append(f"Of {len(self):,} rows, {', '.join(others)}.")
         not_judged = int((self.verdict_codes == NOT_JUDGED).sum())
@@ -163,6 +173,22 @@ class ScreeningResult:
             return f"No label looks wrong (at most {_percent(high)} may be).{doubt}"
         between = f"Between {_percent(low)} and {_percent(high)}" if low > 0.0 else f"Up to {_percent(high)}"
         return f"{between} of the labels look wrong; {certain}.{doubt}"
+
+    def add_reasons(self, reasons: Any) -> ScreeningResult:
+        """Return the screening with what is odd about the rows themselves as the reason of those that have one.
+
+        Rows that say nothing whatever their label are wrong; others are doubtful at least.
+
+        Parameters
+        ----------
+        reasons : array of shape (n,)
+            What :func:`gmmatch.data.check_rows` returns.
+        """
+        codes = np.array([REASONS.index(reason) for reason in reasons], dtype=np.int8)
+        verdict, is_odd = self.verdict_codes.copy(), codes > 0
+        verdict[is_odd & (verdict != WRONG)] = DOUBTFUL
+        verdict[np.isin(codes, [REASONS.index(reason) for reason in BLANK])] = WRONG
+        return replace(self, verdict_codes=verdict, reason_codes=np.where(is_odd, codes, self.reason_codes))
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
