@@ -157,7 +157,7 @@ def clean(
     lines = _describe_removed(rows, screening, np.flatnonzero(~kept), settled)
     lines += [[row.row, row.id, None, "unreadable", row.reason, None] for row in skipped]
     removed = report.with_name(report.name.replace("report.html", "removed.csv"))
-    write_file(removed, [csv_bytes([_REMOVED, *lines])])
+    write_file(removed, csv_bytes([_REMOVED, *lines]))
     contents = open_contents(opened, len(rows), rows.source_rows)
     write_report(screening, report, rows, source=contents)
     reasons = [line[3] for line in lines]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gmmatch._array import Mask, to_numpy
 from gmmatch._checks import warn_caller
 from gmmatch.errors import DataFileNotFoundError, GMMatchWarning, InvalidInputError, listed
-from gmmatch.files import csv_bytes, write_file
+from gmmatch.files import csv_bytes, explain_failure, write_file
 from gmmatch.groups import Groups, Label
 
 RIGHT, WRONG, DUPLICATE, DROP, UNSURE = ANSWERS = ("right", "wrong", "duplicate", "drop", "unsure")
@@ -118,7 +118,8 @@ class Decisions:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file, whole or not at all."""
         lines = ([_quote(cell) for cell in vars(decision).values()] for decision in self)
-        write_file(path, csv_bytes([COLUMNS, *lines]))
+        with explain_failure(Path(path)):
+            write_file(path, csv_bytes([COLUMNS, *lines]))
 
 
 def _quote(cell: Any) -> Any:

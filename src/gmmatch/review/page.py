@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gmmatch.files import write_file
+from gmmatch.files import explain_failure, write_file
 from gmmatch.report.content import Content
 from gmmatch.report.rendering import check_target, json_for_page, render_page
 from gmmatch.report.subject import NO_LABEL, shorten
@@ -94,4 +94,5 @@ def write_check_page(
         f"Check {len(items):,} of {sample.n_picks:,} picks", note, ("right", "wrong", "unsure"), items=items,
         answers=[], labels=[], file="answers.csv", name=sample.name, sample=sample.name,
     )  # fmt: skip
-    write_file(target, [text.encode("utf-8", "replace")])
+    with explain_failure(target):
+        write_file(target, text.encode("utf-8", "replace"))

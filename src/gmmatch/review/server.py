@@ -15,7 +15,7 @@ import numpy as np
 
 from gmmatch._array import Indices
 from gmmatch.errors import InvalidInputError, imported
-from gmmatch.files import write_file
+from gmmatch.files import explain_failure, write_file
 from gmmatch.report.content import Content, Contents, open_contents
 from gmmatch.report.rendering import check_target
 from gmmatch.review.decisions import (
@@ -287,7 +287,8 @@ def review(
     screening = screen(X, y, random_state=random_state) if screening is None else screening
     session = Review(screening, y, ids, open_contents(source, len(screening)), output)
     if target is not None:
-        write_file(target, [session.render(served=False).encode("utf-8", "replace")])
+        with explain_failure(target):
+            write_file(target, session.render(served=False).encode("utf-8", "replace"))
         return session.decisions
     token = secrets.token_urlsafe(24)
     assert uvicorn is not None
