@@ -14,8 +14,6 @@ from gmmatch.data.images import load_image
 from gmmatch.data.source import Source
 from gmmatch.errors import GMMatchError
 
-IMAGE_REASONS = ("one color", "noise", "dark", "bright", "blurry", "odd size", "odd shape")
-TEXT_REASONS = ("empty", "short", "long", "other script")
 _SIDE, _SMALL = 128, 16
 _BATCH = 256
 # Of brightness from 0 to 1: a picture is dark if 99% of its pixels are below the first, bright if 95% are above the
@@ -45,7 +43,8 @@ def check_rows(
     Returns
     -------
     object array of shape (n,)
-        One of ``IMAGE_REASONS`` or ``TEXT_REASONS``, or "" for most rows. Rows that cannot be read have "" as well.
+        "one color", "noise", "dark", "bright", "blurry", "odd size" or "odd shape"; "empty", "short", "long" or "other
+        script"; "" for most rows, and for those that cannot be read.
 
     Examples
     --------

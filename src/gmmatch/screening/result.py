@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices, Mask, to_numpy
 from gmmatch._checks import check_fraction
 from gmmatch._threads import cached_property
-from gmmatch.data.checks import IMAGE_REASONS, TEXT_REASONS
 from gmmatch.errors import InvalidInputError
 from gmmatch.frames import Package, arrow_column, as_frame, html_table
 from gmmatch.groups import Groups, Label
@@ -21,7 +20,9 @@ from gmmatch.groups import Groups, Label
 VERDICTS = ("trusted", "doubtful", "wrong", "not judged")
 TRUSTED, DOUBTFUL, WRONG, NOT_JUDGED = range(4)
 REASONS = (
-    "", "mislabeled", "outlier", "out of distribution", "duplicate", "group", *IMAGE_REASONS, *TEXT_REASONS,
+    "", "mislabeled", "outlier", "out of distribution", "duplicate", "group",
+    "one color", "noise", "dark", "bright", "blurry", "odd size", "odd shape",
+    "empty", "short", "long", "other script",
 )  # fmt: skip
 # What says nothing whatever its label.
 BLANK = ("one color", "noise", "empty")
