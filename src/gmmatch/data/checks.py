@@ -43,8 +43,8 @@ def check_rows(
     Returns
     -------
     object array of shape (n,)
-        "one color", "noise", "dark", "bright", "blurry", "odd size" or "odd shape"; "empty", "short", "long" or "other
-        script"; "" for most rows, and for those that cannot be read.
+        "one color", "noise", "dark", "bright", "blurry", "odd size" or "odd shape"; "empty", "short", "long" or
+        "other script"; "" for most rows, and for those that cannot be read.
 
     Examples
     --------
