@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch._array import Indices, Mask, Matrix, Vector, sample_indices
+from gmmatch._threads import one_blas_thread
 from gmmatch.errors import InvalidInputError
 from gmmatch.groups import Label
 from gmmatch.screening.result import (
@@ -84,9 +85,9 @@ def calibrate(result: ScreeningResult, answers: Any) -> ScreeningResult:
     useful = judged[rows]
     deviation = 0.0
     if useful.sum() >= _FEWEST_ANSWERS and rate is not None:
-        line = Curve(suspicion, result.given, probability, np.flatnonzero(judged)).fit(
-            rows[useful], is_wrong[useful]
-        )
+        line = Curve(suspicion, result.given, probability, np.flatnonzero(judged))
+        with one_blas_thread():  # threads would spin over small matrices
+            line.fit(rows[useful], is_wrong[useful])
         before = np.searchsorted(_BOUNDS, probability[judged])
         probability[judged], suspicion_of_labels, deviation = line.predict()
         after = np.searchsorted(_BOUNDS, probability[judged])
@@ -142,7 +143,7 @@ class Curve:
             [-np.logaddexp(0.0, -suspicion), np.logaddexp(0.0, suspicion), np.ones(len(rows))]
         )
 
-    def fit(self, rows: Indices, is_wrong: Mask) -> Curve:
+    def fit(self, rows: Indices, is_wrong: Mask) -> None:
         """Fit the curve to answers about some rows."""
         from scipy.optimize import minimize
 
@@ -168,7 +169,6 @@ class Curve:
         design = np.column_stack([x, np.eye(self.n_classes)[codes]])
         penalty = np.concatenate([[1e-6] * 3, np.full(self.n_classes, ridge)])
         self.hessian = (design.T * (weights * p * (1.0 - p))) @ design + np.diag(penalty)
-        return self
 
     def _weigh(self, rows: Indices) -> Vector:
         """Return how many answers each counts as: more where few of many rows were answered."""
