@@ -32,11 +32,10 @@ def headline(page: str = "results-robust.md") -> str:
     noise = mean("correct labels + random", field="dropped", digits=0)
     simple, shifted = "regression agrees + random", "next class 40%"
     return (
-        f"On CIFAR-10 with labels from crowd workers, {noise} of them wrong, **{mean('robust')}** of the rows that "
-        f"gmmatch\npicks are mislabeled; of those that cleanlab keeps it is {mean('cleanlab + random')}, of those "
-        f"whose label a cross-validated\nlogistic regression predicts {mean(simple)}. Where mistakes turn one class "
-        f"into the next, the regression leaves {mean(simple, shifted)}\nand gmmatch {mean('robust', shifted)} "
-        f"([results]({page}))."
+        f"On CIFAR-10 with labels from crowd workers, {noise} of them wrong, **{mean('robust')}** of gmmatch's picks "
+        f"are mislabeled.\nAfter cleanlab's filter {mean('cleanlab + random')} are, after a regression filter "
+        f"{mean(simple)}. Where mistakes turn one class\ninto the next, the regression leaves "
+        f"{mean(simple, shifted)} and gmmatch {mean('robust', shifted)} ([results]({page}))."
     )
 
 
