@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gmmatch._array import Indices, Mask, Vector
-from gmmatch.screening.result import DUPLICATE, NOT_JUDGED, TRUSTED, ScreeningResult
+from gmmatch.screening.result import DUPLICATE, MISLABELED, NOT_JUDGED, TRUSTED, ScreeningResult
 
 # Answers about a sample of all rows, after which suspects are asked about.
 _SAMPLED = 100
@@ -39,20 +39,20 @@ def order_questions(result: ScreeningResult, answered: Mask, limit: int = 5_000)
     >>> len(order_questions(result, np.zeros(150, dtype=bool))) > 50
     True
     """
-    asked = answered.copy()
-    sample = _draw_sample(result, asked) if result.noise_rate is not None else []
-    asked[sample] = True
+    excluded = answered.copy()
+    sample = _draw_sample(result, excluded) if result.noise_rate is not None else []
+    excluded[sample] = True
     doubt = _doubt(result)
-    suspects = np.flatnonzero((doubt > 0.0) & ~asked)
+    suspects = np.flatnonzero((doubt > 0.0) & ~excluded)
     suspects = suspects[np.lexsort((-result.suspicion[suspects], -doubt[suspects]))]
     return np.concatenate([np.array(sample, dtype=np.int64), suspects])[:limit]
 
 
-def _draw_sample(result: ScreeningResult, asked: Mask) -> list[int]:
-    judged = np.flatnonzero((result.given >= 0) & (result.verdict_codes != NOT_JUDGED))
-    n_answered = int(asked[judged].sum())
-    order = judged[np.argsort(result.suspicion[judged], kind="stable")]
-    order = order[~asked[order]]
+def _draw_sample(result: ScreeningResult, excluded: Mask) -> list[int]:
+    candidates = np.flatnonzero((result.given >= 0) & (result.verdict_codes != NOT_JUDGED))
+    n_answered = int(excluded[candidates].sum())
+    order = candidates[np.argsort(result.suspicion[candidates], kind="stable")]
+    order = order[~excluded[order]]
     if not len(order):
         return []
     p = result.probability[order].astype(np.float64)
@@ -66,7 +66,7 @@ def _draw_sample(result: ScreeningResult, asked: Mask) -> list[int]:
 def _doubt(result: ScreeningResult) -> Vector:
     """Return how much a decision about each row would settle, 0 for rows that nothing speaks against."""
     p = result.probability.astype(np.float64)
-    doubt = np.where(result.reason_codes == 1, np.minimum(p, 1.0 - p) + 1e-6, 0.25)
+    doubt = np.where(result.reason_codes == MISLABELED, np.minimum(p, 1.0 - p) + 1e-6, 0.25)
     doubt[(result.verdict_codes == TRUSTED) | (result.verdict_codes == NOT_JUDGED)] = 0.0
     copies = np.flatnonzero(result.duplicate_of >= 0)
     differ = result.given[copies] != result.given[result.duplicate_of[copies]]

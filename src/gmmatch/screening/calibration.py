@@ -79,27 +79,27 @@ def calibrate(result: ScreeningResult, answers: Any) -> ScreeningResult:
     right = np.array([number.get(answers[row], -1) for row in rows.tolist()], dtype=np.int64)
     is_wrong = right != result.given[rows]
     bad = np.isin(result.reason_codes, (OUTLIER, OUT_OF_DISTRIBUTION))
-    judged = (result.given >= 0) & (result.verdict_codes != NOT_JUDGED) & ~bad
+    is_judged = (result.given >= 0) & (result.verdict_codes != NOT_JUDGED) & ~bad
     probability, suspicion = result.probability.astype(np.float64), result.suspicion.astype(np.float64)
     verdict, rate, interval = result.verdict_codes.copy(), result.noise_rate, result.noise_interval
-    useful = judged[rows]
+    useful = is_judged[rows]
     deviation = 0.0
     if useful.sum() >= _FEWEST_ANSWERS and rate is not None:
-        line = Curve(suspicion, result.given, probability, np.flatnonzero(judged))
+        line = Curve(suspicion, result.given, probability, np.flatnonzero(is_judged))
         with one_blas_thread():  # threads would spin over small matrices
             line.fit(rows[useful], is_wrong[useful])
-        before = np.searchsorted(_BOUNDS, probability[judged])
-        probability[judged], suspicion_of_labels, deviation = line.predict()
-        after = np.searchsorted(_BOUNDS, probability[judged])
-        changed = np.flatnonzero(judged)[before != after]
+        before = np.searchsorted(_BOUNDS, probability[is_judged])
+        probability[is_judged], suspicion_of_labels, deviation = line.predict()
+        after = np.searchsorted(_BOUNDS, probability[is_judged])
+        changed = np.flatnonzero(is_judged)[before != after]
         verdict[changed] = np.array([TRUSTED, DOUBTFUL, WRONG])[after[before != after]]
         # Bad rows stay more suspicious than any other.
-        suspicion[bad] += max(0.0, float(suspicion_of_labels.max() - suspicion[judged].max()))
-        suspicion[judged] = suspicion_of_labels
+        suspicion[bad] += max(0.0, float(suspicion_of_labels.max() - suspicion[is_judged].max()))
+        suspicion[is_judged] = suspicion_of_labels
     probability[rows], verdict[rows] = is_wrong, np.where(is_wrong, WRONG, TRUSTED)
     suspicion[rows] = np.where(is_wrong, suspicion.max(initial=0.0) + 1.0, suspicion.min(initial=0.0) - 1.0)
     if rate is not None:
-        counted = judged.copy()
+        counted = is_judged.copy()
         counted[rows[result.given[rows] >= 0]] = True
         rate = float(probability[counted].mean())
         margin = 2.0 * deviation + 1.0 / max(1, int(counted.sum()))

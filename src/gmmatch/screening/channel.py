@@ -86,7 +86,7 @@ class Channel:
     offsets: Vector
     noise: Noise
 
-    def pool(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
+    def combine(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
         """Return the weighted evidence, shape (C, n)."""
         pooled: NDArray[np.float32] = np.tensordot(self.weights.astype(np.float32), scores, 1)
         # The rest of the classes count as many, with the mean offset: larger ones for all must not make it disappear.
@@ -96,7 +96,7 @@ class Channel:
 
     def classify(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
         """Return p(z | x) of the candidates, shape (C, n)."""
-        return np.asarray(np.exp(log_softmax(self.pool(scores, labels))))
+        return np.asarray(np.exp(log_softmax(self.combine(scores, labels))))
 
     def joint(self, scores: NDArray[Any], labels: Labels) -> NDArray[np.float32]:
         """Return p(z, y | x) of the candidates and the given label, shape (C, n)."""

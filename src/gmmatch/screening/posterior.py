@@ -86,7 +86,7 @@ class Explanation:
         """Return the posterior from the evidence of the given labels, and of the drawn ones."""
         if self.plain is not None:
             assert refitted is not None
-            scores = np.concatenate([self.plain.pool(scores, labels)[None], refitted])
+            scores = np.concatenate([self.plain.combine(scores, labels)[None], refitted])
         classes, posterior = self.channel.classify(scores, labels), self.channel.posterior(scores, labels)
         return Posterior(labels, classes, posterior, self.channel.noise, self.sure)
 
@@ -100,20 +100,20 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
     counts = np.bincount(labels.given, minlength=labels.n_classes)
     informed = bool(clean - np.log(counts[labels.given] / len(labels)).sum() > _SURE_GAIN)
     first = Explanation(channel, bool(noisy - clean > _SURE_GAIN), informed)
-    clusters = None if labels.n_classes > _MAX_CLASSES else Clusters(plain.pool(scores, labels), labels)
+    clusters = None if labels.n_classes > _MAX_CLASSES else Clusters(plain.combine(scores, labels), labels)
     if clusters is None:
         return first, first.apply(scores, None, labels)
-    clustered = clusters(plain.pool(scores, labels))
+    clustered = clusters(plain.combine(scores, labels))
     guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
     if guess.posterior(clustered, labels)[labels.given_cells].min() > 0.5:
         # No label is likely wrong.
         return first, first.apply(scores, None, labels)
     drawn = []
     for fold, unseen in enumerate(evidence.without_fold):
-        posterior = guess.posterior(clusters(plain.pool(unseen, labels)), labels)
+        posterior = guess.posterior(clusters(plain.combine(unseen, labels)), labels)
         drawn.append(_draw(posterior, labels, [seed, fold]))
     refitted = evidence.refit(drawn)
-    both = np.concatenate([plain.pool(scores, labels)[None], refitted])
+    both = np.concatenate([plain.combine(scores, labels)[None], refitted])
     channel = raise_background(fit_channel(both, labels, guess.noise), both, labels)
     errors = _compare(scores, both, labels, guess.noise, np.random.default_rng([seed, 1]))
     if errors > _SURE_ERRORS or (not first.sure and errors > -_SURE_ERRORS):
