@@ -8,20 +8,36 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import lzma
 import os
 import secrets
 import shutil
+import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from gmmatch.errors import GMMatchError, MissingDependencyError, install_command
+from gmmatch.errors import (
+    GMMatchError,
+    InvalidInputError,
+    MissingDependencyError,
+    first_line,
+    install_command,
+)
 
 _PREFIX, _SUFFIX = ".gmmatch-", ".tmp"
 _PIECE = 1 << 22
+# What damaged files lead the standard library and NumPy to. RuntimeError is that of an encrypted archive, of an
+# unknown compression (NotImplementedError), and of too many brackets (RecursionError).
+DAMAGE = (
+    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError,
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 
 def is_remote(location: str | os.PathLike[str]) -> bool:
@@ -61,6 +77,24 @@ def overlap(path: Path, other: Path) -> bool:
     """Return whether one path lies at or below the other, links resolved."""
     first, second = resolved(path), resolved(other)
     return first == second or first in second.parents or second in first.parents
+
+
+@contextmanager
+def explain_damage(
+    path: object, kind: str, *more: type[Exception], position: Callable[[], str] = str
+) -> Iterator[None]:
+    """Make one sentence of whatever is raised by a file that is not what its suffix says, or not whole."""
+    kinds: tuple[type[Exception], ...] = (*DAMAGE, *more)
+    try:
+        yield
+    except GMMatchError:
+        raise
+    except kinds as error:
+        if isinstance(error, OSError) and error.strerror:  # it is not there any more, or may not be read
+            raise InvalidInputError(f"{path} cannot be read: {error.strerror}.") from None
+        raise InvalidInputError(
+            f"{path} is not a {kind}, or is truncated or damaged: {position()}{first_line(error)}."
+        ) from None
 
 
 def parquet_table(contents: bytes) -> Any:

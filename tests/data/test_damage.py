@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import gmmatch as gm
 from gmmatch.data import open_source
 from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
 
@@ -61,6 +62,9 @@ class TestArrays:
         ) as caught:
             open_source(tmp_path / "x.npy")
         assert "\n" not in str(caught.value) and "allow_pickle" not in str(caught.value)
+        with pytest.raises(InvalidInputError) as selecting:
+            gm.select(tmp_path / "x.npy", k=1, method="easy")
+        assert str(selecting.value) == f"X: {caught.value}"
 
     def test_a_whole_zip_named_npy(self, tmp_path):
         np.savez(tmp_path / "x.npz", x=np.eye(3))
@@ -159,6 +163,11 @@ class TestPipes:
         os.mkfifo(tmp_path / name)
         with pytest.raises(InvalidInputError, match=r"is not a file that can be read twice"):
             open_source(tmp_path / name)
+
+    def test_a_pipe_is_no_file_to_select_from(self, tmp_path):
+        os.mkfifo(tmp_path / "x.npy")
+        with pytest.raises(DataFileNotFoundError, match=r"there is no file .*x\.npy"):
+            gm.select(tmp_path / "x.npy", k=1, method="easy")
 
     def test_a_link_to_a_pipe_in_a_folder_is_passed_over(self, tmp_path):
         (tmp_path / "photos").mkdir()

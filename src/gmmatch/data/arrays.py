@@ -12,18 +12,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import is_torch_array, sample_indices, to_numpy
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
-from gmmatch.data.files import explain_damage, fingerprint_of
+from gmmatch.data.files import fingerprint_of
 from gmmatch.data.tables import Records, TableSource
 from gmmatch.data.values import plain_values
 from gmmatch.errors import InvalidInputError
-from gmmatch.rows.npy import read_header
+from gmmatch.files import explain_damage
+from gmmatch.rows.npy import Header, read_header, read_npy
 
 _SAMPLED_ROWS = 1024
 _SAFETENSORS_TYPES = {
@@ -32,34 +33,6 @@ _SAFETENSORS_TYPES = {
 }  # fmt: skip
 _LONGEST_HEADER = 100_000_000
 """Bytes, as in the package safetensors."""
-
-
-class Header(NamedTuple):
-    """What a file says of an array: what it is, where it begins (in the file, or in a member of an archive), and how
-    many bytes are there for it.
-    """
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: np.dtype[Any]
-    start: int
-    n_bytes: int
-    bfloat16: bool = False
-
-    def read(self, file: IO[bytes], n_rows: int) -> NDArray[Any]:
-        """Return the next rows of an open file."""
-        shape = (n_rows, *self.shape[1:])
-        return np.frombuffer(file.read(math.prod(shape) * self.dtype.itemsize), self.dtype).reshape(shape)
-
-    def check(self) -> None:
-        """Raise if it cannot be true: a false header could ask for all memory."""
-        if self.dtype.hasobject:
-            raise ValueError("it holds Python objects, which are not read, as they could run code")
-        if not all(type(n) is int and n >= 0 for n in self.shape):
-            raise ValueError(f"its header has the shape {self.shape}")
-        n_bytes = math.prod(self.shape) * self.dtype.itemsize
-        if n_bytes > self.n_bytes:
-            raise ValueError(f"its header claims {n_bytes:,} bytes, and {self.n_bytes:,} are there")
 
 
 class ArraySource(TableSource):
@@ -189,35 +162,16 @@ def open_arrays(path: Path, format: str, request: ColumnRequest) -> TableSource:
         headers = read_headers(path)
         if format == "npy":
             request.refuse(location, "has no columns")
-            return ArraySource(_mapped(path, headers[""]), location=location, format=kind, how=how)
+            return ArraySource(headers[""].map(path), location=location, format=kind, how=how)
         columns = _choose({name: header.shape for name, header in headers.items()}, request, location)
         columns = replace(columns, how=f"{how}: {columns.how}")
         if format == "npz":
             return NpzSource(path, columns, headers)
-        arrays = {name: _mapped(path, headers[name]) for name in columns.names()}
+        arrays = {name: headers[name].map(path) for name in columns.names()}
         return ArraySource(
             arrays[columns.data], labels=arrays.get(columns.label or ""), ids=arrays.get(columns.id or ""),
             bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind, how=columns.how,
         )  # fmt: skip
-
-
-def _mapped(path: Path, header: Header) -> NDArray[Any]:
-    """Return an array that lies in a file, memory-mapped and read-only."""
-    header.check()
-    shape, fortran, dtype, start, *_ = header
-    if 0 in shape:
-        return np.empty(shape, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if fortran else "C")
-
-
-def _read_npy(path: Path) -> dict[str, Header]:
-    with path.open("rb") as file:
-        return {"": _read_header(file, path.stat().st_size)}
-
-
-def _read_header(file: IO[bytes], size: int) -> Header:
-    header = read_header(file)
-    return Header(*header, file.tell(), size - file.tell())
 
 
 def _read_npz(path: Path) -> dict[str, Header]:
@@ -226,7 +180,7 @@ def _read_npz(path: Path) -> dict[str, Header]:
         for member in archive.infolist():
             if member.filename.endswith(".npy"):
                 with archive.open(member) as file:
-                    headers[member.filename.removesuffix(".npy")] = _read_header(file, member.file_size)
+                    headers[member.filename.removesuffix(".npy")] = read_header(file, member.file_size)
     return headers
 
 
@@ -253,7 +207,7 @@ def _read_safetensors(path: Path) -> dict[str, Header]:
 
 
 _FORMATS: dict[str, tuple[str, Callable[[Path], dict[str, Header]]]] = {
-    "npy": (".npy file", _read_npy),
+    "npy": (".npy file", lambda path: {"": read_npy(path)}),
     "npz": (".npz archive", _read_npz),
     "safetensors": ("safetensors file", _read_safetensors),
 }

@@ -5,46 +5,19 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
-import lzma
 import os
 import re
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError, first_line
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import as_path
 
 _DIGITS = re.compile(r"([0-9]+)")
 _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval")
-# What damaged files lead the standard library and NumPy to. RuntimeError is that of an encrypted archive, of an
-# unknown compression (NotImplementedError), and of too many brackets (RecursionError).
-DAMAGE = (
-    OSError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError,
-    tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-)  # fmt: skip
 END_BYTES = 1 << 16
 """How much of each end of a file counts."""
-
-
-@contextmanager
-def explain_damage(
-    path: object, kind: str, *more: type[Exception], position: Callable[[], str] = str
-) -> Iterator[None]:
-    """Make one sentence of whatever is raised by a file that is not what its suffix says, or not whole."""
-    kinds: tuple[type[Exception], ...] = (*DAMAGE, *more)
-    try:
-        yield
-    except GMMatchError:
-        raise
-    except kinds as error:
-        raise InvalidInputError(
-            f"{path} is not a {kind}, or is truncated or damaged: {position()}{first_line(error)}."
-        ) from None
 
 
 def natural_key(path: str) -> tuple[object, ...]:

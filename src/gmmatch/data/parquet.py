@@ -12,10 +12,10 @@ from typing import Any
 
 from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import explain_damage
 from gmmatch.data.tables import FileTable, Records
 from gmmatch.data.values import column_types
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import explain_damage
 
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 

@@ -20,11 +20,11 @@ from typing import Any
 
 from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
-from gmmatch.data.files import explain_damage
 from gmmatch.data.images import IMAGE_SUFFIXES
 from gmmatch.data.source import Id
 from gmmatch.data.tables import EntryTable, Records
 from gmmatch.errors import InvalidInputError
+from gmmatch.files import explain_damage
 from gmmatch.groups import Label
 
 # WebDataset's own rule: the key ends at the first dot of the file name.

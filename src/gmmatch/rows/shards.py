@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, start_indices
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import as_path, fetched, sha256_of
-from gmmatch.rows.npy import mapped, read_header
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import as_path, explain_damage, fetched, sha256_of
+from gmmatch.rows.npy import mapped, read_npy
 
 # A mapped file is an open file, of which a process may have 1,024 by default.
 _OPEN_FILES = 128
@@ -54,13 +54,10 @@ class RowFile:
         location = as_path(path)
         if not location.is_file():
             raise DataFileNotFoundError(f"X: there is no file {location}.")
-        try:
-            with location.open("rb") as file:
-                shape, _, dtype = read_header(file)
-        except (OSError, ValueError) as error:
-            raise InvalidInputError(
-                f"X: {location} is no .npy file of numbers: {first_line(error)}."
-            ) from None
+        with explain_damage(f"X: {location}", ".npy file of numbers"):
+            header = read_npy(location)
+            header.check()
+        shape, dtype = header.shape, header.dtype
         if len(shape) != 2 or dtype.kind not in "fiub":
             raise InvalidInputError(
                 f"X: {location} has shape {shape} and dtype {dtype}: expected numbers, rows by features."
@@ -69,7 +66,7 @@ class RowFile:
 
     def load(self) -> NDArray[Any]:
         """Return the rows, memory-mapped; raise if the file is not what it should be."""
-        try:
+        with explain_damage(self.path, "file of rows"):
             local = fetched(self.path)
             if self.sha256 is not None:
                 status = local.stat()
@@ -78,10 +75,6 @@ class RowFile:
                 rows = mapped(local)
             else:
                 rows = np.memmap(local, self.dtype, "r", self.offset, self.shape)
-        except (OSError, ValueError, EOFError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"{self.path} cannot be read: {first_line(error)}.") from None
         if rows.shape != self.shape or rows.dtype != np.dtype(self.dtype):
             raise InvalidInputError(
                 f"{self.path} has shape {rows.shape} and dtype {rows.dtype}: expected {self.shape} and {self.dtype}."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
-from gmmatch.files import as_path, is_remote, parquet_table, write_table
+from gmmatch.files import DAMAGE, as_path, is_remote, parquet_table, write_table
 from gmmatch.groups import Label
 from gmmatch.screening.result import ScreeningResult
 
@@ -26,10 +26,6 @@ FORMAT_VERSION = 2
 
 _FORMAT = "gmmatch-selection"
 _METADATA_KEY = b"gmmatch"
-# What reading a file with wrong contents can raise; files that cannot be opened at all are not among them.
-_DAMAGE = (
-    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, EOFError, OSError, MemoryError,
-)  # fmt: skip
 
 
 def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
@@ -64,7 +60,7 @@ def read_selection(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _read_parquet(path.read_bytes(), path)
     except (DataFileNotFoundError, InvalidInputError):
         raise
-    except _DAMAGE as error:
+    except (*DAMAGE, MemoryError) as error:
         raise _damaged(path, error) from None
 
 
