@@ -15,7 +15,10 @@ from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
 from gmmatch_paper.studies.records import as_results
 from gmmatch_paper.studies.results import Results
 
-_HUB = {"cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist"}
+_SOURCES = {
+    "cifar10": "uoft-cs/cifar10", "cifar100": "uoft-cs/cifar100", "mnist": "ylecun/mnist",
+    "tiny-imagenet": "tiny-imagenet-200",
+}  # fmt: skip
 # Encoders that no hub has under these names, and the section of index.md that says how they are made.
 _TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet", "mobilenet_v2-imagenet-96px")
 _HOW_TO_MAKE = "encoders-to-make"
@@ -89,7 +92,7 @@ def _commands(study: ImageStudy, record: dict[str, Any], cells: list[dict[str, A
         # The hub's copies have no labels of people: a file of arrays has them beside the true ones.
         by_people = any(cell["corruption"].startswith("human:") for cell in mine)
         name, limits = _limits_of(dataset)
-        source = f"{name}.npz" if by_people else _HUB.get(name, name)
+        source = f"{name}.npz" if by_people else _SOURCES.get(name, name)
         words = {"dataset": source, **limits, "encoder": encoder, "downstream": downstream}
         words |= {"networks": network, "recipe": recipe} if downstream == "scratch" else {}
         for option, name in (("corruptions", "corruption"), ("ratios", "amount"), ("methods", "method")):

@@ -18,7 +18,12 @@ from gmmatch_paper.studies.study import Table
 from gmmatch_paper.studies.style import METHOD_NAMES
 
 NOT_RUN = "–"
-DATASETS = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "mnist": "MNIST"}
+DATASETS = {
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "mnist": "MNIST",
+    "tiny-imagenet": "Tiny-ImageNet",
+}
 # More columns than this do not fit on a page.
 _MOST_COLUMNS = 6
 

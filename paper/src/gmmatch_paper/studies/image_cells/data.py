@@ -162,7 +162,8 @@ def _is_hub_name(spec: str) -> bool:
 def _shown(spec: str, limit: int | None, test_limit: int | None) -> str:
     """Return a name without the folders of this machine."""
     name = spec if _is_hub_name(spec) else Path(spec).name
-    name = name.removesuffix(".npz").rpartition("/")[2]
+    # The folder as it is published is the same data as the hub's.
+    name = "tiny-imagenet" if is_tiny_imagenet(Path(spec)) else name.removesuffix(".npz").rpartition("/")[2]
     parts = [f"{limit:,}"] if limit else []
     if test_limit is not None and test_limit > 1:  # maps take a single one, which nothing depends on
         parts.append(f"{test_limit:,} test")
