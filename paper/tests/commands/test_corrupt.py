@@ -97,7 +97,8 @@ def test_label_noise_moves_images_to_other_classes(photos, tmp_path, succeeds):
     out = tmp_path / "noisy"
     succeeds("corrupt", photos, "-o", out, "--kind", "symmetric", "--rate", 0.4, "--seed", 1)
     mask, copy = mask_of(tmp_path / "noisy.mask.parquet"), open_source(out)
-    assert mask["id"] == list(copy.ids) and mask["label"] == list(copy.labels)
+    copied = dict(zip(copy.ids, copy.labels, strict=True))
+    assert dict(zip(mask["id"], mask["label"], strict=True)) == copied
     assert sum(mask["corrupted"]) == 10
     assert sorted(mask["source_id"]) == sorted(open_source(photos).ids)
     for new, old, label, original, moved in zip(
@@ -142,7 +143,6 @@ def test_images_in_parquet(photos, tmp_path, succeeds):
     before, after = pq.read_table(path), pq.read_table(out)
     assert after.schema.equals(before.schema, check_metadata=True)
     assert after.drop(["image"]).equals(before.drop(["image"]))
-    assert pq.ParquetFile(out).metadata.row_group(0).column(0).compression == "ZSTD"
     with (tmp_path / "m.csv").open(newline="") as file:
         mask = list(csv.DictReader(file))
     assert [int(row["id"]) for row in mask] == list(range(24))
@@ -192,9 +192,9 @@ def test_labels_in_csv_change_and_quotes_stay(tmp_path, succeeds):
     path, out = tmp_path / "t.csv", tmp_path / "noisy.csv"
     rows = [f'"say ""{i}"";\nand more";{"ab"[i % 2]};x{i}\r\n' for i in range(20)]
     path.write_text("text;label;key\r\n" + "".join(rows), encoding="utf-8", newline="")
-    succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.25, "--id-column", "key")
+    succeeds("corrupt", path, "-o", out, "--kind", "symmetric", "--rate", 0.25)
     mask = mask_of(tmp_path / "noisy.csv.mask.parquet")
-    assert mask["id"] == [f"x{i}" for i in range(20)] and sum(mask["corrupted"]) == 5
+    assert mask["id"] == list(range(20)) and sum(mask["corrupted"]) == 5
     with out.open(encoding="utf-8", newline="") as file:
         text = file.read()
     with out.open(encoding="utf-8", newline="") as file:
@@ -207,9 +207,9 @@ def test_labels_in_csv_change_and_quotes_stay(tmp_path, succeeds):
 
 
 def test_a_transition_matrix_from_a_file(tmp_path, succeeds):
-    path, matrix = tmp_path / "t.csv", tmp_path / "m.json"
+    path, matrix = tmp_path / "t.csv", tmp_path / "m.csv"
     path.write_text("text,label\n" + "".join(f"w{i},{'abc'[i % 3]}\n" for i in range(30)))
-    matrix.write_text("[[0.5, 0.5, 0], [0, 1, 0], [0.2, 0, 0.8]]")
+    matrix.write_text("0.5,0.5,0\n0,1,0\n0.2,0,0.8\n")
     succeeds("corrupt", path, "-o", tmp_path / "n.csv", "--kind", "transition", "--matrix", matrix)
     mask = mask_of(tmp_path / "n.csv.mask.parquet")
     pairs = list(zip(mask["original_label"], mask["label"], strict=True))
@@ -230,13 +230,6 @@ def test_vectors_in_npy(vectors, tmp_path, succeeds):
     assert mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"] == expected.mask.tolist()
 
 
-def test_vectors_are_copied_piece_by_piece(vectors, tmp_path, succeeds, monkeypatch):
-    succeeds("corrupt", vectors, "-o", tmp_path / "a.npy", "--kind", "shell", "--rate", 0.4)
-    monkeypatch.setattr("gmmatch_paper.commands.corrupting_tables._NUMBERS_AT_A_TIME", 21)
-    succeeds("corrupt", vectors, "-o", tmp_path / "b.npy", "--kind", "shell", "--rate", 0.4)
-    assert np.array_equal(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"))
-
-
 def test_one_row_moves_the_mean(vectors, tmp_path, succeeds):
     target = "target=[100.0, -5.0, 3.0]"
     succeeds("corrupt", vectors, "-o", tmp_path / "bad.npy", "--kind", "mean-attack", "--set", target)
@@ -244,20 +237,6 @@ def test_one_row_moves_the_mean(vectors, tmp_path, succeeds):
     assert bad.mean(axis=0) == pytest.approx([100.0, -5.0, 3.0], rel=1e-5)
     assert (bad != np.load(vectors)).any(axis=1).sum() == 1
     assert sum(mask_of(tmp_path / "bad.npy.mask.parquet")["corrupted"]) == 1
-
-
-def test_vectors_and_labels_in_npz(tmp_path, succeeds):
-    path = tmp_path / "x.npz"
-    rows, labels = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
-    np.savez_compressed(path, x=rows, label=labels, other=np.arange(5))
-    succeeds("corrupt", path, "-o", tmp_path / "bad.npz", "--kind", "shell", "--rate", 0.2)
-    with np.load(tmp_path / "bad.npz") as found:
-        assert np.array_equal(found["label"], labels) and np.array_equal(found["other"], np.arange(5))
-        changed = (found["x"] != rows).any(axis=1)
-    assert changed.sum() == 6 and mask_of(tmp_path / "bad.npz.mask.parquet")["corrupted"] == changed.tolist()
-    succeeds("corrupt", path, "-o", tmp_path / "noisy.npz", "--kind", "symmetric", "--rate", 0.2)
-    with np.load(tmp_path / "noisy.npz") as found:
-        assert np.array_equal(found["x"], rows) and (found["label"] != labels).sum() == 6
 
 
 def test_vectors_in_parquet(tmp_path, succeeds):
@@ -282,14 +261,13 @@ def test_the_same_seed_gives_the_same_copy(photos, tmp_path, succeeds):
 
 
 def test_the_mask_is_what_compare_calls_the_truth(tmp_path, succeeds):
-    path = tmp_path / "x.npz"
+    path, noisy = tmp_path / "x.parquet", tmp_path / "n.parquet"
     labels = np.repeat([0, 1], 20)
-    np.savez(path, x=np.random.default_rng(0).normal(size=(40, 3)) + 9.0 * labels[:, None], label=labels)
-    succeeds("corrupt", path, "-o", tmp_path / "n.npz", "--kind", "symmetric", "--rate", 0.25)
-    truth = f"{tmp_path / 'n.npz.mask.parquet'}::original_label"
-    facts = succeeds(
-        "compare", tmp_path / "n.npz", "-k", 40, "--methods", "random", "--truth", truth, "--json"
-    )
+    rows = np.random.default_rng(0).normal(size=(40, 3)) + 9.0 * labels[:, None]
+    pq.write_table(pa.table({"embedding": rows.tolist(), "label": labels}), path)
+    succeeds("corrupt", path, "-o", noisy, "--kind", "symmetric", "--rate", 0.25)
+    truth = f"{tmp_path / 'n.parquet.mask.parquet'}::original_label"
+    facts = succeeds("compare", noisy, "-k", 40, "--methods", "random", "--truth", truth, "--json")
     assert facts["wrong_labels"] == facts["rows"][0]["contamination"] == 0.25
 
 
@@ -334,11 +312,11 @@ def test_the_summary_says_what_was_done(photos, tmp_path, gmmatch):
         (["{photos}", "-o", "bad", "--kind", "fogg"], "Did you mean 'fog'"),
         (["{vectors}", "-o", "bad.npy", "--kind", "fog"], "for images"),
         (["{photos}", "-o", "bad", "--kind", "shell"], "for vectors"),
-        (["{vectors}", "-o", "bad.npy", "--kind", "symmetric"], "no labels"),
-        (["{texts}", "-o", "bad.jsonl", "--kind", "symmetric", "--text-column", "body"], "--label-column"),
+        (["{vectors}", "-o", "bad.npy", "--kind", "symmetric"], "has none that can be copied"),
+        (["{texts}", "-o", "bad.jsonl", "--kind", "symmetric"], "--column"),
         (["{vectors}", "-o", "bad.csv", "--kind", "shell"], "end it in .npy"),
         (["{vectors}", "-o", "{vectors}", "--kind", "shell", "--force"], "source itself"),
-        (["{photos}", "-o", "{photos}/bad", "--kind", "fog"], "within each other"),
+        (["{photos}", "-o", "{photos}/bad", "--kind", "fog"], "lies within"),
         (["{photos}", "-o", "bad", "--kind", "fog", "--mask", "mask.txt"], ".parquet or .csv"),
         (["{photos}", "-o", "bad", "--kind", "fog", "--mask", "{photos}/m.csv"], "within the data"),
         (["{photos}", "-o", "nowhere/bad", "--kind", "fog"], "no folder nowhere"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 
 def test_errors_name_options_of_their_own_command(tmp_path, photos, refused):
     assert "--jobs 0" in refused("reproduce", "robust-mean", "-o", tmp_path / "studies", "--jobs", 0)
@@ -16,13 +14,16 @@ def test_a_setting_of_a_corruption_that_is_no_number(vectors, tmp_path, refused)
 
 
 def test_a_matrix_that_is_none(tmp_path, refused):
-    np.savez(tmp_path / "x.npz", x=np.eye(4), label=[0, 1, 0, 1])
-    (tmp_path / "empty.csv").touch()
-    np.save(tmp_path / "wide.npy", np.ones((2, 3)))
-    for name, words in (("empty.csv", "is empty"), ("wide.npy", "shape (2, 3)")):
-        options = ["--kind", "transition", "--matrix", tmp_path / name]
-        line = refused("corrupt", tmp_path / "x.npz", "-o", tmp_path / "y.npz", *options)
-        assert f"--matrix {tmp_path / name}" in line and words in line
+    (tmp_path / "x.csv").write_text("text,label\n" + "a,0\nb,1\n" * 5)
+    for content, words in (
+        ("", "shape (0,)"),
+        ("1,0,0\n0,1,0\n", "shape (2, 3)"),
+        ("a,b\n", "could not convert"),
+    ):
+        (tmp_path / "m.csv").write_text(content)
+        options = ["--kind", "transition", "--matrix", tmp_path / "m.csv"]
+        line = refused("corrupt", tmp_path / "x.csv", "-o", tmp_path / "y.csv", *options)
+        assert f"--matrix {tmp_path / 'm.csv'}" in line and words in line
 
 
 def test_a_copy_is_not_written_without_its_mask(vectors, tmp_path, refused):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gmmatch.errors import GMMatchError
 from gmmatch_paper.studies.records import read_record
-from gmmatch_paper.studies.runner import LongRun, Workers, run_study
+from gmmatch_paper.studies.runner import LongRun, run_study
 from gmmatch_paper.studies.study import Grid, Part, Study
 
 LONG = LongRun("gmmatch reproduce small")
@@ -103,30 +104,27 @@ def test_no_cell_begins_after_the_time_is_up_and_the_results_hold_what_is_done(t
 
 
 DEADLY = """
-import importlib
 import os
+import time
 
 def measure(*, x, seed):
-    if x == 2:
-        raise ValueError("two is not measured")
     if x == 13:
+        time.sleep(3)  # by then the other process is done with its cells
         os._exit(3)
-    return {"value": 10 * x, "pid": os.getpid()}
+    return {"value": 10 * x}
 """
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_costs_its_own_cell_alone(
+def test_a_process_that_dies_ends_the_run_and_the_next_one_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "deadly_cells.py").write_text(DEADLY)
-    monkeypatch.syspath_prepend(tmp_path)  # where the processes find it too
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")  # for the processes
     function = importlib.import_module("deadly_cells").measure
-    with Workers(2) as workers:
-        results = run_study(
-            study_of(function, 1, 2, 13, 4, 5, 6), output=tmp_path / "out", workers=workers, long_run=LONG
-        )
-    values = {cell["x"]: cell.get("value") for cell in results["values"]}
-    assert values == {1: 10, 2: None, 13: None, 4: 40, 5: 50, 6: 60}
-    assert "died" in results["values"].one(x=13)["error"]
-    assert os.getpid() not in results["values"].where(x=4).values("pid").tolist()
+    with pytest.raises(GMMatchError, match="A process died"):
+        run_study(study_of(function, 1, 2, 3, 4, 13), output=tmp_path, jobs=2, long_run=LONG)
+    rest = Counting()
+    run_study(study_of(rest, 1, 2, 3, 4, 13), output=tmp_path, long_run=LONG)
+    assert 1 not in rest.calls and 13 in rest.calls

@@ -13,7 +13,7 @@ import pytest
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies import load_study
 from gmmatch_paper.studies.records import read_record
-from gmmatch_paper.studies.runner import Workers, run_study
+from gmmatch_paper.studies.runner import run_study
 from gmmatch_paper.studies.study import Claim, Grid, Part, Study, Verdict
 
 
@@ -141,8 +141,7 @@ def test_parts_that_measure_time_run_last_and_in_this_process(tmp_path: Path) ->
 def test_processes_measure_the_same_numbers_as_one(tmp_path: Path) -> None:
     study = load_study("robust-mean")
     alone = run_study(study, output=tmp_path / "alone", seeds=1)
-    with Workers(2) as workers:
-        together = run_study(study, output=tmp_path / "together", seeds=1, workers=workers)
+    together = run_study(study, output=tmp_path / "together", seeds=1, jobs=2)
     for field in ("mean_error", "median_error"):
         assert alone["centers"].values(field).tolist() == together["centers"].values(field).tolist()
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import console, note, print_json, progress
+from gmmatch.errors import InvalidInputError
+from gmmatch.files import overlap
 
 Source: TypeAlias = Annotated[
     str,
     typer.Argument(
-        help="A folder of images; a Parquet file; a file of vectors (.npy, .npz); or CSV or JSON lines, of which the "
-        "labels can be corrupted."
+        help="A folder of images, a Parquet file, vectors (.npy), or labels in CSV or JSON lines."
     ),
 ]
 Output: TypeAlias = Annotated[
@@ -31,18 +35,15 @@ KindName: TypeAlias = Annotated[
 ]
 Rate: TypeAlias = Annotated[
     float | None,
-    typer.Option(
-        min=0.0, max=1.0, show_default="0.2", help="Share of the rows; not for transition and mean-attack."
-    ),
-]
+    typer.Option(min=0.0, max=1.0, show_default="0.2", help="Share of the rows; not for transition and mean-attack."),
+]  # fmt: skip
 Severity: TypeAlias = Annotated[
     int | None, typer.Option(min=1, max=5, show_default="3", help="Of images, from 1 to 5.")
 ]
 Transition: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="For transition: a .npy, .csv or .json file, whose row i has the shares of class i that become each "
-        "class, the classes in their order."
+        help="For transition: a CSV file whose row i has the shares of class i that become each class, in order."
     ),
 ]
 Settings: TypeAlias = Annotated[
@@ -51,22 +52,14 @@ Settings: TypeAlias = Annotated[
 ]
 Mask: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        show_default="OUTPUT.mask.parquet", help="Where to say what was done to which row: .parquet or .csv."
-    ),
+    typer.Option(show_default="OUTPUT.mask.parquet", help="What was done to which row: .parquet or .csv."),
 ]
 Link: TypeAlias = Annotated[
     bool, typer.Option("--link/--copy", help="Whether images that stay as they are, are linked or copied.")
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Random seed.")]
-TextColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of texts.")]
-ImageColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of images.")]
-EmbeddingColumn: TypeAlias = Annotated[str | None, typer.Option(help="The column of vectors.")]
-LabelColumn: TypeAlias = Annotated[
-    str | None, typer.Option(help="The column of labels. Found by its name by default.")
-]
-IdColumn: TypeAlias = Annotated[
-    str | None, typer.Option(help="The column of ids; paths or row numbers by default.")
+Column: TypeAlias = Annotated[
+    str | None, typer.Option(help="The column to change. Found by its name by default.")
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -83,11 +76,7 @@ def corrupt(
     settings: Settings = None,
     mask: Mask = None,
     link: Link = False,
-    text_column: TextColumn = None,
-    image_column: ImageColumn = None,
-    embedding_column: EmbeddingColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
+    column: Column = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -102,33 +91,30 @@ def corrupt(
       gmmatch corrupt texts.jsonl -o noisy.jsonl --kind symmetric --rate 0.35
       gmmatch corrupt vectors.npy -o bad.npy --kind far-cluster --set distance=50
     """
-    columns = {name: value for name, value in locals().items() if name.endswith("_column")}
-    from gmmatch_paper.commands.corrupting import Job
-    from gmmatch_paper.commands.corrupting_kinds import build_corruption, parse_settings
+    from gmmatch_paper.commands.corrupting import Copy, build_corruption
 
-    corruption = build_corruption(
-        kind, rate=rate, severity=severity, seed=seed, matrix=matrix, settings=parse_settings(settings)
-    )
-    job = Job.prepare(source, output, mask, corruption, columns, link=link, force=force)
-    with progress("Corrupting", job.n_rows) as update:
-        facts = job.run(lambda done: update(done, job.n_rows))
-    facts = {"output": str(output), "mask": str(job.mask_path), "kind": kind, **facts}
+    began = time.perf_counter()
+    corruption = build_corruption(kind, rate, severity, seed, matrix, settings or [])
+    mask = mask or output.with_name(f"{output.name}.mask.parquet")
+    copy = Copy(Path(source).expanduser(), output, mask, corruption, column, link)
+    copy.check(force=force)
+    check_output(mask, force=force, option="--mask", endings=(".parquet", ".csv"))
+    if overlap(mask, output) or overlap(mask, copy.source):
+        raise InvalidInputError(f"--mask {mask} lies within the data: choose another name.")
+    with progress("Corrupting") as update:
+        facts = copy.write(update)
+    facts = {"output": str(output), "mask": str(mask), "kind": kind, **facts}
+    facts["seconds"] = round(time.perf_counter() - began, 3)
     if as_json:
         print_json(facts)
         return
     _print_summary(facts, source)
-    note(f"Wrote {output} and {job.mask_path} ({facts['seconds']:.1f} s).")
+    note(f"Wrote {output} and {mask} ({facts['seconds']:.1f} s).")
 
 
-def _print_summary(facts: dict[str, Any], source: str) -> None:
-    from rich.table import Table
-
+def _print_summary(facts: Mapping[str, Any], source: str) -> None:
     out = console()
     line = f"{facts['corrupted']:,} of {facts['n_rows']:,} rows of {source} corrupted, with seed {facts['seed']}:"
     out.print(line, soft_wrap=True, markup=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(overflow="fold")
-    table.add_column(justify="right", no_wrap=True)
     for name, count in facts["counts"].items():
-        table.add_row(f"  {name}", f"{count:,}")
-    out.print(table)
+        out.print(f"  {name:<16} {count:>8,}")

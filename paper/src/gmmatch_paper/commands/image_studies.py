@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
     from gmmatch_paper.studies.classification.running import ImageRun
     from gmmatch_paper.studies.results import Results
-    from gmmatch_paper.studies.runner import Workers
     from gmmatch_paper.studies.study import Study, Table
 
 
@@ -47,18 +46,18 @@ def refuse_options(choices: Mapping[str, Any], studies: list[Study], dry_run: bo
 
 
 def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
-    """Run studies on images one after another, with the same processes."""
+    """Run studies on images one after another."""
     from gmmatch_paper.studies.classification.running import default_jobs
-    from gmmatch_paper.studies.runner import Workers
+    from gmmatch_paper.studies.runner import resolve_jobs
 
     # All mistakes before any work.
     plans = [(study, plan) for study in studies for plan in study.plans(run.size, run.choices)]
-    with Workers(run.jobs if run.jobs is not None else default_jobs(run.device)) as workers:
-        for study, plan in plans:
-            _run(study, plan, run, workers)
+    jobs = default_jobs(run.device) if run.jobs is None else resolve_jobs(run.jobs)
+    for study, plan in plans:
+        _run(study, plan, run, jobs)
 
 
-def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None:
+def _run(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int) -> None:
     from gmmatch_paper.studies.classification.running import pictures_of, run_image_study
     from gmmatch_paper.studies.style import draw_pictures
 
@@ -73,7 +72,7 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
             counts.append(done)
             update(done, total)
 
-        results = run_image_study(study, plan, run, workers, advance)
+        results = run_image_study(study, plan, run, jobs, advance)
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
         drawn = pictures_of(study, results)
         try:
@@ -84,7 +83,7 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers) -> None
     note(f"Wrote {', '.join([f'{study.name}.json', *drawn])} to {run.output}")
     if measured:
         note(
-            f"{measured} cells in {seconds:.0f} seconds with {workers.jobs} processes: "
+            f"{measured} cells in {seconds:.0f} seconds with {jobs} processes: "
             f"{60 * measured / seconds:.1f} cells per minute"
         )
     _print_results(study, results)

@@ -14,7 +14,6 @@ from gmmatch.errors import InvalidInputError
 if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy
     from gmmatch_paper.studies.results import Results
-    from gmmatch_paper.studies.runner import Workers
     from gmmatch_paper.studies.study import Study
 
 _image_option = partial(typer.Option, rich_help_panel="Studies on images")
@@ -182,16 +181,16 @@ def expanded(names: list[str]) -> list[str]:
 def _run_studies(
     studies: list[Study], output: Path, full: bool, seeds: int | None, fresh: bool, jobs: int
 ) -> None:
-    from gmmatch_paper.studies.runner import Workers
+    from gmmatch_paper.studies.runner import resolve_jobs
     from gmmatch_paper.studies.style import require_matplotlib
 
     require_matplotlib()  # before the work, not after it
-    with Workers(jobs) as workers:
-        for study in studies:
-            _run(study, output, full, seeds, fresh, workers)
+    jobs = resolve_jobs(jobs)
+    for study in studies:
+        _run(study, output, full, seeds, fresh, jobs)
 
 
-def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool, workers: Workers) -> None:
+def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool, jobs: int) -> None:
     from gmmatch_paper.studies.runner import run_study
     from gmmatch_paper.studies.style import draw_pictures
 
@@ -201,7 +200,7 @@ def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool,
             output=output,
             size="full" if full else "quick",
             seeds=seeds,
-            workers=workers,
+            jobs=jobs,
             fresh=fresh,
             progress=update,
         )

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch_paper.files import write_file
+from gmmatch.files import write_file
 from gmmatch_paper.studies import image_study_names, study_names
 from gmmatch_paper.studies.results import Cells, Results
 from gmmatch_paper.studies.study import Part

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from gmmatch.errors import GMMatchError, InvalidInputError
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config  # type: ignore[import-untyped]
+
+from gmmatch.errors import GMMatchError, GMMatchWarning, InvalidInputError, first_line
 from gmmatch_paper.studies.records import (
     SCHEMA,
     Journal,
@@ -25,12 +29,53 @@ from gmmatch_paper.studies.records import (
 )
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Measured, Part, SizeName, Study
-from gmmatch_paper.studies.workers import Failure, Task, Workers, measure_tasks
-
-__all__ = ["LongRun", "Progress", "Workers", "run_study"]
 
 Progress = Callable[[int, int], None]
 """Called with how many cells are done and how many there are."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell to measure."""
+
+    part: Part
+    fixed: Mapping[str, Any]
+    cell: dict[str, Any]
+    key: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell could not be measured.
+
+    Examples
+    --------
+    >>> Failure.of(ValueError("too few rows")).text
+    'ValueError: too few rows'
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Return the first line of an error, short enough for a table."""
+        return cls(f"{type(error).__name__}: {first_line(error)[:300]}".removesuffix(": "))
+
+
+Outcome: TypeAlias = "Measured | Failure"
+
+
+def resolve_jobs(jobs: int) -> int:
+    """Return the number of processes that ``--jobs`` asks for: -1 is one for every core, -2 one fewer.
+
+    Examples
+    --------
+    >>> resolve_jobs(3)
+    3
+    """
+    if jobs == 0:
+        raise InvalidInputError("n_jobs=0: give a number of processes, or -1 for every core.")
+    return int(effective_n_jobs(jobs))
 
 
 @dataclass(frozen=True)
@@ -61,7 +106,7 @@ def run_study(
     output: str | os.PathLike[str],
     size: SizeName = "quick",
     seeds: int | None = None,
-    workers: Workers | None = None,
+    jobs: int = 1,
     fresh: bool = False,
     progress: Progress | None = None,
     long_run: LongRun | None = None,
@@ -78,8 +123,8 @@ def run_study(
         Seconds, or the paper's sizes.
     seeds : int, optional
         Repetitions, where the study's own number does not suit.
-    workers : Workers, optional
-        What measures in parallel; one process without it. Cells that measure time always run alone.
+    jobs : int
+        Processes that measure side by side. Cells that measure time always run alone.
     fresh : bool
         Forget what was measured before.
     progress : function, optional
@@ -110,12 +155,12 @@ def run_study(
     done = {task.key: found[task.key] for task in tasks if task.key in found}
     missing = [task for task in tasks if task.key not in done]
     began = time.monotonic()
-    failed = _measure(missing, done, journal, workers, progress, long_run)
+    failed = _measure(missing, done, journal, jobs, progress, long_run)
     errors = {key: {"error": failure.text, "seconds": 0.0} for key, failure in failed.items()}
     outcomes = {**found, **done, **errors}
     if long_run is not None:
         tasks = [task for task in tasks if task.key in outcomes] + _others(study, found, tasks)
-    record = _record(study, size, seeds, tasks, outcomes, workers)
+    record = _record(study, size, seeds, tasks, outcomes, jobs)
     if long_run is not None:
         runs = [] if fresh else _earlier_runs(target)
         if interrupted:
@@ -184,7 +229,7 @@ def _measure(
     missing: list[Task],
     done: dict[str, Measured],
     journal: Journal,
-    workers: Workers | None,
+    jobs: int,
     progress: Progress | None,
     long_run: LongRun | None,
 ) -> dict[str, Failure]:
@@ -195,7 +240,7 @@ def _measure(
         progress(len(done), total)
     end = None if long_run is None or long_run.seconds is None else time.monotonic() + long_run.seconds
     enough = None if end is None else lambda: time.monotonic() >= end
-    for task, outcome in measure_tasks(missing, workers, keep_going=long_run is not None, enough=enough):
+    for task, outcome in measure_tasks(missing, jobs, keep_going=long_run is not None, enough=enough):
         if isinstance(outcome, Failure):
             failed[task.key] = outcome
         else:
@@ -204,6 +249,66 @@ def _measure(
         if progress is not None:
             progress(len(done) + len(failed), total)
     return failed
+
+
+def measure_tasks(
+    tasks: list[Task], jobs: int = 1, *, keep_going: bool = False, enough: Callable[[], bool] | None = None
+) -> Iterator[tuple[Task, Outcome]]:
+    """Yield every task with what it measured, as they finish; those that measure time last, alone, in this process.
+
+    Parameters
+    ----------
+    tasks, jobs
+        The cells, and the processes that measure them.
+    keep_going
+        Whether an error becomes a :class:`Failure` instead of ending everything.
+    enough
+        Asked before every cell; once it says so, no other is begun.
+    """
+    for timed in (False, True):
+        chosen = [task for task in tasks if task.part.timed == timed]
+        calls = (
+            delayed(_measure_numbered)(number, task.part.measure, dict(task.fixed), task.cell, keep_going)
+            for number, task in enumerate(chosen)
+            if enough is None or not enough()
+        )
+        count = 1 if timed else max(1, min(jobs, len(chosen)))
+        with parallel_config("loky", n_jobs=count, inner_max_num_threads=1 if count > 1 else None):
+            measure = Parallel(return_as="generator_unordered", batch_size=1)
+            try:
+                for number, outcome in measure(calls):
+                    yield chosen[number], outcome
+            except BrokenExecutor as error:
+                raise GMMatchError(
+                    "A process died; perhaps there was too little memory. Run the command again with fewer --jobs: it resumes."
+                ) from error
+
+
+def _measure_numbered(
+    number: int,
+    measure: Callable[..., Measured],
+    fixed: Mapping[str, Any],
+    cell: Mapping[str, Any],
+    keep_going: bool,
+) -> tuple[int, Outcome]:
+    try:
+        return number, measure_cell(measure, fixed, cell)
+    except Exception as error:
+        if not keep_going:
+            raise
+        return number, Failure.of(error)
+
+
+def measure_cell(
+    measure: Callable[..., Measured], fixed: Mapping[str, Any], cell: Mapping[str, Any]
+) -> Measured:
+    """Measure one cell and add how long it took."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        # Studies go where the warnings are about: far rows, and medians stopped early on purpose.
+        warnings.simplefilter("ignore", GMMatchWarning)
+        measured = measure(**fixed, **cell)
+    return dict(plain({**measured, "seconds": round(time.perf_counter() - began, 3)}))
 
 
 def _finished_cells(target: Path) -> dict[str, Measured]:
@@ -231,7 +336,7 @@ def _record(
     seeds: int | None,
     tasks: list[Task],
     done: Mapping[str, Measured],
-    workers: Workers | None,
+    jobs: int,
 ) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
     for part in study.parts:
@@ -246,7 +351,6 @@ def _record(
             "cells": [{**plain(task.cell), **done[task.key]} for task in mine],
         }
     command = f"gmmatch reproduce {study.name} --{size}" + (f" --seeds {seeds}" if seeds else "")
-    jobs = workers.jobs if workers is not None else 1
     counts = {
         part.name: seeds if seeds is not None and part.seeded else part.grid(size).seeds
         for part in study.parts

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.errors import imported
-from gmmatch_paper.files import replacing
+from gmmatch.files import replacing
 
 if TYPE_CHECKING:
     from gmmatch_paper.studies.results import Results
@@ -107,7 +107,7 @@ def save(draw: Callable[[], Any], path: str | os.PathLike[str]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     kind = target.suffix.lstrip(".")
     metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with replacing(target) as temporary, matplotlib.rc_context(_RC):
+    with replacing(target) as [temporary], matplotlib.rc_context(_RC):
         draw().savefig(temporary, format=kind, metadata=metadata.get(kind))
         if kind == "png":
             _reduce_colors(temporary)

@@ -22,9 +22,8 @@ def one_core() -> Iterator[None]:
 
     Examples
     --------
-    >>> from gmmatch_paper.parallel import available_cores
     >>> with one_core():
-    ...     available_cores()
+    ...     len(os.sched_getaffinity(0))
     1
     """
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None

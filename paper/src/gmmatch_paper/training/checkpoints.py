@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.files import write_file
+from gmmatch.files import write_file
 from gmmatch_paper.training.images import Images
 from gmmatch_paper.training.recipes import Recipe
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
+from gmmatch.files import write_file
 from gmmatch_paper.checks import check_number, check_whole_number
-from gmmatch_paper.files import write_file
 from gmmatch_paper.training.devices import choose_device
 from gmmatch_paper.training.images import Images, put_images
 from gmmatch_paper.training.networks import build_network

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gmmatch_paper.parallel import available_cores
+from joblib import cpu_count  # type: ignore[import-untyped]
+
 from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
 from gmmatch_paper.studies.image_cells.cell import Places
 from gmmatch_paper.studies.image_cells.downstream import device_name, pick_device
 from gmmatch_paper.studies.image_cells.proxies import HIDDEN
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.runner import LongRun, Progress, Workers, run_study
+from gmmatch_paper.studies.runner import LongRun, Progress, run_study
 from gmmatch_paper.studies.study import Described, Picture, SizeName, Study
 
 # On a GPU: more processes than this wait for each other with networks of the paper's sizes.
@@ -29,7 +30,7 @@ def default_jobs(device: str) -> int:
     >>> default_jobs("cpu") >= 1
     True
     """
-    cores = available_cores()
+    cores = int(cpu_count())
     return min(_GPU_JOBS, cores) if pick_device(device).startswith("cuda") else cores
 
 
@@ -66,19 +67,17 @@ class ImageRun:
     seconds: float | None
 
 
-def run_image_study(
-    study: ImageStudy, plan: Plan, run: ImageRun, workers: Workers, progress: Progress
-) -> Results:
+def run_image_study(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int, progress: Progress) -> Results:
     """Measure the cells of a plan that are not measured yet; each worker has a CUDA context of its own."""
     # Threads that wait for each other cost more than they bring where a step takes milliseconds.
-    threads = 1 if run.size == "quick" else max(1, available_cores() // workers.jobs)
+    threads = 1 if run.size == "quick" else max(1, cpu_count() // jobs)
     places = Places(plan, str(run.cache or run.output / "cache"), run.device, threads)
     notes = {"device": device_name(pick_device(run.device))}
     return run_study(
         study.as_study(places, plan.load()),
         output=run.output,
         size=run.size,
-        workers=workers,
+        jobs=jobs,
         fresh=run.fresh,
         progress=progress,
         long_run=LongRun(typed_command(study.name, run.size, run.choices), run.seconds, notes),

@@ -14,7 +14,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from gmmatch_paper.files import replacing
+from gmmatch.files import replacing
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -71,7 +71,7 @@ class Cache:
 
 
 def _write(path: Path, arrays: Arrays, key: Mapping[str, Any]) -> None:
-    with replacing(path) as temporary, temporary.open("xb") as file:
+    with replacing(path) as [temporary], temporary.open("xb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
         # Beside it, what it is, for whoever looks into the folder.
         path.with_suffix(".json").write_text(json.dumps(key, sort_keys=True, indent=1), encoding="utf-8")
