@@ -15,7 +15,7 @@ import pytest
 
 from gmmatch.data import BrokenImageError, open_source
 from gmmatch.data.arrays import ArraySource
-from gmmatch.data.source import BaseSource, Batch
+from gmmatch.data.source import Batch
 from gmmatch.encoders import CallableEncoder, load_encoder
 from gmmatch.errors import GMMatchError, InvalidInputError
 from gmmatch.store import open_store
@@ -258,10 +258,10 @@ def test_the_batch_size_that_a_store_was_begun_with_is_kept(tmp_path):
     assert contents(tmp_path / "parts.emb") == contents(tmp_path / "whole.emb")
 
 
-class Stream(BaseSource):
+class Stream:
     """Texts that come one after another and do not say how many there are."""
 
-    kind, format, location, n_rows, has_labels, labels = "text", "stream", "a stream", None, False, None
+    kind, n_rows, has_labels, labels = "text", None, False, None
 
     @property
     def ids(self):
@@ -270,9 +270,13 @@ class Stream(BaseSource):
     def fingerprint(self):
         return "stream"
 
-    def _pieces(self, start, size_hint):
-        for number in range(start, 100):
-            yield Batch([str(number)], [f"s{number}"], None, number)
+    def describe(self):
+        return {"kind": "text"}
+
+    def batches(self, batch_size, start=0):
+        for first in range(start, 100, batch_size):
+            numbers = range(first, min(100, first + batch_size))
+            yield Batch(list(map(str, numbers)), [f"s{number}" for number in numbers], None, first)
 
 
 def test_a_stream_is_embedded_and_resumed(tmp_path):

@@ -28,7 +28,7 @@ from gmmatch.files import is_remote, overlap
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
-    from gmmatch.data.source import BaseSource
+    from gmmatch.data.tables import BaseSource
     from gmmatch.selection.selection import Selection
 
 

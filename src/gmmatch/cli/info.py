@@ -15,7 +15,7 @@ from gmmatch.cli.io.output import print_facts, print_json, translate
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.data.source import BaseSource
+    from gmmatch.data.tables import BaseSource
 
 # What a column could serve as, in words; whole numbers and texts can also be labels or ids.
 _USES = {

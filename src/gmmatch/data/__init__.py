@@ -5,9 +5,9 @@
 """
 
 from gmmatch.data.checks import check_rows
-from gmmatch.data.images import BrokenImageError, ImageBytes, load_image
+from gmmatch.data.images import BrokenImageError, load_image
 from gmmatch.data.opening import open_source
-from gmmatch.data.source import Batch, BrokenRowError, Source
+from gmmatch.data.source import Batch, BrokenRowError, ImageBytes, Source
 
 __all__ = [
     "Batch",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from gmmatch._array import is_torch_array, sample_indices, to_numpy
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
 from gmmatch.data.files import fingerprint_of
-from gmmatch.data.tables import Records, TableSource
+from gmmatch.data.tables import BaseSource, Records
 from gmmatch.data.values import plain_values
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import explain_damage
@@ -35,7 +35,7 @@ _LONGEST_HEADER = 100_000_000
 """Bytes, as in the package safetensors."""
 
 
-class ArraySource(TableSource):
+class ArraySource(BaseSource):
     """The rows of a two-dimensional array or torch tensor, in memory or memory-mapped, maybe with labels and ids.
 
     Batches are views where the type allows it; bfloat16 rows, which NumPy arrays can hold only as the bits of another
@@ -72,14 +72,13 @@ class ArraySource(TableSource):
                     f"{name} has {len(values):,} entries, but {location} has {self.n_rows:,} rows."
                 )
         label, id = (name if name in self._values else None for name in given)
-        self._take(Columns("embedding", "rows", label, id, how))
+        self._take(Columns("embedding", "rows", ("rows",), label, id, how))
 
     def fingerprint(self) -> str:
         """Hash the shape, the type, up to 1,024 rows spread over the array, and all ids and labels."""
         parts: list[str | int | bytes | None] = ["array", self.n_rows, self.n_features, str(self.array.dtype)]
         parts.append(int(self.is_bfloat16))
-        sampled = sample_indices(self.n_rows, _SAMPLED_ROWS).tolist()
-        parts.extend(self._block(row, row + 1).tobytes() for row in sampled)
+        parts += (self._block(row, row + 1).tobytes() for row in sample_indices(self.n_rows, _SAMPLED_ROWS))
         return fingerprint_of([*parts, repr(self.labels), repr(self.ids)])
 
     def _block(self, start: int, stop: int) -> NDArray[Any]:
@@ -98,7 +97,7 @@ class ArraySource(TableSource):
             yield Records(columns, stop - first, first, self.location)
 
 
-class NpzSource(TableSource):
+class NpzSource(BaseSource):
     """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back."""
 
     format = ".npz archive"
@@ -150,7 +149,7 @@ def _check_type(dtype: np.dtype[Any], location: str) -> None:
         raise InvalidInputError(f"{location} has dtype {dtype}: embeddings are floats or integers.")
 
 
-def open_arrays(path: Path, format: str, request: ColumnRequest) -> TableSource:
+def open_arrays(path: Path, format: str, request: ColumnRequest) -> BaseSource:
     """Open a ``.npy``, ``.npz`` or safetensors file, memory-mapped but for ``.npz``.
 
     ``request.embedding`` names the array; by default it is the only one with two dimensions. Labels and ids are

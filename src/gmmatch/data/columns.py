@@ -1,13 +1,13 @@
-"""Which column of a table holds the rows, which the labels, which the ids; and their single values."""
+"""Which column of a table holds the rows, which the labels, which the ids."""
 
 from __future__ import annotations
 
+import string
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from gmmatch.data.source import Kind
-from gmmatch.data.texts import template_columns
 from gmmatch.errors import InvalidInputError, listed, unknown_name
 
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float", "other"]
@@ -15,12 +15,9 @@ ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float",
 
 _KINDS: tuple[Kind, ...] = ("image", "embedding", "text")
 _PLURALS = {
-    "image": "images",
-    "embedding": "embeddings",
-    "text": "text",
-    "number": "numbers",
-    "float": "numbers",
-}
+    "image": "images", "embedding": "embeddings", "text": "text", "number": "numbers", "float": "numbers",
+    "other": "something else",
+}  # fmt: skip
 _LABEL_NAMES = ("label", "labels", "class", "category", "target", "cls")
 # The last three are the index that pandas writes.
 _ID_NAMES = ("id", "ids", "idx", "index", "uid", "key", "__key__", "", "unnamed: 0", "__index_level_0__")
@@ -82,24 +79,23 @@ class ColumnRequest:
 class Columns:
     """The choice: what kind of rows, in which columns, and why.
 
-    ``id_like`` is a column that is named as ids are, where the caller named none: its values may serve.
-    ``members`` are the columns that make a row together: those of numbers, of which ``data`` is then the first, or
-    those of a template, which is then ``data``. ``available`` are all columns, and what each could serve as.
+    ``members`` are the columns that make a row: ``data``; those of numbers, of which ``data`` is then the first;
+    or those of a template, which is then ``data``. ``id_like`` is a column that is named as ids are, where the caller
+    named none: its values may serve. ``available`` are all columns, and what each could serve as.
     """
 
     kind: Kind
     data: str
+    members: tuple[str, ...]
     label: str | None
     id: str | None
     how: str
     id_like: str | None = None
-    members: tuple[str, ...] = ()
     available: Mapping[str, ColumnType] = field(default_factory=dict, compare=False, repr=False)
 
     def names(self) -> list[str]:
         """Return the distinct columns to read."""
-        wanted = (*(self.members or (self.data,)), self.label, self.id)
-        return list(dict.fromkeys(name for name in wanted if name is not None))
+        return list(dict.fromkeys(name for name in (*self.members, self.label, self.id) if name is not None))
 
     def unused_labels(self) -> str | None:
         """Return a column that is named as labels often are, where none is taken."""
@@ -108,7 +104,8 @@ class Columns:
 
     def settings(self) -> tuple[str | None, ...]:
         """Return what a fingerprint must depend on."""
-        return (self.kind, self.data, *self.members, self.label, self.id)
+        members = self.members if self.members != (self.data,) else ()
+        return (self.kind, self.data, *members, self.label, self.id)
 
 
 def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, where: str) -> Columns:
@@ -125,38 +122,56 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
     >>> choose_columns({"text": "text", "label": "number"}, ColumnRequest(), "a.csv").how
     "text in column 'text', labels in column 'label' (by its name)"
     """
-    named, members = request.data(), tuple[str, ...]()
-    if named is not None and named[0] == "text" and "{" in named[1] and named[1] not in available:
-        members = template_columns(named[1])
+    named = request.data()
+    members: tuple[str, ...] = () if named is None else named[1:]
+    is_template = named is not None and named[0] == "text" and "{" in named[1] and named[1] not in available
+    if named is not None and is_template:
+        columns = (column for _, column in parse_template(named[1]) if column is not None)
+        members = tuple(dict.fromkeys(columns))
     label, why = request.label or None, "as asked"
     if request.label is None:
-        named_columns = {request.id, *members, *(named or ())[1:]}
-        label, why = _named_like(_LABEL_NAMES, available, named_columns), "by its name"
-    for role, names, types in (
-        ("label", [label], ("text", "number", "float")),
-        ("id", [request.id], ("text", "number")),
-        ("text", members, ("text", "number", "float")),
-    ):
-        for name in names:
-            if name is not None:
-                _require(name, role, types, available, where)
+        label, why = _named_like(_LABEL_NAMES, available, {request.id, *members}), "by its name"
+    _require(label, "label", ("text", "number", "float"), available, where)
+    _require(request.id, "id", ("text", "number"), available, where)
     if named is not None:
         kind, data = named
-        how = (
-            f"text by the template {data!r}" if members else f"{_PLURALS[kind]} in column {data!r} (as asked)"
-        )
-        if not members:
-            _require(data, kind, (kind,), available, where)
+        how = f"{_PLURALS[kind]} in column {data!r} (as asked)"
+        if is_template:
+            how = f"text by the template {data!r}"
+        for member in members:
+            _require(member, kind, (kind, "number", "float") if is_template else (kind,), available, where)
     elif members := number_columns(available, {label, request.id}):
         kind, data = "embedding", members[0]
         how = f"embeddings in {len(members):,} columns of numbers ({members[0]!r} to {members[-1]!r})"
     else:
         kind, data = _data_column(available, {label, request.id}, request.prefer, where)
-        how = f"{_PLURALS[kind]} in column {data!r}"
+        members, how = (data,), f"{_PLURALS[kind]} in column {data!r}"
     how += f", labels in column {label!r} ({why})" if label is not None else ""
     how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
     id_like = _named_like(_ID_NAMES, available, {data, label}) if request.id is None else None
-    return Columns(kind, data, label, request.id, how, id_like, members, available)
+    return Columns(kind, data, members, label, request.id, how, id_like, available)
+
+
+def parse_template(template: str) -> list[tuple[str, str | None]]:
+    """Return each column of a template with the text before it; the text after the last has no column.
+
+    Examples
+    --------
+    >>> parse_template("{instruction}\\n{output}")
+    [('', 'instruction'), ('\\n', 'output')]
+    """
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise InvalidInputError(
+            f"text_column={template!r}: this is no template ({error}): write columns as {{title}}, braces as {{{{."
+        ) from None
+    for _, column, format_spec, conversion in fields:
+        if column == "" or format_spec or conversion:
+            raise InvalidInputError(
+                f"text_column={template!r}: expected nothing but the name of a column in braces, such as {{title}}."
+            )
+    return [(literal, column) for literal, column, _, _ in fields]
 
 
 def number_columns(
@@ -189,45 +204,45 @@ def _data_column(
     available: Mapping[str, ColumnType], taken: set[str | None], prefer: Kind | None, where: str
 ) -> tuple[Kind, str]:
     """Return the kind and the column of the rows where none was named."""
-    columns = {kind: [name for name in available if available[name] == kind] for kind in _KINDS}
-    columns = {kind: [name for name in names if name not in taken] for kind, names in columns.items()}
+    columns = {
+        kind: [name for name in available if available[name] == kind and name not in taken] for kind in _KINDS
+    }
     plausible = [name for name in columns["text"] if name.lower() not in _ID_NAMES]
     if plausible or columns["embedding"] or prefer == "embedding":
         columns["text"] = plausible
     candidates = {kind: names for kind, names in columns.items() if names}
     # A picture with texts beside it (a caption, a file name) is a picture.
     kind = prefer if prefer in candidates else next(iter(candidates), None)
-    names = [] if kind is None else candidates[kind]
-    usual = [] if kind is None else [name for name in _USUAL_NAMES[kind] if name in names]
-    if kind is None and prefer == "embedding":
-        problem = (
-            "has no column of embeddings, which are lists of numbers: put the numbers of each row into "
-            f"one such column; its columns are {listed(available)}."
-        )
-    elif kind is None:
-        problem = f"has no column of images, text or embeddings; its columns are {listed(available)}."
+    if kind is None:
+        what = "images, text or embeddings"
+        if prefer == "embedding":
+            what = "embeddings, which are lists of numbers: put the numbers of each row into one such column"
+        problem = f"has no column of {what}; its columns are {listed(available)}."
     elif kind != prefer and "embedding" in candidates and len(candidates) > 1:
         choices = " or ".join(f"{kind}_column={names[0]!r}" for kind, names in candidates.items())
         problem = f"could be read in several ways: say which, as {choices}."
-    elif len(names) > 1 and not usual:
-        problem = (
-            f"has several columns of {_PLURALS[kind]} ({listed(names)}): "
-            f"say which, as {kind}_column={names[0]!r}."
-        )
     else:
-        return kind, [*usual, *names][0]
+        names = candidates[kind]
+        usual = [name for name in _USUAL_NAMES[kind] if name in names]
+        if usual or len(names) == 1:
+            return kind, [*usual, *names][0]
+        plural, option = _PLURALS[kind], f"{kind}_column={names[0]!r}"
+        problem = f"has several columns of {plural} ({listed(names)}): say which, as {option}."
     raise UndecidedColumnsError(f"{where} {problem}", available, candidates)
 
 
 def _require(
-    name: str, role: str, types: tuple[str, ...], available: Mapping[str, ColumnType], where: str
+    name: str | None,
+    role: str,
+    types: tuple[ColumnType, ...],
+    available: Mapping[str, ColumnType],
+    where: str,
 ) -> None:
-    if name not in available:
+    if name is not None and name not in available:
         raise unknown_name(f"{role}_column", name, available, f"{where} has no such column; its columns are")
-    if available[name] not in types:
-        holds = _PLURALS.get(available[name], "something else")
+    if name is not None and available[name] not in types:
         wanted = " or ".join(dict.fromkeys(_PLURALS[kind] for kind in types))
         raise InvalidInputError(
-            f"{role}_column={name!r}: this column of {where} holds {holds}: expected {wanted}; "
+            f"{role}_column={name!r}: this column of {where} holds {_PLURALS[available[name]]}: expected {wanted}; "
             f"its columns are {listed(available)}."
         )

@@ -10,10 +10,9 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmmatch.data.arrow_tables import ParquetSource, open_parquet
 from gmmatch.data.images import ImageFolder
-from gmmatch.data.parquet import ParquetSource, open_parquet
-from gmmatch.data.source import BaseSource
-from gmmatch.data.tables import TableSource
+from gmmatch.data.tables import BaseSource
 from gmmatch.data.text_tables import CSVTable, JSONLines, csv_records, delimiter_of, json_lines, open_binary
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import csv_bytes, explain_failure, replacing_folder, write_whole
@@ -79,7 +78,7 @@ def _free_name(name: str, targets: Mapping[str, str]) -> str:
     return next(candidate for candidate in chain([name], numbered) if candidate not in taken)
 
 
-def export_parquet(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
+def export_parquet(source: BaseSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write rows with all columns and the schema's metadata, which tell `datasets` what is an image."""
     import numpy as np
     import pyarrow as pa
@@ -106,7 +105,7 @@ def export_parquet(source: TableSource, output: Path, rows: Indices, columns: Co
     return len(rows)
 
 
-def export_json_lines(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
+def export_json_lines(source: BaseSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write lines as they are, new columns last."""
 
     def widen(line: bytes, values: dict[str, Any]) -> bytes:
@@ -118,7 +117,7 @@ def export_json_lines(source: TableSource, output: Path, rows: Indices, columns:
     return _export_lines(lines, output, rows, columns, widen)
 
 
-def export_csv(source: TableSource, output: Path, rows: Indices, columns: Columns) -> int:
+def export_csv(source: BaseSource, output: Path, rows: Indices, columns: Columns) -> int:
     """Write records as they are, quotes and all, new columns last, after the header."""
     _, names, header = next(csv_records(source.files[0]))
     _check_new(columns, names, source.files[0])

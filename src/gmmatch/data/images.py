@@ -13,14 +13,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import sample_indices
+from gmmatch.data.columns import Columns
 from gmmatch.data.files import file_ends, fingerprint_of, pick_split
-from gmmatch.data.source import BaseSource, Batch
+from gmmatch.data.source import ImageBytes
+from gmmatch.data.tables import BaseSource, Records
 from gmmatch.errors import InvalidInputError, InvalidTypeError, imported
 from gmmatch.groups import Label
 
@@ -45,28 +47,6 @@ _SAMPLED_FILES = 256
 _ORIENTATION = 0x0112
 _ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 _COLOR_KEY_MODES = ("1", "L", "RGB", "P")
-
-
-class ImageBytes(NamedTuple):
-    """An encoded image in memory, with the name under which an error would report it.
-
-    A tuple, because millions of them are handed to other processes: pickling a dataclass takes twice as long.
-
-    Attributes
-    ----------
-    data
-        The bytes of an image file; empty if the row has no image.
-    name
-        Where it comes from, such as ``row 3 of photos.parquet``.
-
-    Examples
-    --------
-    >>> ImageBytes(b"", "row 3 of photos.parquet").name
-    'row 3 of photos.parquet'
-    """
-
-    data: bytes
-    name: str
 
 
 class BrokenImageError(InvalidInputError):
@@ -261,11 +241,8 @@ class ImageFolder(BaseSource):
     are the folders below. Hidden files and files that are no images by their suffix are passed over.
     """
 
-    kind = "image"
     format = "image folder"
-    n_rows: int
     ids: list[str]
-    labels: list[Label] | None
 
     def __init__(self, folder: Path, files: Sequence[str], split: str | None, location: str) -> None:
         self.folder, self.location = folder, location
@@ -289,7 +266,8 @@ class ImageFolder(BaseSource):
             f"images in none of them have no label ({bare})": classes and bare,
             f"other files passed over ({len(files) - len(names)})": len(files) > len(names),
         }
-        self.how = ", ".join(fact for fact, holds in facts.items() if holds)
+        how = ", ".join(fact for fact, holds in facts.items() if holds)
+        self._take(Columns("image", "file", ("file",), "label" if classes else None, "id", how))
 
     def _label(self, name: str) -> Label:
         top, slash, _ = name[self._skip :].partition("/")
@@ -306,19 +284,20 @@ class ImageFolder(BaseSource):
         paths = [os.path.join(self.folder, name) for name in self.ids]  # noqa: PTH118 (faster, and there are many)
         for name, path in zip(self.ids, paths, strict=True):
             try:
-                parts.extend((name, os.stat(path).st_size))  # noqa: PTH116
+                parts += (name, os.stat(path).st_size)  # noqa: PTH116
             except OSError:
-                parts.extend((name, -1))
+                parts += (name, -1)
         for position in sample_indices(len(paths), _SAMPLED_FILES).tolist():
             path = paths[position]
             parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
         return fingerprint_of(parts)
 
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        for first in range(start, len(self.ids), size_hint):
-            names = self.ids[first : first + size_hint]
-            labels = None if self.labels is None else self.labels[first : first + size_hint]
-            yield Batch([self.folder / name for name in names], list(names), labels, first)
+    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
+        for first in range(start, len(self.ids), size):
+            rows = slice(first, first + size)
+            ids, labels = self.ids[rows], (self.labels or ())[rows]
+            files = [self.folder / name for name in ids]
+            yield Records({"file": files, "id": ids, "label": labels}, len(ids), first, self.location)
 
 
 def is_image(name: str) -> bool:

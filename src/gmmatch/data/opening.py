@@ -13,13 +13,12 @@ import numpy as np
 
 from gmmatch._array import is_torch_array
 from gmmatch.data.arrays import ArraySource, open_arrays
+from gmmatch.data.arrow_tables import ParquetSource, from_dataset, load_named, load_saved
 from gmmatch.data.columns import ColumnRequest
 from gmmatch.data.files import expand, is_store, list_files, natural_key, pick_split
-from gmmatch.data.hugging_face import from_dataset, load_named, load_saved
 from gmmatch.data.images import ImageFolder, is_image
-from gmmatch.data.parquet import ParquetSource
-from gmmatch.data.source import BaseSource, Kind
-from gmmatch.data.tables import FileTable
+from gmmatch.data.source import Kind
+from gmmatch.data.tables import BaseSource, FileTable
 from gmmatch.data.text_tables import CSVTable, JSONLines
 from gmmatch.data.web_shards import WebShards
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
@@ -38,7 +37,7 @@ _SUFFIXES = {
     "npz": (".npz",),
     "safetensors": (".safetensors",),
 }
-_TABLES: dict[str, type[FileTable]] = {
+_TABLES: dict[str, type[ParquetSource | FileTable]] = {
     "parquet": ParquetSource, "csv": CSVTable, "json": JSONLines, "tar": WebShards,
 }  # fmt: skip
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from itertools import chain
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from gmmatch._checks import check_whole_number
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError
 from gmmatch.groups import Label
 
 Kind: TypeAlias = Literal["image", "text", "embedding"]
@@ -37,6 +35,28 @@ class BrokenRowError(InvalidInputError):
     def __init__(self, message: str, *, missing: bool = False) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+class ImageBytes(NamedTuple):
+    """An encoded image in memory, with the name under which an error would report it.
+
+    A tuple, because millions of them are handed to other processes: pickling a dataclass takes twice as long.
+
+    Attributes
+    ----------
+    data
+        The bytes of an image file; empty if the row has no image.
+    name
+        Where it comes from, such as ``row 3 of photos.parquet``.
+
+    Examples
+    --------
+    >>> ImageBytes(b"", "row 3 of photos.parquet").name
+    'row 3 of photos.parquet'
+    """
+
+    data: bytes
+    name: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,69 +134,6 @@ class Source(Protocol):
         """Return a short text that changes when the rows, ids or labels change."""
 
 
-class BaseSource(ABC):
-    """What the sources of this package share; a subclass provides ``_pieces`` and these attributes."""
-
-    kind: Kind
-    format: str
-    location: str
-    how: str = ""
-    opened_with: Mapping[str, str] = MappingProxyType({})
-
-    if TYPE_CHECKING:  # attributes of a subclass, or found when they are asked for
-
-        @property
-        def n_rows(self) -> int | None: ...  # noqa: D102
-        @property
-        def ids(self) -> Sequence[Id]: ...  # noqa: D102
-        @property
-        def labels(self) -> Sequence[Label] | None: ...  # noqa: D102
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the batches carry labels."""
-        return self.labels is not None
-
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Return a short text that changes when the rows, ids or labels change."""
-
-    @abstractmethod
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        """Yield the rows from ``start`` on in pieces of any size, none of which needs much memory."""
-
-    def __len__(self) -> int:
-        n_rows = self.n_rows
-        if n_rows is None:
-            raise InvalidTypeError(f"{self.location} is a stream and has no length: n_rows is None.")
-        return n_rows
-
-    def __bool__(self) -> bool:
-        return True  # without this, `if source:` would count the rows of a file
-
-    def __repr__(self) -> str:
-        count = "" if self.n_rows is None else f", {self.n_rows:,} rows"
-        return f"<{type(self).__name__} {self.location!r}: {self.kind}{count}>"
-
-    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
-        """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
-        check_whole_number(batch_size, "batch_size")
-        check_whole_number(start, "start", least=0)
-        return regroup(self._pieces(int(start), int(batch_size)), int(batch_size))
-
-    def describe(self) -> dict[str, Any]:
-        """Say what the source is and how it was recognized, in what JSON can hold."""
-        return {
-            "format": self.format,
-            "location": self.location,
-            "kind": self.kind,
-            "n_rows": self.n_rows,
-            "has_labels": self.has_labels,
-            "how": self.how,
-            **({"opened_with": dict(self.opened_with)} if self.opened_with else {}),
-        }
-
-
 def regroup(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
     """Cut and join consecutive pieces into batches of ``size`` rows; the last may be shorter."""
     waiting: list[Batch] = []
@@ -198,11 +155,7 @@ def _join(batches: list[Batch]) -> Batch:
     first, *others = batches
     if not others:
         return first
-    ids, labels = [name for batch in batches for name in batch.ids], None
-    if isinstance(first.rows, np.ndarray):
-        rows: Any = np.concatenate([batch.rows for batch in batches])
-    else:
-        rows = [row for batch in batches for row in batch.rows]
-    if first.labels is not None:
-        labels = [label for batch in batches for label in batch.labels or []]
-    return Batch(rows, ids, labels, first.start)
+    parts = [batch.rows for batch in batches]
+    rows = np.concatenate(parts) if isinstance(first.rows, np.ndarray) else list(chain.from_iterable(parts))
+    labels = None if first.labels is None else [label for batch in batches for label in batch.labels or ()]
+    return Batch(rows, [name for batch in batches for name in batch.ids], labels, first.start)

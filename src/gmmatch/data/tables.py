@@ -1,21 +1,23 @@
-"""Sources with columns: what they share, whatever the format of their files."""
+"""What all sources share: each is a table, of which one column holds the rows, and others the labels and the ids."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from gmmatch._checks import check_whole_number
 from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, Columns, ColumnType, choose_columns
 from gmmatch.data.files import files_fingerprint
-from gmmatch.data.source import BaseSource, Batch, Id
-from gmmatch.data.texts import plain_texts
+from gmmatch.data.source import Batch, Id, Kind, regroup
 from gmmatch.data.values import (
     as_matrix,
+    as_texts,
     as_vectors,
     image_of,
     plain_ids,
@@ -59,9 +61,7 @@ class Records:
 
     def name(self, i: int) -> str:
         """Return the name of the row at a position."""
-        if not self.keys:
-            return f"row {self.first + i} of {self.location}"
-        key = self.keys[i]
+        key = self.keys[i] if self.keys else f"row {self.first + i}"
         return f"{key if isinstance(key, str) else f'line {key}'} of {self.location}"
 
     def values(self, column: str, undecodable: str = "backslashreplace") -> list[Any]:
@@ -75,8 +75,8 @@ class Records:
             return [None if value is None else value.decode("utf-8", undecodable) for value in encoded]
 
 
-class TableSource(BaseSource):
-    """What sources with columns share; a subclass says which there are, and reads records.
+class BaseSource(ABC):
+    """What the sources of this package share; a subclass chooses the columns and reads records.
 
     Attributes
     ----------
@@ -85,8 +85,11 @@ class TableSource(BaseSource):
     """
 
     columns: Columns
-    streaming = False
+    format: str
+    location: str
     files: Sequence[Path] = ()
+    streaming = False
+    opened_with: Mapping[str, str] = MappingProxyType({})
     _n_features: int | None = None
 
     def _take(self, columns: Columns) -> None:
@@ -96,52 +99,71 @@ class TableSource(BaseSource):
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         """Yield some columns of the rows from ``start`` on, about ``size`` rows at a time."""
 
-    def fingerprint(self) -> str:
-        """Hash the sizes and ends of all files, and the choice of columns."""
-        names = {"Parquet": "parquet", "WebDataset": "webdataset", ".npz archive": "npz"}
-        name = names.get(self.format, self.format)
-        return files_fingerprint(self.files, name, *self.columns.settings())
+    def __len__(self) -> int:
+        if self.n_rows is None:
+            raise InvalidTypeError(f"{self.location} is a stream and has no length: n_rows is None.")
+        return self.n_rows
+
+    def __bool__(self) -> bool:
+        return True  # without this, `if source:` would count the rows of a file
+
+    def __repr__(self) -> str:
+        count = "" if self.n_rows is None else f", {self.n_rows:,} rows"
+        return f"<{type(self).__name__} {self.location!r}: {self.kind}{count}>"
+
+    @cached_property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None for a stream."""
+        return self._scanned[0]
 
     @property
     def has_labels(self) -> bool:
-        """Whether there is a column of labels."""
+        """Whether the batches carry labels."""
         return self.columns.label is not None
 
-    @property
+    @cached_property
     def ids(self) -> Sequence[Id]:
-        """The column of ids, or the row numbers."""
-        if self.columns.id is None and self.n_rows is not None:
-            return range(self.n_rows)
-        return self._ids_and_labels[0]
-
-    @property
-    def labels(self) -> Sequence[Label] | None:
-        """The column of labels."""
-        return None if self.columns.label is None else self._ids_and_labels[1]
+        """The ids: row numbers, unless a column has others."""
+        return range(len(self)) if self.columns.id is None else self._scanned[1]
 
     @cached_property
-    def _ids_and_labels(self) -> tuple[list[Id], list[Label]]:
-        """All ids and labels, in one pass that reads nothing else where the format allows it."""
+    def labels(self) -> Sequence[Label] | None:
+        """The labels, or None if there are none."""
+        return None if self.columns.label is None else self._scanned[2]
+
+    @cached_property
+    def _scanned(self) -> tuple[int, list[Id], list[Label]]:
+        """The number of rows, and ids and labels, in one pass that reads nothing else where the format allows it."""
         if self.streaming:
             raise InvalidTypeError(
                 f"{self.location} is a stream, whose ids and labels come with its batches and are not known before."
             )
-        ids: list[Id] = []
-        labels: list[Label] = []
+        n_rows, ids, labels = 0, list[Id](), list[Label]()
         names = [name for name in (self.columns.id, self.columns.label) if name is not None]
         for records in self._records(names, 0, _SCANNED_ROWS):
-            ids += self._ids_of(records)
-            labels += self._labels_of(records) or []
-        return ids, labels
+            n_rows += records.n_rows
+            ids += self._ids_of(records) if self.columns.id is not None else ()
+            labels += self._labels_of(records) or ()
+        return n_rows, ids, labels
 
-    def _arrow_records(self, batch: Any, first: int, folder: Path | None = None) -> Records:
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        return Records(columns, len(batch), first, self.location, (), folder)
+    def batches(self, batch_size: int, start: int = 0) -> Iterator[Batch]:
+        """Yield the rows from number ``start`` on; all batches but the last have ``batch_size`` rows."""
+        check_whole_number(batch_size, "batch_size")
+        check_whole_number(start, "start", least=0)
+        records = self._records(self.columns.names(), int(start), int(batch_size))
+        pieces = (Batch(self._rows_of(r), self._ids_of(r), self._labels_of(r), r.first) for r in records)
+        return regroup(pieces, int(batch_size))
 
-    def _pieces(self, start: int, size_hint: int) -> Iterator[Batch]:
-        for records in self._records(self.columns.names(), start, size_hint):
-            rows, ids = self._rows_of(records), self._ids_of(records)
-            yield Batch(rows, ids, self._labels_of(records), records.first)
+    def describe(self) -> dict[str, Any]:
+        """Say what the source is and how it was recognized, in what JSON can hold."""
+        names = ("format", "location", "kind", "n_rows", "has_labels", "how")
+        opened_with = {"opened_with": dict(self.opened_with)} if self.opened_with else {}
+        return {name: getattr(self, name) for name in names} | opened_with
+
+    def fingerprint(self) -> str:
+        """Return a short text that changes when the rows, ids or labels change: of files, their sizes and ends."""
+        names = {"Parquet": "parquet", ".npz archive": "npz"}
+        return files_fingerprint(self.files, names.get(self.format, self.format), *self.columns.settings())
 
     def _ids_of(self, records: Records) -> list[Id]:
         if self.columns.id is None:
@@ -158,35 +180,34 @@ class TableSource(BaseSource):
     def _rows_of(self, records: Records) -> Any:
         chosen, name = self.columns, records.name
         if chosen.kind == "text":
-            columns = chosen.members or (chosen.data,)
-            texts = {column: records.values(column, "surrogateescape") for column in columns}
-            return plain_texts(texts, chosen.data, name, records.broken)
+            texts = [records.values(column, "surrogateescape") for column in chosen.members]
+            return as_texts(texts, chosen, name, records.broken)
         for i, reason in records.broken.items():
             raise InvalidInputError(f"{name(i)} {reason}.")
-        if chosen.members:
-            return as_matrix({column: records.columns[column] for column in chosen.members}, name)
-        data = records.columns[chosen.data]
+        data = {column: records.columns[column] for column in chosen.members}
+        if len(data) > 1:
+            return as_matrix(data, name)
+        [column] = data.values()
         if chosen.kind == "image":
-            return [image_of(value, name(i), records.folder) for i, value in enumerate(plain_values(data))]
-        vectors = as_vectors(data, chosen.data, name, self._n_features)
+            return [image_of(value, name(i), records.folder) for i, value in enumerate(plain_values(column))]
+        vectors = as_vectors(column, chosen.data, name, self._n_features)
         self._n_features = vectors.shape[1]
         return vectors
 
 
-class FileTable(TableSource):
-    """A table in one or several files."""
+class FileTable(BaseSource):
+    """A table in one or several files that are read record after record, from front to back."""
+
+    prefers: Kind | None = None
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         self.files, self.location = files, location
-        self._take(choose_columns(self._available(request), request, location))
+        preferring = replace(request, prefer=request.prefer or self.prefers)
+        self._take(choose_columns(self._available(request), preferring, location))
 
     @abstractmethod
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         """Return what each column could serve as."""
-
-
-class EntryTable(FileTable):
-    """A table in files that are read record after record, from front to back."""
 
     @abstractmethod
     def _entries(
@@ -196,13 +217,6 @@ class EntryTable(FileTable):
 
         Those of the first ``skipped`` records do not matter.
         """
-
-    @cached_property
-    def n_rows(self) -> int:
-        """How many records there are; counting them takes one pass over the files."""
-        if self.columns.label is not None or self.columns.id is not None:
-            return len(self._ids_and_labels[0])
-        return sum(1 for path in self.files for _ in self._entries(path, (), 0))
 
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         first, blank = 0, [None] * len(names)

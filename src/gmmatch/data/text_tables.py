@@ -14,15 +14,13 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain, islice, tee
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
-from gmmatch.data.tables import EntryTable, Records
-from gmmatch.data.texts import is_chat
-from gmmatch.data.values import check_names, is_number
+from gmmatch.data.tables import FileTable, Records
+from gmmatch.data.values import check_names, is_chat, is_number
 from gmmatch.errors import InvalidInputError, listed
 from gmmatch.groups import Label
 
@@ -38,15 +36,7 @@ _ESCAPED_BYTE = re.compile("[\udc80-\udcff]")
 _JSON_KINDS: tuple[tuple[type, ColumnType], ...] = ((str, "text"), (int, "number"), (float, "float"))
 
 
-class TextTable(EntryTable):
-    """Records of one or several text files, in order; a name that ends in ``.gz`` is decompressed."""
-
-    def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
-        # Lists of numbers beside texts, such as scores, are about the texts.
-        super().__init__(files, replace(request, prefer=request.prefer or "text"), location)
-
-
-class CSVTable(TextTable):
+class CSVTable(FileTable):
     """Texts in a CSV file with a header line, or in several with the same columns; or a table of numbers.
 
     The delimiter is whichever of comma, semicolon, tab and bar is most frequent in the header. Quoted
@@ -55,6 +45,7 @@ class CSVTable(TextTable):
     """
 
     format = "CSV"
+    prefers = "text"
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         path = self.files[0]
@@ -96,13 +87,14 @@ class CSVTable(TextTable):
         return None if labels is None else [label or None for label in labels]
 
 
-class JSONLines(TextTable):
+class JSONLines(FileTable):
     """Texts or embeddings in a file with one JSON object per line, or in several such files.
 
     Embeddings are lists of numbers. A key that an object lacks counts as null. Empty lines are passed over.
     """
 
     format = "JSON lines"
+    prefers = "text"  # lists of numbers beside texts, such as scores, are about the texts
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
         available: dict[str, ColumnType] = {}
@@ -182,11 +174,17 @@ def _read_csv(file: IO[bytes]) -> Iterator[CSVRecord]:
     # newline="" leaves line ends within quotes as they are.
     decoded = io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="")
     first = decoded.readline()
-    lines, same = tee(chain([first] if first else [], decoded))
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in chain([first] if first else [], decoded):
+            taken.append(line)
+            yield line
+
     # Strict, so that a quote that is never closed does not swallow the rest of the file.
-    reader = csv.reader(lines, delimiter=delimiter_of(first), strict=True)
-    line = width = 0
+    reader, width = csv.reader(lines(), delimiter=delimiter_of(first), strict=True), 0
     while True:
+        taken.clear()
         cells: list[str] | str
         try:
             cells = next(reader)
@@ -195,16 +193,16 @@ def _read_csv(file: IO[bytes]) -> Iterator[CSVRecord]:
         except csv.Error as error:
             if str(error) == "unexpected end of data":
                 raise
-            more = f", nor the lines from {line + 1} on" if reader.line_num > line + 1 else ""
+            begin = reader.line_num - len(taken) + 1
+            more = f", nor the lines from {begin} on" if len(taken) > 1 else ""
             cells = f"cannot be read{more}: {error}"
-        text = next(same) if reader.line_num == line + 1 else "".join(islice(same, reader.line_num - line))
-        line, width = reader.line_num, width or len(cells)
+        text, width = "".join(taken), width or len(cells)
         if not text.isascii() and _ESCAPED_BYTE.search(text):
             cells = "is not UTF-8 text"
         elif isinstance(cells, list) and len(cells) not in (0, width):
             cells = f"cannot be read: it has {len(cells)} cells, and the header has {width}"
         if cells:
-            yield line, cells, text
+            yield reader.line_num, cells, text
 
 
 def delimiter_of(header: str) -> str:

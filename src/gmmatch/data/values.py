@@ -1,4 +1,4 @@
-"""Values of columns: what their types could serve as, and what they become: labels, ids, pictures and vectors."""
+"""Values of columns: what their types could serve as, and what they become: labels, ids, texts, pictures, vectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.data.columns import ColumnType
-from gmmatch.data.images import ImageBytes
-from gmmatch.data.source import Id
+from gmmatch.data.columns import Columns, ColumnType, parse_template
+from gmmatch.data.source import BrokenRowError, Id, ImageBytes
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Label, plain_label
 
@@ -29,10 +28,7 @@ def plain_labels(values: Iterable[Any], column: str, name: Callable[[int], str])
 
 def plain_ids(values: Iterable[Any], column: str, name: Callable[[int], str]) -> list[Id]:
     """Return ids as integers or strings; ``name`` turns a position into a name for the error."""
-    ids = list(values)
-    if {int, str}.issuperset(map(type, ids)):
-        return ids
-    return _plain(ids, _plain_id, column, name, "an id is an integer or a text")
+    return _plain(values, _plain_id, column, name, "an id is an integer or a text")
 
 
 def _plain_id(value: Any) -> Id:
@@ -52,11 +48,74 @@ def _plain(
     plain: list[Any] = []
     for i, value in enumerate(values):
         try:
-            plain.append(convert(value))
+            plain.append(value if type(value) in (int, str) else convert(value))
         except InvalidTypeError:
             content = "nothing" if value is None else type(value).__name__
             raise InvalidTypeError(f"{name(i)} has {content} in column {column!r}: {expected}.") from None
     return plain
+
+
+def as_texts(
+    columns: Sequence[Sequence[Any]], chosen: Columns, name: Callable[[int], str], broken: Mapping[int, str]
+) -> list[Any]:
+    """Return the texts of rows as strings, with a :class:`BrokenRowError` in place of each that cannot be used.
+
+    Parameters
+    ----------
+    columns
+        The values of each column of the template.
+    chosen
+        The choice of columns, of which ``data`` is a column or a template.
+    name
+        Turns a position into a name for an error.
+    broken
+        What is wrong with rows that cannot be read, by position: "cannot be read: it is not valid JSON".
+    """
+    is_template = chosen.data not in chosen.members
+    fields = parse_template(chosen.data) if is_template else [("", chosen.data)]
+    texts: list[Any] = []
+    for i, row in enumerate(zip(*columns, strict=True)):
+        try:
+            if i in broken:
+                raise BrokenRowError(broken[i])
+            # A missing value leaves a gap in a template.
+            if all(value is None for value in row):
+                raise BrokenRowError(f"has no text in column {chosen.data!r}", missing=True)
+            cells = dict(zip(chosen.members, row, strict=True))
+            text = "".join(literal + _text_of(cells, column, is_template) for literal, column in fields)
+            text.encode()  # JSON can hold halves of characters, which no encoder takes
+            texts.append(text)
+        except BrokenRowError as error:
+            texts.append(BrokenRowError(f"{name(i)} {error}.", missing=error.missing))
+        except UnicodeEncodeError:
+            texts.append(BrokenRowError(f"{name(i)} is not UTF-8 text."))
+    return texts
+
+
+def _text_of(cells: Mapping[str, Any], column: str | None, is_template: bool) -> str:
+    value = None if column is None else cells[column]
+    if value is None or isinstance(value, str):
+        return value or ""
+    if is_template and isinstance(value, (int, float)):
+        return str(value)
+    if is_chat(value) and all(isinstance(message["content"], (str, type(None))) for message in value):
+        return "\n".join(f"{message['role']}: {message['content'] or ''}" for message in value)
+    raise BrokenRowError(f"has {type(value).__name__} in column {column!r}, where a text is expected")
+
+
+def is_chat(value: Any) -> bool:
+    """Tell whether a value is a list of messages, each with a role and a content.
+
+    Examples
+    --------
+    >>> is_chat([{"role": "user", "content": "Hi"}]), is_chat(["Hi"]), is_chat([])
+    (True, False, False)
+    """
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value)
+    )
 
 
 def as_vectors(
@@ -72,14 +131,10 @@ def as_vectors(
     lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
     n_features = n_features or max(1, int(lengths[0]))
     for row in np.flatnonzero(lengths != n_features)[:1].tolist():
+        what, remedy = f"an embedding of {lengths[row]} numbers", f", where {n_features} are expected"
         if lengths[row] < 0:
-            raise InvalidInputError(
-                f"{name(row)} has no embedding in column {label!r}: drop the row or fill it in."
-            )
-        raise InvalidInputError(
-            f"{name(row)} has an embedding of {lengths[row]} numbers in column {label!r}, where {n_features} are "
-            "expected."
-        )
+            what, remedy = "no embedding", ": drop the row or fill it in"
+        raise InvalidInputError(f"{name(row)} has {what} in column {label!r}{remedy}.")
     values = column.flatten()
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False))) // n_features
@@ -92,16 +147,13 @@ def _arrow_lists(values: list[Any], column: str, name: Callable[[int], str]) -> 
     """Return lists of numbers, as JSON has them, as an Arrow array."""
     import pyarrow as pa
 
-    kind, refusals = pa.list_(pa.float64()), (pa.ArrowException, TypeError, OverflowError)
-    try:
-        return pa.array(values, kind)
-    except refusals:
-        for i, value in enumerate(values):
-            try:
-                pa.array([value], kind)
-            except refusals:
-                raise InvalidInputError(f"{name(i)} has no list of numbers in column {column!r}.") from None
-        raise
+    kind, arrays = pa.list_(pa.float64()), []
+    for row, value in enumerate(values):
+        try:
+            arrays.append(pa.array([value], kind))
+        except (pa.ArrowException, TypeError, OverflowError):
+            raise InvalidInputError(f"{name(row)} has no list of numbers in column {column!r}.") from None
+    return pa.concat_arrays(arrays)
 
 
 def as_matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:
@@ -141,21 +193,22 @@ def is_number(value: Any) -> bool:
 
 
 def image_of(value: Any, name: str, folder: Path | None) -> ImageBytes | Path:
-    """Return an image as it is stored: bytes, or a struct of bytes and a path, which may be relative to a folder."""
+    """Return an image as it is stored: a path, bytes, or a struct of both, whose path may be relative to a folder."""
+    if isinstance(value, Path):
+        return value
     if isinstance(value, dict):
         path = str(value.get("path") or "")
         name = f"{name} ({path})" if path else name
         value = value.get("bytes")
         if value is None and "://" in path:
-            return ImageBytes(_download(path, name), name)
-        if value is None and path:
+            value = _download(path, name)
+        elif value is None and path:
             return Path(path) if folder is None else folder / path  # an absolute path stays as it is
     return ImageBytes(value or b"", name)
 
 
 def _download(url: str, name: str) -> bytes:
-    # It comes with `datasets`, which is where such addresses come from.
-    import fsspec
+    import fsspec  # it comes with `datasets`, which is where such addresses come from
 
     try:
         with fsspec.open(url, "rb") as file:
@@ -182,19 +235,17 @@ def _column_type(kind: Any) -> ColumnType:
 
     if pt.is_dictionary(kind):
         return _column_type(kind.value_type)
-    if pt.is_string(kind) or pt.is_large_string(kind):
-        return "text"
-    if pt.is_integer(kind) or pt.is_boolean(kind):
-        return "number"
-    if pt.is_floating(kind):
-        return "float"
-    if pt.is_binary(kind) or pt.is_large_binary(kind):
-        return "image"
-    if pt.is_struct(kind) and kind.get_field_index("bytes") >= 0:
-        return "image"
+    if pt.is_struct(kind):
+        return "image" if kind.get_field_index("bytes") >= 0 else "other"
     if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
         entry = kind.value_type
         if pt.is_struct(entry) and {"role", "content"} <= {field.name for field in entry}:
             return "text"
         return "embedding" if pt.is_floating(entry) or pt.is_integer(entry) else "other"
-    return "other"
+    uses: dict[ColumnType, tuple[Callable[[Any], bool], ...]] = {
+        "text": (pt.is_string, pt.is_large_string),
+        "number": (pt.is_integer, pt.is_boolean),
+        "float": (pt.is_floating,),
+        "image": (pt.is_binary, pt.is_large_binary),
+    }
+    return next((use for use, tests in uses.items() if any(test(kind) for test in tests)), "other")

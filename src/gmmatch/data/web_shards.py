@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from gmmatch._threads import cached_property
 from gmmatch.data.columns import ColumnRequest, ColumnType
+from gmmatch.data.files import files_fingerprint
 from gmmatch.data.images import IMAGE_SUFFIXES
-from gmmatch.data.source import Id
-from gmmatch.data.tables import EntryTable, Records
+from gmmatch.data.tables import FileTable
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import explain_damage
 from gmmatch.groups import Label
@@ -30,13 +30,14 @@ from gmmatch.groups import Label
 # WebDataset's own rule: the key ends at the first dot of the file name.
 _KEY = re.compile(r"^((?:.*/|)[^./]+)[.]([^/]*)$", re.DOTALL)
 _TEXT_MEMBERS = ("txt", "text", "caption")
+_KEYS = "__key__"  # the column of ids
 _EXAMINED = 20
 _LARGEST_MEMBER = 1 << 28
 """Bytes: what the largest picture that is decoded by default takes in memory."""
 _LARGEST_NAME = 1 << 16
 
 
-class WebShards(EntryTable):
+class WebShards(FileTable):
     """The samples of one or several tar files.
 
     The rows are the image members, or the ``.txt`` members if there are no images; a ``.cls`` member is
@@ -45,17 +46,18 @@ class WebShards(EntryTable):
     """
 
     format = "WebDataset"
+    _images: Sequence[str] = ()
 
     def __init__(self, files: Sequence[Path], request: ColumnRequest, location: str) -> None:
         if request.id is not None:
             raise InvalidInputError(f"id_column={request.id!r}: the ids of {location} are its keys.")
-        self._images: list[str] = []
         super().__init__(files, request, location)
+        self.columns = replace(self.columns, id=_KEYS)
         self.how = f"tar files in WebDataset's layout: {self.how}"
 
     def _available(self, request: ColumnRequest) -> dict[str, ColumnType]:
-        samples = chain.from_iterable(map(_read_samples, self.files))
-        suffixes = dict.fromkeys(suffix for _, members in islice(samples, _EXAMINED) for suffix in members)
+        samples = islice(chain.from_iterable(map(_read_samples, self.files)), _EXAMINED)
+        suffixes = dict.fromkeys(suffix for _, members in samples for suffix in members)
         if not suffixes:
             raise InvalidInputError(f"{self.location} holds no samples: no member is named like 0001.jpg.")
         available = {suffix: _member_type(suffix) for suffix in suffixes}
@@ -69,18 +71,9 @@ class WebShards(EntryTable):
             available[request.label] = "number"
         return available
 
-    @cached_property
-    def n_rows(self) -> int:
-        """How many samples there are; found in one pass over the members' headers."""
-        return len(self.ids)
-
-    @property
-    def ids(self) -> Sequence[Id]:
-        """The keys."""
-        return self._ids_and_labels[0]
-
-    def _ids_of(self, records: Records) -> list[Id]:
-        return list(records.keys)
+    def fingerprint(self) -> str:
+        """Hash the sizes and ends of all files, and the choice of columns."""
+        return files_fingerprint(self.files, "webdataset", *replace(self.columns, id=None).settings())
 
     def _entries(
         self, path: Path, names: Sequence[str], skipped: int
@@ -88,8 +81,9 @@ class WebShards(EntryTable):
         suffixes = {name: self._images if name in self._images else [name] for name in names}
         wanted = set(chain.from_iterable(suffixes.values()))
         for key, members in _read_samples(path, wanted, skipped):
-            contents = ([members[suffix] for suffix in suffixes[name] if suffix in members] for name in names)
-            yield key, [self._decode(name, *same[:1]) for name, same in zip(names, contents, strict=True)]
+            present = ([members[suffix] for suffix in suffixes[name] if suffix in members] for name in names)
+            cells = (self._decode(name, *same[:1]) for name, same in zip(names, present, strict=True))
+            yield key, [key if name == _KEYS else cell for name, cell in zip(names, cells, strict=True)]
 
     def _decode(self, name: str, value: bytes | None = None) -> Any:
         if value is None or (self.kind == "image" and name == self.columns.data):

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, to_numpy
 from gmmatch._containers import count_rows, take_rows
-from gmmatch.data.images import BrokenImageError, ImageBytes, ImageFolder, load_image, open_image
+from gmmatch.data.images import BrokenImageError, ImageFolder, load_image, open_image
+from gmmatch.data.source import ImageBytes
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.report.subject import count_of, shorten
 
@@ -137,8 +138,7 @@ def _item(taken: Any, i: int) -> Any:
 
 def _read_source(source: Any, positions: Indices) -> Iterator[Any]:
     """Yield the rows at ascending positions."""
-    from gmmatch.data.hugging_face import HuggingFaceSource
-    from gmmatch.data.parquet import ParquetSource
+    from gmmatch.data.arrow_tables import HuggingFaceSource, ParquetSource
 
     if isinstance(source, (ImageFolder, HuggingFaceSource)):  # which go to any row at once
         for position in positions.tolist():

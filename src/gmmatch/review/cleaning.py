@@ -14,7 +14,7 @@ from gmmatch.data.checks import check_rows
 from gmmatch.data.exporting import writer_of
 from gmmatch.data.images import ImageFolder
 from gmmatch.data.opening import open_source
-from gmmatch.data.source import BaseSource
+from gmmatch.data.tables import BaseSource
 from gmmatch.encoders.registry import load_encoder
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import csv_bytes, write_file

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmmatch._array import Indices
-    from gmmatch.data.source import BaseSource
+    from gmmatch.data.tables import BaseSource
     from gmmatch.review.decisions import Settled
     from gmmatch.store.store import Store
 

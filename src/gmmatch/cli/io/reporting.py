@@ -14,7 +14,7 @@ from gmmatch.errors import GMMatchError, InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
-    from gmmatch.data.source import BaseSource
+    from gmmatch.data.tables import BaseSource
     from gmmatch.report.content import Contents
 
 
