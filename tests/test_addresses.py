@@ -106,8 +106,10 @@ def test_a_file_that_was_replaced_is_fetched_again(bucket, rows):
 def test_what_is_not_there_is_said(bucket):
     with pytest.raises(DataFileNotFoundError, match="there is no such folder"):
         open_store(f"{bucket}/nowhere.emb")
-    with pytest.raises(DataFileNotFoundError, match="there is no such file"):
+    with pytest.raises(DataFileNotFoundError, match="no file matches this pattern"):
         open_source(f"{bucket}/nowhere-*.parquet")
+    with pytest.raises(DataFileNotFoundError, match="there is no such file"):
+        open_source(f"{bucket}/nowhere.parquet")
 
 
 def test_a_protocol_without_its_package_names_it():

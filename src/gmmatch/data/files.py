@@ -9,9 +9,10 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError
-from gmmatch.files import as_path
+from gmmatch.files import as_path, is_remote
 
 _DIGITS = re.compile(r"([0-9]+)")
 _RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
@@ -87,25 +88,32 @@ def _belongs_to(file: str, split: str, by_name: bool) -> bool:
 
 
 def expand(spec: str) -> list[Path] | None:
-    """Return the files that a pattern names, or None if ``spec`` is no pattern.
+    """Return the files that a pattern or an address names, or None if ``spec`` is neither.
 
     Patterns are the shell's ``*``, ``?`` and ``[...]``, and WebDataset's ``{000..012}``.
     """
-    if os.path.lexists(spec):
+    if not is_remote(spec) and os.path.lexists(spec):
         return None
     names = _expand_ranges(spec)
     if glob.has_magic(spec):
-        matches = {match for name in names for match in glob.iglob(name, recursive=True)}  # noqa: PTH207
-        files = sorted(filter(os.path.isfile, matches), key=natural_key)
-        if not files:
+        names = sorted({match for name in names for match in _matches(name)}, key=natural_key)
+        names = [name for name in names if as_path(name).is_file()]
+        if not names:
             raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
-        return list(map(Path, files))
-    missing = [name for name in names if not os.path.exists(name)]  # noqa: PTH110
-    if missing and len(names) > 1:
-        raise DataFileNotFoundError(
-            f"{spec}: {len(missing)} of {len(names)} files do not exist, the first of them {missing[0]}."
-        )
-    return list(map(Path, names)) if len(names) > 1 else None
+    elif names == [spec] and not is_remote(spec):
+        return None
+    missing = [name for name in names if not as_path(name).is_file()]
+    if missing:
+        of_several = f"{len(missing)} of {len(names)} files do not exist, the first of them {missing[0]}"
+        raise DataFileNotFoundError(f"{spec}: {of_several if len(names) > 1 else 'there is no such file'}.")
+    return list(map(as_path, names))
+
+
+def _matches(pattern: str) -> list[str]:
+    if not is_remote(pattern):
+        return glob.glob(pattern, recursive=True)  # noqa: PTH207
+    path: Any = as_path(pattern)
+    return list(map(path.fs.unstrip_protocol, path.fs.glob(path.path)))
 
 
 def _expand_ranges(spec: str) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,14 +16,14 @@ from gmmatch._array import is_torch_array
 from gmmatch.data.arrays import ArraySource, open_arrays
 from gmmatch.data.arrow_tables import ParquetSource, from_dataset, load_named, load_saved
 from gmmatch.data.columns import ColumnRequest
-from gmmatch.data.files import expand, is_store, list_files, natural_key, pick_split
+from gmmatch.data.files import expand, is_store, list_files, pick_split
 from gmmatch.data.images import ImageFolder, is_image
 from gmmatch.data.source import Kind
 from gmmatch.data.tables import BaseSource, FileTable
 from gmmatch.data.text_tables import CSVTable, JSONLines
 from gmmatch.data.web_shards import WebShards
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
-from gmmatch.files import as_path, fetched, is_remote
+from gmmatch.files import fetched, is_remote
 
 _KNOWN = (
     "a folder of images, .parquet, .csv, .tsv, .jsonl, .ndjson or .json (text, also with .gz), .tar "
@@ -132,44 +133,27 @@ def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: 
         raise InvalidInputError("The path is empty: give one, or the name of a Hugging Face dataset.")
     if spec.startswith("hf:"):
         return load_named(spec.removeprefix("hf:"), request, split, streaming=streaming)
-    if is_remote(spec):
-        return _open_files(_fetch_files(spec), request, split, spec, "a copy of what lies there: ")
-    pattern = expand(spec)
-    if pattern is not None:
-        return _open_files(pattern, request, split, spec, "the files that match: ")
+    if (files := expand(spec)) is not None:
+        how = "a copy of what lies there: " if is_remote(spec) else "the files that match: "
+        return _open_files([fetched(file) for file in files], request, split, spec, how)
     path = Path(spec).expanduser()
     if path.is_dir():
         return _open_folder(path, request, split, spec)
-    if not path.exists() and "::" in spec and format_of(spec.rpartition("::")[0]):
-        file, _, member = spec.rpartition("::")
+    file, colons, member = spec.rpartition("::")
+    if colons and not path.exists() and format_of(file):
         if format_of(file) not in ("npz", "safetensors"):
             raise InvalidInputError(
                 f"{spec}: only .npz and .safetensors files have members; leave out ::{member}."
             )
         if request.data() is not None:
             raise InvalidInputError(f"{spec} names an array already: leave out the column of rows.")
-        path = Path(file).expanduser()
-        request = ColumnRequest(None, None, member, request.label, request.id)
+        path, request = Path(file).expanduser(), replace(request, embedding=member)
     if not path.exists():
         # The hub is asked only if its name is typed: without a network that takes half a minute.
         name = re.fullmatch(r"[\w-]+(/[\w.-]+)?(::.*)?", spec)
         hint = f"; a dataset of the Hugging Face hub is hf:{spec}" if name and not format_of(spec) else ""
         raise DataFileNotFoundError(f"{spec}: there is no such file{' or folder' * (not path.suffix)}{hint}.")
     return _open_files([path], request, split, str(path), "")
-
-
-def _fetch_files(address: str) -> list[Path]:
-    """Return copies of the files at an address, which may be a pattern."""
-    path = as_path(address)
-    files = [path]
-    if any(mark in path.name for mark in "*?["):
-        files = sorted(path.parent.glob(path.name), key=lambda file: natural_key(str(file)))
-    if not files or not all(file.is_file() for file in files):
-        raise DataFileNotFoundError(
-            f"{address}: there is no such file; give the address of a file ({_KNOWN}), or a pattern such as "
-            "s3://bucket/part-*.parquet."
-        )
-    return [fetched(file) for file in files]
 
 
 def format_of(path: str | os.PathLike[str]) -> str | None:
@@ -190,21 +174,22 @@ def _open_files(
     """Open files of one format; a split can be told from the names of several files only."""
     formats = {format_of(path) for path in files}
     for path in files:
+        problem = ""
         if not path.is_file():
-            raise InvalidInputError(
-                f"{path} is not a file that can be read twice, as a pipe is not: give a file."
-            )
-        if format_of(path) is None and is_image(path.name):
-            raise InvalidInputError(f"{path} is a single image: give the folder that it lies in.")
-        if format_of(path) is None:
-            raise InvalidInputError(f"{path}: the suffix {path.suffix!r} is not known; expected {_KNOWN}.")
+            problem = " is not a file that can be read twice, as a pipe is not: give a file"
+        elif format_of(path) is None:
+            problem = f": the suffix {path.suffix!r} is not known; expected {_KNOWN}"
+            if is_image(path.name):
+                problem = " is a single image: give the folder that it lies in"
+        if problem:
+            raise InvalidInputError(f"{path}{problem}.")
     if len(formats) > 1:
         raise InvalidInputError(f"{location} names files of several formats: give files of one.")
     if split is not None and len(files) == 1:
         raise InvalidInputError(f"split={split!r}: {location} is a single file and has no splits.")
     if split is not None:
         names, _ = pick_split([path.name for path in files], split, location)
-        files = [path for path in files if path.name in set(names)]
+        files = [path for path in files if path.name in names]
     format = str(*formats)
     if format in _TABLES:
         source: BaseSource = _TABLES[format](files, request, location)
@@ -238,11 +223,10 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
     if not formats or formats == ["images"]:
         request.refuse(location, "is a folder of images and has no columns")
         return ImageFolder(folder, files, split, location)
-    [format] = formats
-    names, chosen = pick_split(by_format[format], split, location)
-    source = _TABLES[format]([folder / name for name in names], request, location)
+    names, chosen = pick_split(by_format[formats[0]], split, location)
+    source = _TABLES[formats[0]]([folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
-    source.how = f"a folder with {_count_files(len(names), format)}{of_split}: {source.how}"
+    source.how = f"a folder with {_count_files(len(names), formats[0])}{of_split}: {source.how}"
     return source
 
 
