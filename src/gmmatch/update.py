@@ -72,6 +72,8 @@ def update(
     with open_rows(X_picked, name="X_picked") as picked, open_rows(X_new, name="X_new") as new:
         _check(selection, picked, new, y_new, ids)
         rows, identity = _stack(picked, new, X_new), _identify(new, y_new)
+    if selection.provenance.get("input", {}).get("fingerprint") == identity["fingerprint"]:
+        raise InvalidInputError("X_new has the rows that the picks were made from: give new rows.")
     labels = _join_labels(selection, y_new, identity["n_rows"])
     groups = Groups.of(labels, len(rows), warn=False)
     method = method_from_record(selection.provenance, **_share_picks(selection, groups))

@@ -89,6 +89,35 @@ def test_options_of_select_that_cannot_be(
     assert not (tmp_path / "p.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["k=3"], "'k=3': write -k 3"),
+        (["n=3"], "'n=3': write -k 3"),
+        (["-k=3"], "'-k=3': write -k 3"),
+        (["-k", 3, "seed=1"], "'seed=1': write --seed 1"),
+        (["-k", 3, "random_state=1"], "'random_state=1': write --seed 1"),
+        (["-k", 3, "labels=y.csv"], "'labels=y.csv': write --labels y.csv"),
+        (["-k", 3, "--seed=one"], "'--seed': should be a valid integer"),
+        (["-k", 3, "--per-class", "all"], "'--per-class': 'all' is not one of 'proportional'"),
+        (["-k", 3, "--methd", "easy"], "--method"),
+    ],
+)
+def test_options_that_are_written_in_another_way(arguments, expected, vectors, gmmatch):
+    result = gmmatch("select", vectors, "-o", "-", *arguments)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert expected in result.stderr and not re.search("Error:.*error|Input|parse", result.stderr)
+
+
+def test_a_value_with_an_equals_sign_is_not_an_option(tmp_path, gmmatch):
+    folder = tmp_path / "labels=2"
+    folder.mkdir()
+    np.save(folder / "x.npy", np.eye(5))
+    assert gmmatch("info", folder / "x.npy").exit_code == 0
+    asked = ("select", folder / "x.npy", "-k", 2, "-m", "easy", "--seed=1", "--set", "center=mean", "-o", "-")
+    assert gmmatch(*asked).exit_code == 0
+
+
 def test_what_is_not_there(tmp_path, refused_in_words):
     missing, picks = tmp_path / "nowhere.emb", tmp_path / "no.parquet"
     for command in (

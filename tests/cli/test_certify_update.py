@@ -86,6 +86,7 @@ def test_what_cannot_be_updated(vectors, labels, tmp_path, succeeds, refused):
     succeeds("select", vectors, "-k", 6, "-m", "herding", "--labels", labels, "-o", picks)
     assert "--labels" in refused("update", picks, vectors)
     assert ".parquet" in refused("update", picks, vectors, "-o", tmp_path / "p.csv")
+    assert "give new rows" in refused("update", picks, vectors, "--labels", labels)
     np.save(tmp_path / "wide.npy", np.zeros((5, 7)))
     refused("update", picks, tmp_path / "wide.npy")
     np.save(vectors, np.load(vectors)[:30])

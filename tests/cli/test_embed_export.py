@@ -154,6 +154,8 @@ def test_info_tells_stores_selections_and_sources_apart(photos, store, picks_of,
     source = succeeds("info", photos, "--json")
     assert (source["what"], source["kind"], source["n_rows"]) == ("source", "image", 24)
     assert "cat: 12, dog: 12" in succeeds("info", store)
+    text = succeeds("info", picks_of(store, 6))
+    assert "cat: 3 of 12, dog: 3 of 12" in text and "pixels:4x4" in text and "provenance" not in text
     assert "no checksums" in refused("info", photos, "--verify")
 
 

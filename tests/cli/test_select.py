@@ -134,6 +134,25 @@ def test_picks_are_printed_as_ids_and_everything_else_on_stderr(store, gmmatch):
     assert "4 of 24 rows by easy" in result.stderr
 
 
+def test_classes_without_a_pick_are_counted(vectors, labels, tmp_path, succeeds):
+    labels.write_text("id,label\n" + "".join(f"{row},{min(row, 9)}\n" for row in range(40)))
+    asked = (
+        "select",
+        vectors,
+        "--labels",
+        labels,
+        "-m",
+        "easy",
+        "--force",
+        "-o",
+        tmp_path / "p.parquet",
+        "-k",
+    )
+    assert "9 of the 10 classes have no pick: there are fewer picks than classes." in succeeds(*asked, 3)
+    assert "classes have no pick: try --per-class balanced." in succeeds(*asked, 10)
+    assert "no pick" not in succeeds(*asked, 10, "--per-class", "balanced")
+
+
 def test_a_csv_file_of_picks_is_for_people(vectors, tmp_path, succeeds):
     succeeds("select", vectors, "-k", 4, "-m", "easy", "-o", tmp_path / "picks.csv")
     lines = (tmp_path / "picks.csv").read_text().splitlines()

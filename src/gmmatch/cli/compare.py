@@ -19,8 +19,8 @@ from gmmatch.cli.io.arguments import (
     split_names,
     writes,
 )
+from gmmatch.cli.io.files import Report
 from gmmatch.cli.io.output import print_json, print_table, progress
-from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -68,21 +68,20 @@ def compare(
         gm.method_class(name)  # before the work, not after half of it
     options, rows = running.options(), given.open()
     contents, wrong = page.open_contents(rows), None if truth is None else _find_wrong(rows, truth)
-    shared = {"k": k, "per_class": parse_per_class(per_class), "random_state": running.seed}
-    selections, seconds = {}, {}
+    options |= {"ids": rows.select_ids, "per_class": parse_per_class(per_class)}
+    selections: dict[str, Selection] = {}
+    seconds: dict[str, float] = {}
     with progress("Methods", len(names)) as update:
-        for number, name in enumerate(names):
+        for name in names:
             start = time.perf_counter()
             selections[name] = gm.select(
-                rows.X, rows.y, method=name, ids=rows.select_ids, **shared, **options
+                rows.X, rows.y, k=k, method=name, random_state=running.seed, **options
             )
             seconds[name] = time.perf_counter() - start
-            update(number + 1, len(names))
-    screening = next(
-        (selection.screening for selection in selections.values() if selection.screening is not None), None
-    )
+            update(len(seconds), len(names))
+    screening = next((s.screening for s in selections.values() if s.screening is not None), None)
     if screening is None and wrong is None:
-        screening = gm.screen(rows.X, rows.y, random_state=running.seed, **options)
+        screening = gm.screen(rows.X, rows.y, random_state=running.seed, **running.options())
     measured = _measure(rows, selections, wrong, screening, per_class != "none", running.seed)
     for line in measured["rows"]:
         line["seconds"] = seconds[line["method"]]
@@ -147,12 +146,13 @@ def _measure(
 
 
 def _print(result: dict[str, Any]) -> None:
-    columns = {"contamination": "wrong labels", "estimated_mislabeled": "est. mislabeled"}
-    columns = {name: heading for name, heading in columns.items() if result["rows"][0][name] is not None}
     lines = [
         [
             row["method"],
-            *(f"{row[name]:.1%}" for name in columns),
+            *(
+                "" if row[name] is None else f"{row[name]:.1%}"
+                for name in ("contamination", "estimated_mislabeled")
+            ),
             *(f"{row[name]:.4g}" for name in ("moment_error", "mmd")),
             f"{row['coverage_mean']:.3g}, {row['coverage_max']:.3g}",
             f"{row['seconds']:.1f}",
@@ -165,5 +165,5 @@ def _print(result: dict[str, Any]) -> None:
     if result["trusted_rows"] > 10_000:
         caption += " MMD and coverage are of a sample of 10,000 rows."
     title = f"{result['rows'][0]['k']:,} of {result['n_rows']:,} rows"
-    headings = ["method", *columns.values(), "moment error", "MMD", "coverage (mean, max)", "seconds"]
-    print_table(title, headings, lines, caption=caption, narrow=True)
+    headings = "method,wrong labels,est. mislabeled,moment error,MMD,coverage (mean; max),seconds"
+    print_table(title, headings.split(","), lines, caption=caption, narrow=True)

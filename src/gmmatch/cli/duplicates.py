@@ -105,5 +105,5 @@ def _print(copies: Duplicates, to_stderr: bool) -> None:
     groups = [] if copies.against else copies.groups
     if groups:
         sizes = ", ".join(f"{len(group):,}" for group in groups[:5])
-        line += f" {len(groups):,} groups; the largest have {sizes} rows."
+        line += f" {len(groups):,} group{'s' * (len(groups) > 1)}, the largest of {sizes} rows."
     print_table("", ("cosine at least", "rows"), lines, caption=line, to_stderr=to_stderr)

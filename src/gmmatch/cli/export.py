@@ -21,7 +21,7 @@ from gmmatch.cli.io.arguments import (
     reads,
     writes,
 )
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import check_output, has_changed, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote, overlap
@@ -236,8 +236,6 @@ def _find_ids(selection: Selection, source: BaseSource) -> Indices:
 
 def _check_unchanged(selection: Selection, source: BaseSource, n_rows: int) -> None:
     """Raise if rows that are known by their number alone come from another source."""
-    from gmmatch.cli.io.reporting import has_changed
-
     origin = selection.provenance.get("embeddings", {})
     recorded = origin.get("source", {})
     expected = recorded.get("n_rows") or selection.n_rows

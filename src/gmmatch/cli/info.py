@@ -23,6 +23,10 @@ _USES = {
     "other": "others",
 }  # fmt: skip
 _ENTRIES_SHOWN = 20
+# What only a program can use: it is in the JSON.
+_FOR_PROGRAMS = (
+    "provenance", "has_ids", "encoder_details", "encoder_fingerprint", "source_fingerprint", "opened_with"
+)  # fmt: skip
 _BATCH_ROWS = 4096
 
 
@@ -45,7 +49,7 @@ def info(
     if as_json:
         print_json(description)
     else:
-        print_facts(_lines(description))
+        print_facts(_lines({**description, **_how_it_was_made(description.get("provenance", {}))}))
 
 
 def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
@@ -142,13 +146,30 @@ def _by_use(available: Mapping[str, str]) -> dict[str, list[str]]:
     return {use: names for use, names in columns.items() if names}
 
 
+def _how_it_was_made(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what people may want to know of how a selection was made."""
+    facts = {
+        name: provenance[name] for name in ("method", "preprocess", "seed", "version") if name in provenance
+    }
+    for name, key in (("screening", "summary"), ("certificate", "statement")):
+        if name in provenance:
+            facts[name] = provenance[name].get(key)
+    return {
+        **facts,
+        **provenance.get("embeddings", {}),
+        "updates": len(provenance.get("updates", [])) or None,
+    }
+
+
 def _lines(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield the facts as lines for people; nested ones get a name with a dot."""
     for name, value in description.items():
-        label = f"{prefix}{name}".replace("_", " ").removeprefix("n ")
+        if name in _FOR_PROGRAMS:
+            continue
+        label = prefix + name.removeprefix("n_").replace("_", " ")
         if isinstance(value, Mapping):
-            yield from _lines(value, f"{prefix}{name}.")
-        elif isinstance(value, list) and value and isinstance(value[0], (dict, str)):
+            yield from _lines(value, f"{label}.")
+        elif isinstance(value, list) and value:
             entries = [_entry(entry, alone=len(value) == 1) for entry in value[:_ENTRIES_SHOWN]]
             more = f", and {len(value) - _ENTRIES_SHOWN:,} more" if len(value) > _ENTRIES_SHOWN else ""
             yield label, ", ".join(entries) + more
@@ -159,10 +180,9 @@ def _lines(description: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[s
 
 
 def _entry(entry: Any, *, alone: bool) -> str:
+    """Return a column, a step, or a class with its rows."""
     if not isinstance(entry, dict):
         return str(entry)
-    if "label" in entry:
-        label = ("all" if alone else "no label") if entry["label"] is None else entry["label"]
-        picked = f"{entry['picked']:,} of " if "picked" in entry else ""
-        return f"{label}: {picked}{entry['n_rows']:,}"
-    return ", ".join(f"{name}: {value}" for name, value in entry.items() if not isinstance(value, dict))
+    label = ("all" if alone else "no label") if entry["label"] is None else entry["label"]
+    picked = f"{entry['picked']:,} of " if "picked" in entry else ""
+    return f"{label}: {picked}{entry['n_rows']:,}"

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from gmmatch.cli.io.arguments import LabeledInput, PredProbsOption, SeedOption, output_path, runs_on, writes
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import Report, check_output, protect_inputs
 from gmmatch.cli.io.output import note
-from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
 

@@ -13,9 +13,8 @@ from gmmatch.cli.io.arguments import (
     picks_by,
     writes,
 )
-from gmmatch.cli.io.files import TableOutput
+from gmmatch.cli.io.files import Report, TableOutput
 from gmmatch.cli.io.output import note, print_lines, print_table, progress
-from gmmatch.cli.io.reporting import Report
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:

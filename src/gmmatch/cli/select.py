@@ -29,10 +29,9 @@ from gmmatch.cli.io.arguments import (
     reads,
     split_names,
 )
-from gmmatch.cli.io.files import check_output, is_stdout, protect_inputs
+from gmmatch.cli.io.files import Report, check_output, is_stdout, protect_inputs
 from gmmatch.cli.io.inputs import read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
-from gmmatch.cli.io.reporting import Report
 
 if TYPE_CHECKING:
     from gmmatch.selection.selection import Selection
@@ -133,38 +132,28 @@ def select(
     seconds = time.perf_counter() - start
     if not is_stdout(output):
         selection.save(output)
-    try:
-        page.write(selection, rows, contents)
-    except BaseException:  # also Ctrl-C, as a map of many rows takes its time
-        if not is_stdout(output):
-            note(f"Wrote {output}, but no page.")
-        raise
-    _print_result(selection, seconds, given, output, page.report, as_json)
-
-
-def _print_result(
-    selection: Selection,
-    seconds: float,
-    given: LabeledInput,
-    output: Path,
-    report: Path | None,
-    as_json: bool,
-) -> None:
-    """Print what was picked and learned, and where it is."""
-    picks = {"indices": selection.indices.tolist()}
-    if selection.ids is not None:
-        picks["ids"] = selection.ids.tolist()
+    if not as_json:
+        _print_picks(selection, output)
+        note(f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s.")
+    page.write(selection, rows, contents)
     if as_json:
-        written = {} if report is None else {"report": str(report)}
-        print_json({"output": str(output), **describe_selection(selection, seconds), **written, **picks})
-        return
-    print_selection(selection, to_stderr=is_stdout(output))
-    if is_stdout(output):
-        typer.echo("\n".join(map(str, picks.get("ids", picks["indices"]))))
-    note(f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s.")
-    if report is None and selection.screening is not None and not selection.screening.trusted.all():
+        written = {} if page.report is None else {"report": str(page.report)}
+        described = describe_selection(selection, seconds)
+        ids = {} if selection.ids is None else {"ids": selection.ids.tolist()}
+        print_json(
+            {"output": str(output), **described, **written, "indices": selection.indices.tolist(), **ids}
+        )
+    elif page.report is None and selection.screening is not None and not selection.screening.trusted.all():
         words = ["gmmatch", "screen", given.path, *(["--labels", given.labels] if given.labels else [])]
         note(f"To see the rows that are not trusted: {shlex.join(words)} -o suspects.csv, or add --report.")
+
+
+def _print_picks(selection: Selection, output: Path) -> None:
+    """Print what was picked and learned; to stdout, the picks alone."""
+    print_selection(selection, to_stderr=is_stdout(output))
+    if is_stdout(output):
+        picks = selection.indices if selection.ids is None else selection.ids
+        typer.echo("\n".join(map(str, picks.tolist())))
 
 
 def describe_selection(selection: Selection, seconds: float | None = None) -> dict[str, Any]:
@@ -189,17 +178,17 @@ def print_selection(selection: Selection, *, to_stderr: bool = False) -> None:
     from gmmatch.selection.describe import class_lines
 
     # A residual in the space of a kernel says nothing to a reader.
-    groups, n_columns = class_lines(selection), 3 if selection.screening is not None else 4
+    is_plain, by_class = selection.screening is None, selection.classes != [None]
     lines = [
-        (name, f"{size:,}", f"{picked:,}", residual)[:n_columns] for name, picked, size, residual in groups
+        (name, f"{size:,}", f"{picked:,}", residual * is_plain)
+        for name, picked, size, residual in class_lines(selection)
     ]
     if len(lines) > _CLASSES_SHOWN:
-        lines = [*lines[:_CLASSES_SHOWN], (f"... {len(lines) - _CLASSES_SHOWN:,} more",)]
-    by_class, method = selection.classes != [None], selection.provenance.get("method")
-    headings = ("class" if by_class else "", "rows", "picked", "residual")[:n_columns]
-    total = ["all", f"{selection.group_sizes.sum():,}", f"{selection.k:,}"]
-    title = f"{selection.k:,} of {selection.n_rows:,} rows" + (f" by {method}" if method else "")
-    print_table(title, headings, lines, footer=total if by_class else (), to_stderr=to_stderr)
+        lines = [*lines[:_CLASSES_SHOWN], (f"... {len(lines) - _CLASSES_SHOWN:,} more", "", "", "")]
+    headings = ("class" if by_class else "", "rows", "picked", "residual")
+    total = ["all", f"{selection.group_sizes.sum():,}", f"{selection.k:,}"] if by_class else []
+    title = f"{selection.k:,} of {selection.n_rows:,} rows by {selection.provenance.get('method', 'hand')}"
+    print_table(title, headings, lines, footer=total, to_stderr=to_stderr)
     print_lines(*_learned(selection), to_stderr=to_stderr)
 
 
@@ -212,4 +201,10 @@ def _learned(selection: Selection) -> list[str]:
         lines.append(f"Labels corrected: {len(relabeled['rows']):,} rows, of which {picked:,} were picked.")
     if near:
         lines.append(f"Left out as near-duplicates of {near['path']}: {near['rows']:,} rows.")
+    n_classes, n_missing = len(selection.classes), list(selection.counts.values()).count(0)
+    if n_missing:
+        reason = (
+            "there are fewer picks than classes" if selection.k < n_classes else "try --per-class balanced"
+        )
+        lines.append(f"{n_missing:,} of the {n_classes:,} classes have no pick: {reason}.")
     return lines

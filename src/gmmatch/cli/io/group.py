@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import errno
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gmmatch._threads import cached_property
-from gmmatch.cli.io.output import join_lines, note, translate
+from gmmatch.cli.io.output import find_option, join_lines, note, translate
 from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError, first_line
 
 # Commands of gmmatch-paper, so that the command line can say where to get them.
 _IN_PAPER = ("corrupt", "reproduce")
 _EXIT_ERROR = 2
 _EXIT_INTERRUPTED = 130  # 128 + SIGINT, what shells expect
+# Words of the library that reads the values, which say nothing to a user.
+_JARGON = re.compile(r"^Value error, |^Input (?=should)|, unable to parse .*$")
 
 
 def expand_dataclasses(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,6 +72,21 @@ def expand_dataclasses(function: Callable[..., Any]) -> Callable[..., Any]:
 
 class Command(TyperCommand):
     """A command whose help lists its options by what they are about, without the time it takes to load Rich."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options; say how to write those that were written as in Python."""
+        options = {name for parameter in self.params for name in parameter.opts}
+        for before, word in zip(["", *args], args, strict=False):
+            name, _, value = word.partition("=")
+            is_usual = not value or before in options or word.startswith("--") or Path(word).exists()
+            option = None if is_usual else find_option(name, options)
+            if option is not None:
+                ctx.fail(f"{word!r}: write {option} {value}")
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = _JARGON.sub("", error.message)
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then a section for each panel, in the order of their first options."""

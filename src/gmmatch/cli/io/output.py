@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import zip_longest
+from itertools import compress, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -29,9 +29,12 @@ _ARGUMENT = re.compile(
 _ARGUMENT_ALONE = re.compile(r"(?<![\w./-])([a-z][a-z_]*)=(?=[,; ]|$)")
 _PATH = re.compile(r"^path=(['\"])(.*?)\1")
 _FIRST = re.compile(r"^[a-z][a-z_]*=(?=['\"])")
-# Options that go by another name than the argument.
+# Options that go by another name than the argument, or than what people call it.
 _OPTIONS = {
     "k": ("-k", "--k"),
+    "n": ("-k", "--sample"),
+    "y": ("--labels",),
+    "labels": ("--labels", "--label-column"),
     "method": ("--method", "--methods"),
     "n_jobs": ("--jobs",),
     "random_state": ("--seed",),
@@ -44,6 +47,7 @@ _OPTIONS = {
 _WORDS = {
     "X": "the input",
     "X_new": "the input",
+    "against": "--against",
     "y": "the labels",
     "y_new": "--labels",
     "memory_limit": "--memory",
@@ -114,20 +118,23 @@ def print_table(
 ) -> None:
     """Print a table, its first column and those of ``left`` to the left; an empty line stands for a rule.
 
-    Title and caption are lines of their own: no narrow table breaks them. A ``narrow`` one has room for many columns.
+    Columns without any value are left out. Title and caption are lines of their own: no narrow table breaks them.
+    A ``narrow`` one has room for many columns.
     """
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
+    lines = list(lines)
+    filled = [any(cells) for cells in zip_longest(*lines, fillvalue="")]
     padding = (0, 1, 0, 0) if narrow else (0, 1)
     table = Table(box=box.SIMPLE_HEAD, padding=padding, pad_edge=False, show_footer=bool(footer))
-    for name, total in zip_longest(columns, footer, fillvalue=""):
+    for name, total in compress(zip_longest(columns, footer, fillvalue=""), filled):
         justify: Any = "left" if name in (columns[0], *left) else "right"
         table.add_column(name, total, justify=justify, overflow="fold")
     for line in lines:
         if line:
-            table.add_row(*map(escape, line))
+            table.add_row(*map(escape, compress(line, filled)))
         else:
             table.add_section()
     out = console(to_stderr=to_stderr)
@@ -183,6 +190,18 @@ def _print_progress(description: str) -> Callable[[int, int | None], None]:
     return update
 
 
+def find_option(argument: str, options: Collection[str]) -> str | None:
+    """Return which of a command's options an argument is; a short option is one itself.
+
+    Examples
+    --------
+    >>> find_option("random_state", ["--seed"]), find_option("n", ["-k"]), find_option("eps", ["-k"])
+    ('--seed', '-k', None)
+    """
+    names = _OPTIONS.get(argument, (f"--{argument.replace('_', '-')}", argument))
+    return next((name for name in names if name in options), None)
+
+
 def translate(message: str, options: Collection[str]) -> str:
     """Return a message of the library with options as they are typed, on one line.
 
@@ -198,12 +217,12 @@ def translate(message: str, options: Collection[str]) -> str:
     if line.startswith("--set "):  # a setting is typed as the library names it
         return line
 
-    def find_option(match: re.Match[str]) -> str | None:
-        names = _OPTIONS.get(match[1], (f"--{match[1].replace('_', '-')}",))
-        return next((name for name in names if name in options), None)
-
-    line = _ARGUMENT_ALONE.sub(lambda match: find_option(match) or match[1], _PATH.sub(r"\2", line))
-    line = _ARGUMENT.sub(lambda match: f"{name} " if (name := find_option(match)) else match[0], line)
+    line = _ARGUMENT_ALONE.sub(
+        lambda match: find_option(match[1], options) or match[1], _PATH.sub(r"\2", line)
+    )
+    line = _ARGUMENT.sub(
+        lambda match: f"{name} " if (name := find_option(match[1], options)) else match[0], line
+    )
     line = _FIRST.sub("", line)  # of an argument that has no option, the value says enough
     line = _WORD.sub(lambda match: _WORDS[match[1]], line)
     return line[:1].upper() + line[1:] if line.startswith("the ") else line
