@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Indices, RandomState, Vector
-from gmmatch.errors import InvalidInputError, InvalidTypeError, NotFiniteError
+from gmmatch._array import Indices, RandomState, Vector, is_torch_array, to_numpy
+from gmmatch.errors import GMMatchError, InvalidInputError, InvalidTypeError, NotFiniteError, first_line
 
 # Squares of larger numbers overflow float64.
 LARGEST = 1e150
@@ -43,14 +43,59 @@ def unusable(block: NDArray[Any]) -> Indices:
     return np.flatnonzero(~good)
 
 
+def check_array(
+    values: Any, name: str, what: str, *, numbers: bool = False, dtype: Any = None
+) -> NDArray[Any]:
+    """Return an array, tensor or list as a NumPy array; an error names the argument and says what it must be.
+
+    Real ``numbers`` keep their type; texts that read as numbers become float64.
+
+    Examples
+    --------
+    >>> check_array([1j, 2], "scores", "one number per row", numbers=True)
+    Traceback (most recent call last):
+    gmmatch.errors.InvalidInputError: scores: Complex data not supported; pass real numbers.
+    """
+    if hasattr(values, "toarray"):
+        raise InvalidTypeError(
+            f"{name} is a sparse matrix: pass {name}.toarray(), or reduce its columns first."
+        )
+    if type(values).__name__ == "LazyFrame":
+        raise InvalidTypeError(f"{name} is a LazyFrame, which holds no rows yet: pass {name}.collect().")
+    try:
+        array = to_numpy(values) if is_torch_array(values) else np.asarray(values, dtype=dtype)
+        if numbers and array.dtype == object and array.size and np.ndim(array.flat[0]):
+            array = _stack_vectors(array.ravel(), name)
+        if numbers and array.dtype.kind in "OSU":
+            array = array.astype(np.float64)
+    except (GMMatchError, MemoryError):
+        raise
+    except Exception as error:  # an object decides itself what it raises where it is converted
+        raise InvalidInputError(f"{name} must be {what}: {first_line(error)}.") from error
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidInputError(f"{name} has masked values, which have no meaning here: fill them in.")
+    if numbers and array.dtype.kind == "c":  # scikit-learn's own words
+        raise InvalidInputError(f"{name}: Complex data not supported; pass real numbers.")
+    if numbers and array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+        raise InvalidTypeError(f"{name} has dtype {array.dtype}: expected numbers.")
+    return array
+
+
+def _stack_vectors(column: Any, name: str) -> Any:
+    """Return a column of vectors, as a table holds them, as a matrix."""
+    vectors = [np.asarray(vector) for vector in column]
+    odd = next((i for i, vector in enumerate(vectors) if vector.shape != vectors[0].shape), None)
+    if odd is not None:
+        shapes = f"shape {vectors[odd].shape} in row {odd}, {vectors[0].shape} in row 0"
+        raise InvalidInputError(f"{name} is a column of vectors of different lengths: {shapes}.")
+    return np.stack(vectors)
+
+
 def check_sample_weight(weights: Any, n: int, *, name: str = "sample_weight") -> Vector:
     """Return one non-negative float64 weight per row, 1 where none were given."""
     if weights is None:
         return np.ones(n)
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be one number per row: {error}.") from error
+    array = check_array(weights, name, "one number per row", numbers=True).astype(np.float64)
     if array.ndim == 0:
         array = np.full(n, float(array))
     if array.shape != (n,):
@@ -81,8 +126,10 @@ def check_positions(rows: Any, n: int, name: str) -> Indices:
     of_rows = getattr(rows, "n_rows", n)
     if of_rows != n:
         raise InvalidInputError(f"{name} is a selection from {of_rows:,} rows; expected one from {n:,}.")
-    rows = getattr(rows, "indices", rows)
-    array = np.asarray(list(rows) if isinstance(rows, (set, frozenset, range)) else rows)
+    indices = getattr(rows, "indices", None)
+    rows = rows if indices is None or callable(indices) else indices  # of a tensor it is a method
+    rows = list(rows) if isinstance(rows, (set, frozenset, range)) else rows
+    array = check_array(rows, name, "a list of row numbers or a boolean mask")
     if array.dtype == bool:
         if array.shape != (n,):
             raise InvalidInputError(

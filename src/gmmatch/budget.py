@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral, Real
@@ -40,6 +41,10 @@ def resolve_count(
     if n == 0:
         raise InvalidInputError(f"X has no {unit}, so nothing can be picked: give at least one.")
     amount = _parse_text(k, name) if isinstance(k, str) else _parse_number(k, name)
+    if amount > sys.maxsize:
+        raise InvalidInputError(
+            f"{name} is a number of more digits than can be picked: give a count or a fraction."
+        )
     if amount <= 0:
         raise InvalidInputError(f"{name}={k}: give a count of at least 1 or a fraction above 0.")
     if isinstance(amount, Fraction):

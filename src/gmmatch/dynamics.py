@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from gmmatch._array import Indices, Mask, Matrix, Vector, to_numpy
-from gmmatch._checks import check_whole_number
+from gmmatch._array import Indices, Mask, Matrix, Vector
+from gmmatch._checks import check_array, check_whole_number
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError
 from gmmatch.files import write_file
 
@@ -93,7 +93,7 @@ class Dynamics:
             The input of the last layer. With it, GraNd of the last layer is recorded.
         """
         values, classes = _check_logits(logits, labels)
-        rows = to_numpy(indices)
+        rows = check_array(indices, "indices", "row numbers")
         if rows.shape != (len(values),):
             raise InvalidInputError(
                 f"indices has shape {rows.shape}: expected {len(values)} row numbers, one for each row of logits."
@@ -239,7 +239,8 @@ class Dynamics:
 
 def _check_logits(logits: Any, labels: Any) -> tuple[Matrix, Indices]:
     """Return logits in float64 and labels, both in main memory."""
-    values, classes = to_numpy(logits).astype(np.float64), to_numpy(labels)
+    values = check_array(logits, "logits", "(rows, classes)", numbers=True).astype(np.float64)
+    classes = check_array(labels, "labels", "class numbers")
     if values.ndim != 2 or not values.shape[1]:
         raise InvalidInputError(f"logits has shape {values.shape}: expected (rows, classes).")
     if classes.shape != (len(values),) or classes.dtype.kind not in "iu":
@@ -272,7 +273,7 @@ def _batch_statistics(
     margin = own_logits - others.max(axis=1) if logits.shape[1] > 1 else np.zeros_like(own_logits)
     if features is None:
         return correct, el2n, margin, None
-    inputs = to_numpy(features).astype(np.float64)
+    inputs = check_array(features, "features", "(rows, features)", numbers=True).astype(np.float64)
     if inputs.ndim != 2 or len(inputs) != len(logits):
         raise InvalidInputError(
             f"features has shape {inputs.shape}: expected ({len(logits)}, features), one row for each row of logits."

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gmmatch._array import Indices, Mask, is_torch_array, to_numpy
-from gmmatch._checks import warn_caller
+from gmmatch._array import Indices, Mask, is_torch_array
+from gmmatch._checks import check_array, warn_caller
 from gmmatch.errors import InvalidInputError, InvalidTypeError, UnlabeledRowsWarning
 
 Label: TypeAlias = "bool | int | float | str | None"
@@ -190,7 +190,7 @@ def encode_labels(y: Any) -> tuple[Indices, list[Any]]:
         raise InvalidTypeError(f"y has type {type(y).__name__}: give a list or an array, one label per row.")
     if is_torch_array(y):
         tensor: Any = y
-        y = to_numpy(tensor.double() if tensor.is_floating_point() else tensor)
+        y = check_array(tensor.double() if tensor.is_floating_point() else tensor, "y", "one label per row")
     if hasattr(y, "to_numpy") and getattr(y, "ndim", 1) == 2:  # a data frame
         y = y.to_numpy()
     if isinstance(y, np.ndarray):

@@ -23,7 +23,7 @@ from gmmatch._array import (
     sum_groups,
     to_numpy,
 )  # fmt: skip
-from gmmatch._checks import check_positions, check_sample_weight
+from gmmatch._checks import check_array, check_positions, check_sample_weight
 from gmmatch._threads import blas_threads_for
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.groups import Groups
@@ -139,7 +139,7 @@ def contamination(picks: Any, corrupt: Any) -> float:
     >>> contamination([0, 3], [True, False, False, False])
     0.5
     """
-    flags = np.asarray(corrupt)
+    flags = check_array(corrupt, "corrupt", "a boolean mask with one entry per row")
     if flags.dtype != np.bool_ or flags.ndim != 1:
         raise InvalidTypeError(
             f"corrupt must be a boolean mask with one entry per row; got dtype {flags.dtype} and shape "

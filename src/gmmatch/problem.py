@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Mask, Matrix, RandomState, Vector
-from gmmatch._checks import as_generator, check_fraction, check_positions, check_sample_weight
+from gmmatch._checks import (
+    as_generator,
+    check_array,
+    check_fraction,
+    check_positions,
+    check_sample_weight,
+)
 from gmmatch.budget import TRUSTED, Budget, PerClass, largest_remainder, share_budget
 from gmmatch.errors import InvalidInputError, InvalidTypeError, listed
 from gmmatch.groups import Groups, MeasurementsError, Unlabeled, describe_group
@@ -279,10 +285,7 @@ def draw_seed(random_state: RandomState) -> int:
 
 def check_scores(scores: Any, n: int) -> Vector:
     """Return one number per row, which may be infinite."""
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"scores must be one number per row: {error}.") from None
+    values = check_array(scores, "scores", "one number per row", numbers=True).astype(np.float64)
     if values.shape != (n,):
         raise InvalidInputError(
             f"scores must be one number per row: expected shape ({n},), got {values.shape}."
@@ -294,7 +297,9 @@ def check_scores(scores: Any, n: int) -> Vector:
 
 
 def _check_probabilities(pred_probs: Any, n: int) -> Matrix:
-    values = np.asarray(pred_probs, dtype=np.float64)
+    values = check_array(pred_probs, "pred_probs", "one row of probabilities per row", numbers=True).astype(
+        np.float64
+    )
     if values.ndim != 2 or len(values) != n:
         raise InvalidInputError(
             f"pred_probs has shape {values.shape}: give one row of probabilities for each of {n} rows."
@@ -307,14 +312,15 @@ def _check_probabilities(pred_probs: Any, n: int) -> Matrix:
 
 
 def _check_answers(answers: Any, classes: Groups | None, n: int) -> NDArray[Any]:
-    values = np.asarray(answers, dtype=object)
+    values = check_array(answers, "answers", "one answer per row", dtype=object)
     if values.shape != (n,):
         raise InvalidInputError(
             f"answers has shape {values.shape}: give one for each of {n} rows, None for most."
         )
     labels = set() if classes is None else set(classes.labels)
     for row, answer in enumerate(values.tolist()):
-        if answer is not None and answer == answer and answer not in labels:
+        is_label = isinstance(answer, (bool, int, float, str, np.generic))
+        if answer is not None and not (is_label and (answer != answer or answer in labels)):
             raise InvalidInputError(f"answers[{row}]={answer!r}: no row of y has this label.")
     return values
 

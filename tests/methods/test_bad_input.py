@@ -220,3 +220,85 @@ def test_random_draws_only_rows_with_a_weight():
 def test_the_types_of_errors():
     for error in (InvalidInputError, InvalidTypeError, UnknownMethodError):
         assert issubclass(error, GMMatchError)
+
+
+class Unwilling:
+    """An object that raises when it is asked for its numbers."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("no numbers today")
+
+
+ARRAYS = ("X", "sample_weight", "include", "exclude", "scores", "pred_probs", "answers", "ids", "reference")
+
+
+@pytest.mark.parametrize("argument", ARRAYS)
+def test_whatever_keeps_something_from_being_an_array_is_named(argument):
+    arguments = {"X": X, "method": "by-score" if argument == "scores" else "robust", "k": 3}
+    with pytest.raises(GMMatchError, match=rf"^{argument}"):
+        gm.select(**{**arguments, argument: Unwilling()})
+
+
+@pytest.mark.parametrize("argument", ["X", "y", "sample_weight", "exclude", "ids"])
+def test_tensors_without_data_are_refused(torch, argument):
+    tensor = torch.empty((20, 3) if argument == "X" else 20, device="meta")
+    with pytest.raises(InvalidInputError, match=rf"^{argument} must be .*meta tensor"):
+        gm.select(**{"X": X, "k": 3, "method": "easy", argument: tensor})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"X": np.array([[10**400, 1], [1, 2]], dtype=object)},
+            "X must be a 2d array of numbers: int too large",
+        ),
+        ({"X": np.ma.masked_greater(X, 1.0)}, "X has masked values"),
+        ({"sample_weight": [1j] * 20}, "sample_weight: Complex data not supported"),
+        ({"sample_weight": np.zeros(20, dtype="M8[s]")}, r"sample_weight has dtype datetime64\[s\]"),
+        ({"sample_weight": [10**400] * 20}, "sample_weight must be one number per row: int too large"),
+        ({"scores": [1j] * 20, "method": "by-score"}, "scores: Complex data not supported"),
+        (
+            {"pred_probs": "abc", "y": Y, "method": "robust"},
+            "pred_probs must be one row of probabilities per row",
+        ),
+        (
+            {"y": np.zeros(20, dtype=[("a", int), ("b", float)])},
+            r"y holds \(0, 0.0\) where one label is expected",
+        ),
+        (
+            {"y": Y, "answers": [np.arange(2)] + 19 * [None]},
+            r"answers\[0\]=array\(\[0, 1\]\): no row of y has",
+        ),
+        (
+            {"exclude": [[1], [2, 3]]},
+            "exclude must be a list of row numbers or a boolean mask: setting an array",
+        ),
+        (
+            {"k": 10**30, "method": "random", "replacement": True},
+            "k is a number of more digits than can be picked",
+        ),
+        ({"y": Y, "per_class": {"cat": 10**30}}, r"per_class\['cat'\] is a number of more digits"),
+        ({"memory_limit": 0}, "memory_limit=0: expected a number of bytes of at least 1"),
+        ({"memory_limit": "1GB"}, "memory_limit='1GB': expected a number of bytes"),
+    ],
+)
+def test_values_that_are_no_numbers_in_range(arguments, message):
+    with pytest.raises(GMMatchError, match=f"^{message}"):
+        gm.select(**{"X": X, "method": "easy", **arguments})
+
+
+def test_rows_out_as_a_tensor(torch):
+    expected = gm.select(X, k=3, method="easy", exclude=[1, 2]).indices.tolist()
+    mask = torch.zeros(20, dtype=torch.bool)
+    mask[1:3] = True
+    for exclude in (torch.tensor([1, 2]), mask):
+        assert gm.select(X, k=3, method="easy", exclude=exclude).indices.tolist() == expected
+
+
+def test_a_column_of_a_table_is_not_taken_for_labels_or_ids():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": X[:, 0], "labels": X[:, 1], "ids": X[:, 2]})
+    selection = gm.select(table, k=3, method="easy")
+    assert selection.ids is None and selection.classes == [None]
+    assert selection.indices.tolist() == gm.select(X, k=3, method="easy").indices.tolist()

@@ -11,6 +11,7 @@ from gmmatch._checks import check_whole_number
 from gmmatch.errors import InvalidInputError
 from gmmatch.methods.registry import method_from_record
 from gmmatch.problem import Problem
+from gmmatch.rows.open import per_row_values
 from gmmatch.selection.selection import Selection
 from gmmatch.targets import Targets
 
@@ -60,7 +61,7 @@ def refine(selection: Selection, X: Any, y: Any = None, *, sweeps: int = 10, **a
         owners = selection.group_of_pick[by_group]
         residuals[by_group] = targets.measure_residuals(problem, order[by_group], owners)
     if selection.order_ids is not None and not np.array_equal(order, selection.order):
-        ids = arguments.get("ids", getattr(X, "ids", None))
+        ids = per_row_values(X, arguments.get("ids"), "ids")
         if ids is None:
             raise InvalidInputError(
                 "The selection has ids: pass ids= of all rows, so that new picks have theirs."

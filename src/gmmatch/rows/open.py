@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from gmmatch._array import Indices, array_namespace, is_torch_array, to_numpy
-from gmmatch._checks import LARGEST, not_finite
+from gmmatch._array import Indices, array_namespace, is_torch_array
+from gmmatch._checks import LARGEST, check_array, check_whole_number, not_finite
 from gmmatch._containers import is_ray_dataset
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import Rows
 from gmmatch.rows.files import FileRows
@@ -57,6 +57,8 @@ def open_rows(
     if isinstance(X, Rows):
         yield X
         return
+    if memory_limit is not None:
+        check_whole_number(memory_limit, "memory_limit", what="number of bytes")
     options: dict[str, Any] = {}
     for option, value in (("engine", engine), ("memory_limit", memory_limit), ("n_jobs", n_jobs)):
         if value is not None:
@@ -89,7 +91,8 @@ def per_row_values(X: Any, given: Any, name: str) -> Any:
         from gmmatch.rows.dataset import read_column
 
         return read_column(X, given)
-    return getattr(X, name, None) if given is None else given
+    # Of a table, such a name is a column.
+    return getattr(X, name, None) if given is None and hasattr(X, "row_files") else given
 
 
 def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
@@ -105,7 +108,9 @@ def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
     in_files = in_files and all(isinstance(path, (str, Path, RowFile)) for path in paths)
     # A tensor in main memory is an array: compiled loops read it where it is.
     on_device = engine is None and is_torch_array(X) and X.is_cuda
-    source: Any = paths if in_files else X if on_device else _as_array(X, name)
+    source: Any = (
+        paths if in_files else X if on_device else check_array(X, name, "a 2d array of numbers", numbers=True)
+    )
     if not in_files and source.ndim != 2:
         hint = " Reshape your data: X.reshape(-1, 1) for a single feature." if source.ndim == 1 else ""
         raise InvalidInputError(
@@ -123,42 +128,6 @@ def _choose(X: Any, engine: Any, name: str) -> tuple[Any, Any]:
 
         return TensorRows, source
     return (FileRows if in_files else ArrayRows), source
-
-
-def _as_array(X: Any, name: str) -> Any:
-    """Return numbers as an array; sparse matrices, text and complex numbers are refused."""
-    if hasattr(X, "toarray"):
-        raise InvalidTypeError(
-            f"{name} is a sparse matrix: pass {name}.toarray(), or reduce its columns first."
-        )
-    if type(X).__name__ == "LazyFrame":
-        raise InvalidTypeError(f"{name} is a LazyFrame, which holds no rows yet: pass {name}.collect().")
-    try:
-        if is_torch_array(X):
-            # NumPy has no bfloat16.
-            X = to_numpy(X.float() if str(X.dtype) == "torch.bfloat16" else X)
-        array = np.asarray(X)
-        if array.dtype == object and array.size and np.ndim(array.flat[0]):
-            array = _stack_vectors(array.ravel(), name)
-        if array.dtype.kind in "OSU":
-            array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be a 2d array of numbers: {error}.") from None
-    if array.dtype.kind == "c":
-        raise InvalidInputError(f"{name}: Complex data not supported; pass real numbers.")
-    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
-        raise InvalidTypeError(f"{name} has dtype {array.dtype}: expected numbers.")
-    return array
-
-
-def _stack_vectors(column: Any, name: str) -> Any:
-    """Return a column of vectors, as a table holds them, as a matrix."""
-    vectors = [np.asarray(vector) for vector in column]
-    odd = next((i for i, vector in enumerate(vectors) if vector.shape != vectors[0].shape), None)
-    if odd is not None:
-        shapes = f"shape {vectors[odd].shape} in row {odd}, {vectors[0].shape} in row 0"
-        raise InvalidInputError(f"{name} is a column of vectors of different lengths: {shapes}.")
-    return np.stack(vectors)
 
 
 def check_finite(rows: Rows, name: str = "X") -> None:

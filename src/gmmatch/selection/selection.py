@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gmmatch._array import Indices, Mask, Vector
-from gmmatch._checks import check_sample_weight
+from gmmatch._checks import check_array, check_sample_weight
 from gmmatch._containers import count_rows, is_ray_dataset, take_rows, wrong_length
 from gmmatch._threads import cached_property
 from gmmatch.budget import Budget, resolve_count
@@ -393,7 +393,9 @@ def check_numbers(
 
 def check_ids(ids: Any, n: int, what: str) -> NDArray[Any]:
     """Return ids as an int64 array or an object array of strings; one for each of ``n`` rows or picks."""
-    values = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    if not isinstance(ids, Iterable):
+        raise InvalidTypeError(f"ids has type {type(ids).__name__}: give integers or strings, one per row.")
+    values = check_array(ids, "ids", "one id per row").tolist() if hasattr(ids, "tolist") else list(ids)
     if len(values) != n:
         raise InvalidInputError(f"ids has {len(values):,} entries for {n:,} {what}: give one each.")
     kinds = {type(value) for value in values}

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import to_numpy
-from gmmatch._checks import check_whole_number
+from gmmatch._checks import check_array, check_whole_number
 from gmmatch.data.values import plain_ids, plain_labels, plain_values
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import as_path
@@ -248,7 +247,7 @@ class StoreWriter(Commits):
 
 
 def _as_matrix(rows: Any) -> NDArray[Any]:
-    block = to_numpy(rows)
+    block = check_array(rows, "rows", "a matrix of numbers")
     if block.ndim != 2 or block.shape[1] == 0 or block.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"rows has shape {block.shape} and dtype {block.dtype}: give a matrix of numbers, rows by features."
@@ -279,7 +278,7 @@ def _checked_positions(source_rows: Any, count: int, first: int) -> NDArray[np.i
     """Return the source's row numbers of ``count`` rows, which follow ``first`` by default."""
     if source_rows is None:
         return np.arange(first, first + count)
-    positions = np.asarray(source_rows)
+    positions = check_array(source_rows, "source_rows", "row numbers")
     numbers = positions.dtype.kind in "iu" or positions.size == 0
     if positions.shape != (count,) or not numbers or np.any(positions < 0) or np.any(np.diff(positions) <= 0):
         raise InvalidInputError(
