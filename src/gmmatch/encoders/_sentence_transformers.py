@@ -71,7 +71,7 @@ class SentenceEncoder(NamedModelEncoder):
                 "prompts": self.model.prompts,
                 "prompt": prompt,
             },
-            named_weights(self.model),
+            named_weights(self.model.state_dict()),
         )
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
 

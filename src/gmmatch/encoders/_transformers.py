@@ -79,7 +79,8 @@ class TransformersEncoder(NamedModelEncoder):
                 f"whole {type(self.model).__name__}."
             )
         self._place_model()
-        weights = sha256_of("weights", named_weights(self.model, without="pooler" if self._missing else None))
+        weights = self.model.state_dict().items()
+        known = {name: value for name, value in weights if not (self._missing and "pooler" in name)}
         self.pooler = Pooler(self.model, pooling, trained=not self._missing)
         # Without what a version of transformers adds to it.
         every = self.processor.to_dict().items()
@@ -92,7 +93,7 @@ class TransformersEncoder(NamedModelEncoder):
             {
                 "encoder": "transformers",
                 "model": type(self.model).__name__,
-                "weights": weights,
+                "weights": sha256_of("weights", named_weights(known)),
                 "pooling": self.pooling,
                 "processor": settings,
                 "jpeg_scale": JPEG_SCALE if self._edge else None,

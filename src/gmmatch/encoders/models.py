@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -264,12 +264,11 @@ def choose_dtype(dtype: str, device: str) -> str:
     return dtype
 
 
-def named_weights(model: Any, without: str | None = None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+def named_weights(weights: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[np.uint8]]]:
     """Yield the name of each parameter and buffer, with its type and shape, and its bytes."""
     import torch
 
-    for name, tensor in sorted(model.state_dict().items()):
-        if without is None or without not in name:
-            # As bytes, since NumPy has no bfloat16.
-            flat = tensor.detach().cpu().contiguous().reshape(-1)
-            yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", flat.view(torch.uint8).numpy()
+    for name, tensor in sorted(weights.items()):
+        # As bytes, since NumPy has no bfloat16.
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        yield f"{name} {tensor.dtype} {tuple(tensor.shape)}", flat.view(torch.uint8).numpy()

@@ -163,47 +163,32 @@ def _prepare_ahead(
 
 
 def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
-    """Prepare some rows; if one of them is broken and may be skipped, one after the other."""
-    try:
-        return encoder.prepare(_check_rows(piece.rows)), []
-    except (BrokenImageError, BrokenRowError) as error:
-        _raise_unless_skipped(error, on_error)
-        if len(piece) == 1:
-            return [], [SkippedRow(piece.start, piece.ids[0], str(error))]
-    return _join([_prepare(encoder, piece[row : row + 1], on_error) for row in range(len(piece))])
-
-
-def _join(pieces: Sequence[_Piece]) -> _Piece:
-    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
-    return items, [row for _, rows in pieces for row in rows]
-
-
-def _check_rows(rows: Any) -> Any:
-    """Return the rows if the source could read all of them."""
-    for row in () if isinstance(rows, np.ndarray) else rows:
-        if isinstance(row, BrokenRowError):
-            raise row
-    return rows
-
-
-def _raise_unless_skipped(error: BrokenImageError | BrokenRowError, on_error: OnError) -> None:
-    """Raise for a row that may not be skipped; one without a text always may."""
-    if on_error == "skip" or (isinstance(error, BrokenRowError) and error.missing):
-        return
-    if isinstance(error, BrokenRowError):
-        raise BrokenRowError(f"{error} on_error='skip' leaves such rows out.")
-    raise error
+    """Prepare some rows, and leave out those that are broken if they may be skipped."""
+    if isinstance(piece.rows, np.ndarray):
+        return encoder.prepare(piece.rows), []
+    items, skipped = list[Any](), list[SkippedRow]()
+    for row, (item, name) in enumerate(zip(piece.rows, piece.ids, strict=True), piece.start):
+        try:
+            if isinstance(item, BrokenRowError):
+                raise item
+            items += encoder.prepare([item])
+        except BrokenImageError as error:
+            if on_error == "raise":
+                raise
+            skipped.append(SkippedRow(row, name, str(error)))
+        except BrokenRowError as error:
+            if on_error == "raise" and not error.missing:
+                raise BrokenRowError(f"{error} on_error='skip' leaves such rows out.") from None
+            skipped.append(SkippedRow(row, name, str(error)))
+    return items, skipped
 
 
 def _encode(
-    batch: Batch,
-    pieces: Sequence[_Piece],
-    model: BackingOff,
-    dtype: DTypeLike | None,
-    on_error: OnError,
+    batch: Batch, pieces: Sequence[_Piece], model: BackingOff, dtype: DTypeLike | None, on_error: OnError
 ) -> EncodedBatch:
     """Run the model on a batch, and leave out rows whose vectors are not finite."""
-    items, skipped = _join(pieces)
+    items = pieces[0][0] if len(pieces) == 1 else [item for ready, _ in pieces for item in ready]
+    skipped = [row for _, rows in pieces for row in rows]
     kept = np.setdiff1d(np.arange(len(batch)), [row.row - batch.start for row in skipped])
     vectors = model(items)
     if len(vectors) != len(kept):
@@ -263,9 +248,8 @@ class BackingOff:
                 return parts[0] if len(parts) == 1 else np.concatenate(parts)
             except (MemoryError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
-                if isinstance(error, RuntimeError) and not any(
-                    text in reason.lower() for text in _MEMORY_MESSAGES
-                ):
+                says_memory = any(text in reason.lower() for text in _MEMORY_MESSAGES)
+                if not (isinstance(error, MemoryError) or says_memory):
                     raise
             # Only here, where the error and with it the model's intermediate results are gone, is there
             # anything to free.
@@ -284,10 +268,6 @@ class BackingOff:
                 f"({first_line(reason)}): use a smaller model, or device='cpu'."
             )
         if self.limit is None:
-            warnings.warn(
-                f"Memory ran out with {size} rows at a time; going on with {(size + 1) // 2}, or fewer if "
-                "need be.",
-                SmallerBatchWarning,
-                stacklevel=4,
-            )
+            message = f"Memory ran out with {size} rows at a time; going on with {(size + 1) // 2}, or fewer."
+            warnings.warn(message, SmallerBatchWarning, stacklevel=4)
         self.limit = (size + 1) // 2
