@@ -18,7 +18,7 @@ import numpy as np
 from gmmatch._array import to_numpy
 from gmmatch.data.images import load_image
 from gmmatch.data.source import Kind
-from gmmatch.encoders.base import Described, Items, Vectors, sha256_of
+from gmmatch.encoders.base import Described, Items, Vectors, as_floats, sha256_of
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, InvalidTypeError, first_line
 
 FILE_MODULE = "_gmmatch_encoder_"
@@ -85,7 +85,7 @@ class CallableEncoder(Described):
                 f"{len(batch)} items: it must return numbers of shape ({len(batch)}, features)."
             )
         self.n_features = vectors.shape[1]
-        return vectors if vectors.dtype in (np.float16, np.float32) else vectors.astype(np.float32)
+        return as_floats(vectors)
 
 
 def import_callable(spec: str) -> Callable[[Any], Any]:
@@ -102,24 +102,21 @@ def import_callable(spec: str) -> Callable[[Any], Any]:
 
 
 def _import_module(name: str, spec: str) -> ModuleType:
-    if name.endswith(".py") and not Path(name).is_file():
-        raise DataFileNotFoundError(f"encoder={spec!r}: there is no file {Path(name)}.")
+    path, folder = Path(name), str(Path.cwd())
+    if path.suffix == ".py" and not path.is_file():
+        raise DataFileNotFoundError(f"encoder={spec!r}: there is no file {path}.")
+    sys.path.insert(0, folder)  # the `gmmatch` command does not look there by itself
     try:
-        if name.endswith(".py"):
-            return _import_file(Path(name))
-        sys.path.insert(0, str(Path.cwd()))  # the `gmmatch` command does not look there by itself
-        try:
-            return importlib.import_module(name)
-        finally:
-            sys.path.remove(str(Path.cwd()))
+        return _import_file(path) if path.suffix == ".py" else importlib.import_module(name)
     except Exception as error:  # whatever the user's own code raises
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        reason = f" cannot be imported: {first_line(error)}."
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            raise InvalidInputError(
-                f"encoder={spec!r}: there is no module {missing!r}; write module:function, "
-                "path/to/file.py:function, a folder, or the name of a model."
-            ) from None
-        raise InvalidInputError(f"encoder={spec!r} cannot be imported: {first_line(error)}.") from error
+            known = "module:function, path/to/file.py:function, a folder, or the name of a model"
+            reason = f": there is no module {missing!r}; write {known}."
+        raise InvalidInputError(f"encoder={spec!r}{reason}") from error
+    finally:
+        sys.path.remove(folder)
 
 
 def _import_file(path: Path) -> ModuleType:

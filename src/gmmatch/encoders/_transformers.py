@@ -23,8 +23,12 @@ _CLS_TOKENS = ("cls_token", "class_embedding")
 class TransformersEncoder(NamedModelEncoder):
     """A vision model of ``transformers``.
 
-    CLIP and similar models give the projected image embedding; ResNet, MobileNetV2, ViT and DINOv2 their
-    pooled output; see :class:`~gmmatch.encoders._transformers.Pooler` for the rest.
+    A vector is the first of these that there is:
+
+    1. what the model was trained to compare pictures and texts by, projected (CLIP, SigLIP);
+    2. its ``pooler_output`` (ResNet, MobileNetV2, ViT, DINOv2);
+    3. the CLS token of its last hidden state;
+    4. the mean of its last hidden state over all positions.
 
     Pictures are made RGB by :func:`gmmatch.data.load_image` and then treated by the model's own image
     processor (its Pillow version). Some processors keep the aspect ratio: pictures of one shape are then
@@ -39,7 +43,7 @@ class TransformersEncoder(NamedModelEncoder):
     dtype
         ``"auto"`` (half precision on a GPU, else single), ``"float32"``, ``"float16"``, ``"bfloat16"``.
     pooling
-        ``"auto"``, or ``"cls"`` or ``"mean"`` of the last hidden state.
+        ``"auto"``, or only ``"cls"`` or ``"mean"`` of the last hidden state.
     image_size
         Resize to this many pixels instead of what the processor says. For convolutional networks.
     trust_pickle
@@ -70,7 +74,9 @@ class TransformersEncoder(NamedModelEncoder):
         image_size: int | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        spec, self._image_size = str(model), image_size
+        spec, self._image_size, self._asked = str(model), image_size, pooling
+        if pooling not in ("auto", "cls", "mean"):
+            raise InvalidInputError(f"pooling={pooling!r}: use auto, cls or mean.")
         super().__init__(spec, _WHAT, device, dtype, trust_pickle)
         gaps = sorted(key for key in self._missing if "pooler" not in key)
         if gaps:
@@ -81,14 +87,13 @@ class TransformersEncoder(NamedModelEncoder):
         self._place_model()
         weights = self.model.state_dict().items()
         known = {name: value for name, value in weights if not (self._missing and "pooler" in name)}
-        self.pooler = Pooler(self.model, pooling, trained=not self._missing)
         # Without what a version of transformers adds to it.
         every = self.processor.to_dict().items()
         settings = {key: value for key, value in every if value is not None and key[0] != "_"}
         sizes = [dict(settings.get(name) or {}).values() for name in ("size", "crop_size")]
         edges = [edge for size in sizes for edge in size if edge]
         self._edge = max(edges, default=None) if settings.get("do_resize") else None
-        self.pooling, self.n_features = self._try_out()
+        self.n_features = self._try_out()
         self.fingerprint = sha256_of(
             {
                 "encoder": "transformers",
@@ -137,25 +142,48 @@ class TransformersEncoder(NamedModelEncoder):
             pixels = torch.from_numpy(np.stack(pictures)).to(
                 self.device, getattr(torch, self.dtype), memory_format=torch.channels_last
             )
-            vectors, self._pooled_by = self.pooler(pixels)
+            vectors, self.pooling = self._pool(pixels)
             return self._numbers(vectors)
+
+    def _pool(self, pixels: Any) -> tuple[Any, str]:
+        """Return the vectors, and what was taken: ``features``, ``pooler``, ``cls`` or ``mean``."""
+        model, is_auto = self.model, self._asked == "auto"
+        has_towers = hasattr(model, "get_image_features")
+        if is_auto and has_towers:
+            features = model.get_image_features(pixel_values=pixels)
+            # Version 5 of transformers returns the whole output, version 4 the vectors alone.
+            return getattr(features, "pooler_output", features), "features"
+        output = (model.vision_model if has_towers else model)(pixel_values=pixels)
+        if is_auto and getattr(output, "image_embeds", None) is not None:
+            return output.image_embeds, "features"
+        if is_auto and not self._missing and getattr(output, "pooler_output", None) is not None:
+            return output.pooler_output.flatten(1), "pooler"
+        hidden = output.last_hidden_state
+        has_cls = any(name.endswith(_CLS_TOKENS) for name, _ in model.named_parameters())
+        if self._asked == "cls" and not has_cls:
+            raise InvalidInputError(
+                f"pooling='cls': {type(model).__name__} has no CLS token; use mean or auto."
+            )
+        if self._asked != "mean" and has_cls:
+            return hidden[:, 0], "cls"
+        return hidden.mean(dim=(2, 3) if hidden.ndim == 4 else 1), "mean"
 
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up."""
         return {**super().describe(), "model": type(self.model).__name__}
 
-    def _try_out(self) -> tuple[str, int]:
+    def _try_out(self) -> int:
+        """Encode a picture, which finds out how vectors are pooled; return how long they are."""
         from PIL import Image
 
         try:
-            vectors = self.encode(self.prepare([Image.new("RGB", (64, 64), (128, 64, 32))]))
+            return int(self.encode(self.prepare([Image.new("RGB", (64, 64), (128, 64, 32))])).shape[1])
+        except GMMatchError:
+            raise
         except (RuntimeError, ValueError, TypeError, AttributeError) as error:
-            if isinstance(error, GMMatchError):
-                raise
             raise InvalidInputError(
                 f"encoder={self.name!r} cannot encode a picture: {first_line(error)}."
             ) from error
-        return self._pooled_by, vectors.shape[1]
 
 
 def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:
@@ -164,14 +192,16 @@ def _load_processor(path: str, image_size: int | None, **options: Any) -> Any:
     # The version with Pillow: torchvision is not needed, and nothing differs between machines.
     major = int(transformers.__version__.partition(".")[0])
     options |= {"backend": "pil"} if major >= 5 else {"use_fast": False}
-    processor = transformers.AutoImageProcessor.from_pretrained(path, **options)
-    if image_size is None:
-        return processor
-    for name in ("size", "crop_size"):
-        size = getattr(processor, name, None)
-        if size:
-            options[name] = {edge: image_size for edge, pixels in dict(size).items() if pixels is not None}
-    return transformers.AutoImageProcessor.from_pretrained(path, **options)
+    load = transformers.AutoImageProcessor.from_pretrained
+    processor = load(path, **options)
+    if image_size is not None:
+        for name in ("size", "crop_size"):
+            edges = dict(getattr(processor, name, None) or {}).items()
+            options |= (
+                {name: {edge: image_size for edge, pixels in edges if pixels is not None}} if edges else {}
+            )
+        processor = load(path, **options)
+    return processor
 
 
 def _load_model(path: str, weights: dict[str, bool], **options: bool) -> tuple[Any, set[str]]:
@@ -186,45 +216,3 @@ def _load_model(path: str, weights: dict[str, bool], **options: bool) -> tuple[A
         loader = getattr(transformers, architecture)
     model, loading = loader.from_pretrained(path, output_loading_info=True, **weights, **options)
     return model, set(loading["missing_keys"])
-
-
-class Pooler:
-    """Runs a model and takes one vector per picture from its output.
-
-    ``"auto"`` takes the first of these that there is:
-
-    1. what the model was trained to compare pictures and texts by, projected (CLIP, SigLIP);
-    2. its ``pooler_output`` (ResNet, MobileNetV2, ViT, DINOv2);
-    3. the CLS token of its last hidden state;
-    4. the mean of its last hidden state over all positions.
-    """
-
-    def __init__(self, model: Any, pooling: Pooling, *, trained: bool) -> None:
-        if pooling not in ("auto", "cls", "mean"):
-            raise InvalidInputError(f"pooling={pooling!r}: use auto, cls or mean.")
-        self.model = model
-        self.pooling = pooling
-        self.trained = trained
-        self.has_cls = any(name.endswith(_CLS_TOKENS) for name, _ in model.named_parameters())
-
-    def __call__(self, pixels: Any) -> tuple[Any, str]:
-        """Return the vectors, and what was taken: ``features``, ``pooler``, ``cls`` or ``mean``."""
-        if self.pooling == "auto" and hasattr(self.model, "get_image_features"):
-            features = self.model.get_image_features(pixel_values=pixels)
-            # Version 5 of transformers returns the whole output, version 4 the vectors alone.
-            return getattr(features, "pooler_output", features), "features"
-        both_towers = hasattr(self.model, "get_image_features")
-        output = (self.model.vision_model if both_towers else self.model)(pixel_values=pixels)
-        if self.pooling == "auto":
-            if getattr(output, "image_embeds", None) is not None:
-                return output.image_embeds, "features"
-            if self.trained and getattr(output, "pooler_output", None) is not None:
-                return output.pooler_output.flatten(1), "pooler"
-        hidden = output.last_hidden_state
-        if self.pooling == "cls" or (self.pooling == "auto" and self.has_cls):
-            if not self.has_cls:
-                raise InvalidInputError(
-                    f"pooling='cls': {type(self.model).__name__} has no CLS token; use mean or auto."
-                )
-            return hidden[:, 0], "cls"
-        return hidden.mean(dim=(2, 3) if hidden.ndim == 4 else 1), "mean"

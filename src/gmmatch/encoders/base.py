@@ -41,39 +41,31 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """What to call it in files and messages."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of everything that decides the vectors: weights, preprocessing, options."""
-        ...
 
     @property
     def kind(self) -> Kind:
         """What rows it takes: ``"image"``, ``"text"`` or ``"embedding"``."""
-        ...
 
     @property
     def n_features(self) -> int | None:
         """How long a vector is; None if that shows only when rows are encoded."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """How many rows to encode at a time, if nobody says otherwise."""
-        ...
 
     def prepare(self, items: Items) -> Items:
         """Make items ready for the model: a sequence as long as ``items`` that can be cut anywhere."""
-        ...
 
     def encode(self, batch: Any) -> Vectors:
         """Encode what :meth:`prepare` returned; the result has one row per item."""
-        ...
 
     def describe(self) -> dict[str, Any]:
         """Say what the encoder is and how it was set up, in what JSON can hold."""
-        ...
 
 
 def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ()) -> str:
@@ -83,6 +75,11 @@ def sha256_of(settings: object, arrays: Iterable[tuple[str, NDArray[Any]]] = ())
         digest.update(f"\0{name}\0{array.dtype.str}\0{array.shape}\0".encode())
         digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def as_floats(rows: NDArray[Any]) -> Vectors:
+    """Return numbers as float16 or float32: those two as they are, anything else as float32."""
+    return rows if rows.dtype in (np.float16, np.float32) else rows.astype(np.float32)
 
 
 def check_texts(items: Items, encoder: str) -> list[str]:

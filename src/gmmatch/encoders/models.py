@@ -66,10 +66,15 @@ def find_model(name: str) -> tuple[str, bool]:
         return str(Path(name).expanduser()), True
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or "\\" in name:
         raise DataFileNotFoundError(f"encoder={name!r}: there is no such folder.")
-    cached = _is_cached(name)
-    if not cached:
-        _ask_hub(name)
-    return name, cached
+    import huggingface_hub as hub
+    from huggingface_hub import errors
+
+    with suppress(errors.HFValidationError):
+        for file in ("config.json", "modules.json"):
+            if isinstance(hub.try_to_load_from_cache(name, file), str):
+                return name, True
+    _ask_hub(name)
+    return name, False
 
 
 def check_trusted(folder: Path, trust_pickle: bool) -> None:
@@ -109,17 +114,6 @@ def _class_names(path: Path) -> list[str]:
     return names
 
 
-def _is_cached(name: str) -> bool:
-    import huggingface_hub as hub
-    from huggingface_hub import errors
-
-    try:
-        files = [hub.try_to_load_from_cache(name, file) for file in ("config.json", "modules.json")]
-    except errors.HFValidationError:
-        return False
-    return any(isinstance(file, str) for file in files)
-
-
 def _ask_hub(name: str) -> None:
     """Raise if the hub does not have a model, or cannot be asked."""
     import huggingface_hub as hub
@@ -128,22 +122,20 @@ def _ask_hub(name: str) -> None:
     near = "" if name in _KNOWN else did_you_mean(name, _KNOWN)
     try:
         hub.HfApi().model_info(name, timeout=_HUB_TIMEOUT)
+        return
     except errors.GatedRepoError:
-        raise InvalidInputError(
-            f"encoder={name!r}: the model's owner grants access by request: ask for it on the model's page, "
-            "then run `hf auth login`."
-        ) from None
+        ask = "ask for it on the model's page, then run `hf auth login`"
+        problem = f": the model's owner grants access by request: {ask}."
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise UnknownEncoderError(
-            f"encoder={name!r} is not known: there is no such folder, and no such model on the Hugging Face "
-            f"hub (or it is private: run `hf auth login`).{near}"
-        ) from None
+        nowhere = "there is no such folder, and no such model on the Hugging Face hub"
+        problem = f" is not known: {nowhere} (or it is private: run `hf auth login`).{near}"
     except Exception as error:  # the network library differs between versions, and so do its errors
-        raise UnknownEncoderError(
-            f"encoder={name!r} is neither a folder nor in this machine's cache, and the Hugging Face hub cannot "
-            f"be reached ({first_line(error)}).{near} Where there is a network, run "
-            f"`hf download {name} --local-dir FOLDER`, and give the FOLDER."
-        ) from error
+        problem = (
+            " is neither a folder nor in this machine's cache, and the Hugging Face hub cannot be reached "
+            f"({first_line(error)}).{near} Where there is a network, run `hf download {name} --local-dir FOLDER`, "
+            "and give the FOLDER."
+        )
+    raise UnknownEncoderError(f"encoder={name!r}{problem}")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import partial
 from inspect import signature
@@ -14,9 +13,8 @@ from gmmatch.encoders._callable import CallableEncoder, import_callable
 from gmmatch.encoders._efficientnet import NAME as EFFICIENTNET
 from gmmatch.encoders._efficientnet import EfficientNetEncoder
 from gmmatch.encoders._sentence_transformers import SentenceEncoder
-from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder
+from gmmatch.encoders._simple import IdentityEncoder, PixelEncoder, WordsEncoder
 from gmmatch.encoders._transformers import TransformersEncoder
-from gmmatch.encoders._words import WordsEncoder
 from gmmatch.encoders.base import Encoder
 from gmmatch.encoders.models import MINILM
 from gmmatch.errors import InvalidInputError
@@ -95,20 +93,18 @@ def load_encoder(
 
 def _without_model(spec: Any, kind: Kind | None) -> Encoder | None:
     """Return the encoder that is meant; None if it is the name of a model."""
-    if not isinstance(spec, (str, Path)):
-        given = not isinstance(spec, type) and isinstance(spec, Encoder)
-        return spec if given else _callable(spec, kind, None)
-    name = str(spec)
-    if name in ("identity", "words"):
-        return IdentityEncoder() if name == "identity" else WordsEncoder()
-    if re.match(r"pixels(:|$)", name):
-        return PixelEncoder.from_spec(name)
-    if _FUNCTION.fullmatch(name) and not Path(name).is_dir():
-        return _callable(import_callable(name), kind, name)
-    return None
-
-
-def _callable(function: Any, kind: Kind | None, name: str | None) -> Encoder:
+    function, name = spec, None
+    if isinstance(spec, (str, Path)):
+        name = str(spec)
+        if name in ("identity", "words"):
+            return IdentityEncoder() if name == "identity" else WordsEncoder()
+        if re.match(r"pixels(:|$)", name):
+            return PixelEncoder.from_spec(name)
+        if not _FUNCTION.fullmatch(name) or Path(name).is_dir():
+            return None
+        function = import_callable(name)
+    elif not isinstance(spec, type) and isinstance(spec, Encoder):
+        return spec
     takes: Any = kind or getattr(function, "kind", "image")
     return CallableEncoder(function, takes, name)
 
@@ -124,14 +120,11 @@ def _guess_kind(name: str) -> Kind:
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return "text" if name == MINILM or name.startswith("sentence-transformers/") else "image"
-    if (folder / "modules.json").exists():
-        return "text"
-    if (folder / "preprocessor_config.json").exists():
-        return "image"
+    files = {path.name for path in folder.iterdir()}
     # Newer processors are part of one file for everything that a model reads.
-    try:
-        if "image_processor" in json.loads((folder / "processor_config.json").read_text()):
-            return "image"
-    except (OSError, ValueError):
-        pass
-    return "text" if (folder / "tokenizer_config.json").exists() else "image"
+    reads_images = "preprocessor_config.json" in files or (
+        "processor_config.json" in files
+        and b'"image_processor"' in (folder / "processor_config.json").read_bytes()
+    )
+    is_text = "modules.json" in files or ("tokenizer_config.json" in files and not reads_images)
+    return "text" if is_text else "image"
