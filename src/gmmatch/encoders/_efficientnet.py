@@ -91,9 +91,8 @@ def _make_network(weights: Mapping[str, Any]) -> Any:
 
     def convolution(name: str, norm: str, stride: int = 1) -> Any:
         kernel = weights[f"{name}.weight"]
-        mean, variance, scale, shift = (
-            weights[f"{norm}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")
-        )
+        statistics = ("running_mean", "running_var", "weight", "bias")
+        mean, variance, scale, shift = (weights[f"{norm}.{statistic}"] for statistic in statistics)
         (n_out, n_in, size, _), is_depthwise = kernel.shape, "_depthwise" in name
         layer = nn.Conv2d(
             n_out if is_depthwise else n_in, n_out, size, stride, size // 2 if stride == 1 else 0,
