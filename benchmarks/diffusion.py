@@ -20,14 +20,13 @@ import torch
 
 from benchmarks import machine
 from gmmatch_paper.training.diffusion import FAST, DiffusionRecipe, train_diffusion
-from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_sampling import sample_images
 from gmmatch_paper.training.networks.unet import UNet
 
 
 def seconds_of(work: Callable[[], object], repeats: int, device: str) -> float:
     """Seconds of one call: replayed from a graph on CUDA, as it is elsewhere."""
-    with execution_on(device).choosing_kernels():
+    with torch.backends.cudnn.flags(enabled=True, benchmark=device == "cuda"):
         call = captured(work) if device == "cuda" else work
         for _ in range(max(2, repeats // 10)):
             call()
@@ -60,11 +59,11 @@ def wait(device: str) -> None:
 
 def bare_network(recipe: DiffusionRecipe, device: str) -> UNet:
     made = UNet(1, recipe.width, recipe.levels, recipe.blocks)
-    return made.to(device, memory_format=execution_on(device).memory_format)
+    return made.to(device, memory_format=torch.channels_last)
 
 
 def inputs(count: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
-    images = execution_on(device).laid_out(torch.randn(count, 1, 28, 28, device=device))
+    images = torch.randn(count, 1, 28, 28, device=device).contiguous(memory_format=torch.channels_last)
     return images, torch.randint(1000, (count,), device=device)
 
 

@@ -13,12 +13,16 @@ def _import_slow_modules() -> None:
     import matplotlib.pyplot  # noqa: F401
     import scipy.optimize  # noqa: F401
     import sklearn.cluster  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
+    # Threads that wait for each other take processor time, most of all where tests run side by side.
+    threadpool_limits(1)
     if find_spec("torch") is None:
         return
     import torch
     from torch.func import vmap
 
+    torch.set_num_threads(1)
     # The first optimizer loads the compiler, and the first map over rows its rules.
     model = torch.nn.Linear(2, 2)
     torch.optim.SGD(model.parameters(), lr=0.1).step()

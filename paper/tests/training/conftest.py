@@ -5,17 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Tiny networks are faster on one thread, and tests run side by side."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
 
 @pytest.fixture
 def stripes():

@@ -9,8 +9,7 @@ torch = pytest.importorskip("torch")
 
 from gmmatch.errors import InvalidInputError  # noqa: E402
 from gmmatch_paper.training.diffusion import FAST, PAPER, DiffusionRecipe, train_diffusion  # noqa: E402
-from gmmatch_paper.training.diffusion_execution import execution_on  # noqa: E402
-from gmmatch_paper.training.diffusion_sampling import ANCESTRAL, as_bytes, sample_images, walk_times  # noqa: E402
+from gmmatch_paper.training.diffusion_sampling import as_bytes, sample_images, walk_times  # noqa: E402
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule, mix  # noqa: E402
 
 TINY = DiffusionRecipe("tiny", steps=150, batch_size=4, learning_rate=2e-3, width=8, levels=1)
@@ -98,13 +97,12 @@ def test_each_image_is_mixed_at_its_own_time():
     assert torch.equal(mixed, expected[:, None, None, None].expand(3, 1, 2, 2))
 
 
-@pytest.mark.parametrize(
-    ("steps", "eta"), [pytest.param(1000, 0.0, marks=pytest.mark.slow), (100, 0.0), (1000, ANCESTRAL)]
-)
-def test_sampling_with_the_best_denoiser_ends_at_the_known_gaussian(steps, eta):
+@pytest.mark.parametrize("steps", [pytest.param(1000, marks=pytest.mark.slow), 100])
+def test_sampling_with_the_best_denoiser_ends_at_the_known_gaussian(steps):
     random = np.random.default_rng(0)
-    mean, factor = 0.3 * random.standard_normal(5), 0.3 * random.standard_normal((5, 5))
-    covariance = factor @ factor.T + 0.01 * np.eye(5)
+    # So narrow that hardly a guess lies beyond the values of an image, where it is clipped.
+    mean, factor = 0.1 * random.standard_normal(5), 0.1 * random.standard_normal((5, 5))
+    covariance = factor @ factor.T + 0.001 * np.eye(5)
     schedule = NoiseSchedule()
     n = 20_000
     found = sample_images(
@@ -113,9 +111,7 @@ def test_sampling_with_the_best_denoiser_ends_at_the_known_gaussian(steps, eta):
         (5,),
         schedule=schedule,
         steps=steps,
-        eta=eta,
         batch_size=n,
-        clip=False,
     )
     drawn = found.double().numpy()
     error = 5.0 * np.sqrt(np.diag(covariance) / n)
@@ -139,12 +135,10 @@ def test_ddim_does_not_depend_on_the_batches_and_the_seed_decides():
     network = KnownGaussian(schedule, np.zeros(4), np.eye(4))
 
     def draw(seed, **options):
-        return sample_images(network, 7, (4,), schedule=schedule, steps=10, clip=False, seed=seed, **options)
+        return sample_images(network, 7, (4,), schedule=schedule, steps=10, seed=seed, **options)
 
     assert torch.allclose(draw(3, batch_size=7), draw(3, batch_size=2), atol=1e-5)
-    assert torch.equal(draw(3, eta=0.5), draw(3, eta=0.5))
     assert not torch.allclose(draw(3), draw(4))
-    assert not torch.allclose(draw(3), draw(3, eta=1.0))
 
 
 def test_clipping_keeps_guesses_where_images_are():
@@ -182,29 +176,6 @@ def test_the_loss_falls_and_samples_are_squares(squares):
     distances = np.abs(drawn[:, None] - kinds).mean(axis=2)
     assert np.median(distances.min(axis=1)) < 25.0  # of 255; between two kinds it is 127
     assert len(set(distances.argmin(axis=1).tolist())) == 4
-
-
-def test_an_interrupted_run_ends_with_the_same_weights(squares, tmp_path):
-    class StopError(Exception):
-        pass
-
-    def interrupt(done, total):
-        if done == 100:
-            raise StopError
-
-    def run(seed=3, **options):
-        return train_diffusion(squares, recipe=TINY, network=TwoLayers(), seed=seed, device="cpu", **options)
-
-    whole = run()
-    path = tmp_path / "run.pt"
-    with pytest.raises(StopError):
-        run(checkpoint=path, checkpoint_seconds=0, progress=interrupt)
-    resumed = run(checkpoint=path)
-    assert resumed.losses == whole.losses
-    for mine, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
-        assert torch.equal(mine, theirs)
-    with pytest.raises(InvalidInputError, match="another run"):
-        run(seed=4, checkpoint=path)
 
 
 def test_a_step_in_bfloat16_moves_weights_in_float32(squares):
@@ -248,13 +219,6 @@ def test_gradients_arrive_whatever_their_layout(squares, filled_up, monkeypatch)
             step(rows, rows, 1e-2)
     for mine, copied in zip(model.parameters(), step.worker.parameters(), strict=True):
         assert torch.equal(mine.grad, copied.grad.float()) and mine.grad.any()
-
-
-def test_the_choice_of_kernels_is_put_back():
-    before = torch.backends.cudnn.benchmark
-    with execution_on("cuda").choosing_kernels():
-        assert torch.backends.cudnn.benchmark
-    assert torch.backends.cudnn.benchmark == before
 
 
 def test_the_average_follows_the_weights_and_is_not_the_initial_ones(squares):

@@ -55,7 +55,7 @@ def test_grand_is_recorded_from_the_input_of_the_last_layer():
 
 def test_attention_is_differentiated_row_by_row(recwarn):
     torch.manual_seed(0)
-    model = build_network("vit-s", 3, image_size=8, patch=4).eval()
+    model = build_network("vit-s", 3, image_size=8).eval()
     images, labels = torch.rand(3, 3, 8, 8), torch.tensor([0, 1, 2])
     scores = grand_scores(model, [(images, labels)], "all")
     for row in range(3):

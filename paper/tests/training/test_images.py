@@ -76,16 +76,6 @@ def test_a_mirrored_crop_is_a_window_of_the_image_reflected_at_its_border():
     assert {each.numpy().tobytes() for each in found} == windows
 
 
-def test_named_images_are_flipped_where_chance_does_not_decide():
-    images = torch.as_tensor(pictures(3))
-    rows = torch.tensor([2, 0, 1, 2])
-    found = augment(
-        images, rows, replace(PLAIN, flip="alternating"), seeded(), torch.tensor([False, True, True])
-    )
-    expected = torch.stack([images[2].flip(1), images[0], images[1].flip(1), images[2].flip(1)])
-    assert torch.equal(found, expected)
-
-
 def test_cutout_blackens_a_square_and_nothing_else():
     image = torch.as_tensor(pictures(1, 12, 12))
     found = augment(image, torch.zeros(50, dtype=torch.long), replace(PLAIN, cutout=3), seeded())

@@ -80,7 +80,6 @@ def test_every_recipe_is_found_by_its_name():
         (lambda: Recipe("x", 1, 1, 0.1, 0.0, schedule="cosine"), "schedule='cosine'"),
         (lambda: Recipe("x", 1, 1, 0.1, 0.0, optimizer="adam"), "optimizer='adam'"),
         (lambda: Recipe("x", 1, 1, 0.1, 0.0, crop_fill="wrap"), "crop_fill='wrap'"),
-        (lambda: Recipe("x", 1, 1, 0.1, 0.0, flip="vertical"), "flip='vertical'"),
     ],
 )
 def test_errors_name_the_argument(make, message):

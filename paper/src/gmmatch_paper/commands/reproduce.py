@@ -212,12 +212,14 @@ def _run(study: Study, output: Path, full: bool, seeds: int | None, fresh: bool,
 def _print_claims(study: Study, results: Results) -> None:
     from rich.markup import escape
 
+    from gmmatch_paper.studies.labels import number_of
+
     screen = console()
     screen.print(f"[bold]{study.name}[/bold]  {escape(study.title)}")
     for claim in study.claims:
         verdict = claim.check(results)
         word = "[green]agrees[/green]" if verdict.agrees else "[yellow]disagrees[/yellow]"
-        screen.print(f"  {word}  {escape(claim.statement)} \\[{claim.source}]")
+        screen.print(f"  {word}  {escape(claim.statement)} ({number_of(claim.source)})")
         screen.print(f"     measured: {escape(verdict.measured)}")
 
 

@@ -280,7 +280,7 @@ def measure_tasks(
                     yield chosen[number], outcome
             except BrokenExecutor as error:
                 raise GMMatchError(
-                    "A process died; perhaps there was too little memory. Run the command again with fewer --jobs: it resumes."
+                    "A process died; perhaps memory ran out. Run the command again with fewer --jobs: it resumes."
                 ) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
 from gmmatch_paper.training.devices import choose_device
-from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_recipes import FAST, PAPER, DiffusionRecipe
 from gmmatch_paper.training.diffusion_sampling import Progress, as_bytes, sample_images
 from gmmatch_paper.training.diffusion_step import DiffusionStep
@@ -25,8 +22,6 @@ from gmmatch_paper.training.step import make_optimizer
 
 __all__ = ["FAST", "PAPER", "DiffusionRecipe", "TrainedDiffusion", "train_diffusion"]
 
-# A stretch has a seed of its own and ends with a chance to save: a resumed run draws what an uninterrupted
-# one draws.
 _STRETCH = 100
 _AVERAGE_EVERY = 10
 
@@ -63,7 +58,6 @@ class TrainedDiffusion:
         count: int,
         *,
         steps: int | None = 50,
-        eta: float = 0.0,
         seed: int = 0,
         batch_size: int = 1250,
         progress: Progress | None = None,
@@ -75,7 +69,6 @@ class TrainedDiffusion:
             self.shape,
             schedule=self.recipe.noise,
             steps=steps,
-            eta=eta,
             seed=seed,
             device=next(self.model.parameters()).device,
             batch_size=batch_size,
@@ -91,15 +84,13 @@ def train_diffusion(
     network: nn.Module | None = None,
     seed: int = 0,
     device: str = "auto",
-    checkpoint: str | Path | None = None,
-    checkpoint_seconds: float = 60.0,
     progress: Progress | None = None,
 ) -> TrainedDiffusion:
     """Train a network to predict the noise in images, as Ho et al. (2020) do.
 
     The images stay on the device as bytes. On CUDA an update, the drawing of its noise included, runs in
-    bfloat16 and is replayed from one graph. The same seed on the same machine gives the same model on a CPU,
-    interrupted or not; on CUDA sums whose order is not fixed make runs differ in the last digits. No global
+    bfloat16 and is replayed from one graph. The same seed on the same machine gives the same model on a CPU;
+    on CUDA sums whose order is not fixed make runs differ in the last digits. No global
     random state is touched.
 
     Parameters
@@ -115,9 +106,6 @@ def train_diffusion(
         Decides the initial weights, the batches and the noise.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"``, ….
-    checkpoint, checkpoint_seconds
-        A file to save to from time to time and to go on from if it is there; it is refused if it belongs to
-        another run.
     progress
         Called every 100 updates with how many are done and how many there are.
 
@@ -136,42 +124,29 @@ def train_diffusion(
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         model = network or UNet(data.channels, recipe.width, recipe.levels, recipe.blocks)
-        run = _Run(model, recipe, data, seed)
-        if checkpoint is not None:
-            fingerprint = run_fingerprint(f"{type(model).__name__}, {recipe!r}", recipe.updates, data, seed)
-            run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, place)
-        steps = recipe.steps
-        told = lambda done: progress is None or progress(min(steps, done * _STRETCH), steps)  # noqa: E731
-        run.train(-(-steps // _STRETCH), told)
+        run, losses, began = _Run(model, recipe, data, seed), [], time.perf_counter()
+        for number in range(-(-recipe.steps // _STRETCH)):
+            losses.append(run.stretch(number))
+            if progress is not None:
+                progress(min(recipe.steps, (number + 1) * _STRETCH), recipe.steps)
+        seconds = time.perf_counter() - began
     _, height, width, channels = map(int, data.pixels.shape)
-    losses = tuple(loss for loss, _, _ in run.history)
-    seconds = sum(seconds for _, _, seconds in run.history)
     shape = (channels, height, width)
-    return TrainedDiffusion(run.average.eval(), recipe, shape, losses, seconds, len(data))
+    return TrainedDiffusion(run.average.eval(), recipe, shape, tuple(losses), seconds, len(data))
 
 
-class _Run(ResumableRun):
+class _Run:
     """One training, stretch by stretch."""
 
     def __init__(self, model: nn.Module, recipe: DiffusionRecipe, data: Images, seed: int) -> None:
-        model = model.to(data.device, memory_format=execution_on(data.device).memory_format).train()
-        super().__init__(model, make_optimizer(model, recipe.updates, data.device))
+        self.model = model.to(data.device, memory_format=torch.channels_last).train()
         self.recipe, self.data, self.seed = recipe, data, seed
-        self.average = copy.deepcopy(model).requires_grad_(False)
-        self.step = DiffusionStep(model, self.optimizer, recipe, data.pixels)
+        self.average = copy.deepcopy(self.model).requires_grad_(False)
+        optimizer = make_optimizer(self.model, recipe.updates, data.device)
+        self.step = DiffusionStep(self.model, optimizer, recipe, data.pixels)
 
-    def weights(self) -> dict[str, Any]:
-        """Return those of the network and their average."""
-        return {"network": self.model.state_dict(), "average": self.average.state_dict()}
-
-    def set_weights(self, weights: dict[str, Any]) -> None:
-        """Take over both."""
-        self.model.load_state_dict(weights["network"])
-        self.average.load_state_dict(weights["average"])
-
-    def stretch(self, number: int) -> Numbers:
-        """Make up to 100 updates."""
-        began = time.perf_counter()
+    def stretch(self, number: int) -> float:
+        """Make up to 100 updates; return their mean loss."""
         done = min(self.recipe.steps, (number + 1) * _STRETCH)
         steps = done - number * _STRETCH
         seed = (self.seed * 1_000_003 + number) % 2**62
@@ -186,8 +161,7 @@ class _Run(ResumableRun):
             self.step(rows[index], times[index], self.recipe.rate_at(step))
             if (step + 1) % _AVERAGE_EVERY == 0 or step + 1 == self.recipe.steps:
                 self._update_average(step + 1)
-        loss = self.step.totals()[0] / (steps * size)
-        return loss, float(done), time.perf_counter() - began
+        return self.step.totals()[0] / (steps * size)
 
     def _update_average(self, step: int) -> None:
         # At the beginning a long memory would be a memory of the initial weights.

@@ -1,4 +1,4 @@
-"""Images out of noise: ancestral sampling and DDIM, which is the same walk without the noise on the way."""
+"""Images out of noise, by DDIM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import Tensor
 
 from gmmatch.errors import InvalidInputError
 from gmmatch_paper.baselines.gradients import evaluating
-from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_schedule import NoiseSchedule
 
 Denoiser: TypeAlias = Callable[[Tensor, Tensor], Tensor]
@@ -20,9 +19,6 @@ Denoiser: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with what is done, and how much there is."""
-
-ANCESTRAL = 1.0
-"""The ``eta`` of ancestral sampling, as Ho et al. (2020) sample."""
 
 
 def sample_images(
@@ -32,19 +28,15 @@ def sample_images(
     *,
     schedule: NoiseSchedule,
     steps: int | None = 50,
-    eta: float = 0.0,
     seed: int = 0,
     device: str | torch.device = "cpu",
     batch_size: int = 1250,
-    clip: bool = True,
     progress: Progress | None = None,
 ) -> Tensor:
     """Draw images from a network that predicts noise.
 
-    From x_t the network's noise ε gives a guess at the image, x̂ = (x_t − √(1 − ᾱ_t) ε) / √ᾱ_t, and the
-    walk goes on at x_s = √ᾱ_s x̂ + √(1 − ᾱ_s − σ²) ε + σ z with fresh noise z and
-    σ² = η² (1 − ᾱ_s)/(1 − ᾱ_t) · (1 − ᾱ_t/ᾱ_s). With η = 1 and every step of the schedule that is ancestral
-    sampling (Ho et al., 2020), with η = 0 it is DDIM (Song et al., 2021), which needs few steps.
+    From x_t the network's noise ε gives a guess at the image, x̂ = (x_t − √(1 − ᾱ_t) ε) / √ᾱ_t, brought back to
+    [−1, 1], and the walk goes on at x_s = √ᾱ_s x̂ + √(1 − ᾱ_s) ε: DDIM (Song et al., 2021), which needs few steps.
 
     Parameters
     ----------
@@ -58,14 +50,10 @@ def sample_images(
         What the network was trained with.
     steps : int, optional
         How many of the schedule's steps to take, evenly spaced; None for all.
-    eta : float
-        From 0, DDIM, to 1, ancestral.
     seed : int
-        Decides the noise. With ``eta=0`` the images do not depend on ``batch_size``.
+        Decides the noise. The images do not depend on ``batch_size``.
     device, batch_size
         Where, and how many at once.
-    clip : bool
-        Whether a guess at the image is brought back to [−1, 1], where images are.
     progress : function, optional
         Told how many network calls are done, and how many there are.
 
@@ -83,27 +71,28 @@ def sample_images(
     times = walk_times(schedule.steps, steps)
     if count < 1 or batch_size < 1:
         raise InvalidInputError(f"count={count!r}, batch_size={batch_size!r}: expected 1 or more of each.")
-    if not 0.0 <= eta <= 1.0:
-        raise InvalidInputError(f"eta={eta!r}: expected a number from 0 (DDIM) to 1 (ancestral).")
     place = torch.device(device)
-    coefficients = [_coefficients(schedule, times, number, eta) for number in range(len(times))]
+    # √ᾱ_t and √(1 − ᾱ_t) along the walk, which ends at the image.
+    left = np.append(schedule.remaining[times], 1.0)
+    signals, spreads = np.sqrt(left).tolist(), np.sqrt(1.0 - left).tolist()
     # Drawn at once and on the CPU: the same images whatever the batches, and nearly so whatever the device.
     start = torch.randn(count, *shape, generator=torch.Generator().manual_seed(seed))
-    random = torch.Generator(place).manual_seed(seed + 1)
-    execution = execution_on(place)
     on_cuda, total = place.type == "cuda", -(-count // batch_size) * len(times)
     found, done = [], 0
     with (
         torch.inference_mode(),
         evaluating(network),
         torch.autocast("cuda", torch.bfloat16, enabled=on_cuda),
-        execution.choosing_kernels(),
+        torch.backends.cudnn.flags(enabled=True, benchmark=on_cuda),
     ):
         for first in range(0, count, batch_size):
-            x = execution.laid_out(start[first : first + batch_size].to(place))
-            for time, numbers in zip(times.tolist(), coefficients, strict=True):
+            x = start[first : first + batch_size].to(place)
+            x = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+            for number, time in enumerate(times.tolist()):
                 predicted = network(x, torch.full((len(x),), time, device=place)).float()
-                x = _moved(x, predicted, numbers, clip, random)
+                guess = ((x - spreads[number] * predicted) / signals[number]).clamp(-1.0, 1.0)
+                predicted = (x - signals[number] * guess) / spreads[number]
+                x = signals[number + 1] * guess + spreads[number + 1] * predicted
                 done += 1
                 if progress is not None:
                     progress(done, total)
@@ -138,32 +127,3 @@ def as_bytes(images: Tensor) -> NDArray[np.uint8]:
     levels = ((images + 1.0) * 127.5).round().clamp(0, 255).to(torch.uint8)
     found: Any = levels.permute(0, 2, 3, 1).cpu().numpy()
     return np.ascontiguousarray(found)
-
-
-def _coefficients(
-    schedule: NoiseSchedule, times: NDArray[np.int64], number: int, eta: float
-) -> tuple[float, float, float, float, float]:
-    """Return √ᾱ_t, √(1 − ᾱ_t), √ᾱ_s, √(1 − ᾱ_s − σ²) and σ of one step of a walk."""
-    now = float(schedule.remaining[times[number]])
-    then = float(schedule.remaining[times[number + 1]]) if number + 1 < len(times) else 1.0
-    variance = eta**2 * (1.0 - then) / (1.0 - now) * (1.0 - now / then)
-    roots = np.sqrt([now, 1.0 - now, then, max(0.0, 1.0 - then - variance), variance])
-    return tuple(map(float, roots))  # type: ignore[return-value]
-
-
-def _moved(
-    x: Tensor,
-    predicted: Tensor,
-    numbers: tuple[float, float, float, float, float],
-    clip: bool,
-    random: torch.Generator,
-) -> Tensor:
-    signal, spread, next_signal, direction, fresh = numbers
-    guess = (x - spread * predicted) / signal
-    if clip:
-        guess = guess.clamp(-1.0, 1.0)
-        predicted = (x - signal * guess) / spread
-    moved = next_signal * guess + direction * predicted
-    if fresh > 0.0:
-        moved = moved + fresh * torch.randn(x.shape, generator=random, device=x.device)
-    return moved

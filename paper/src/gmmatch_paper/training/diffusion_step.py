@@ -7,7 +7,6 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from gmmatch_paper.training.diffusion_execution import execution_on
 from gmmatch_paper.training.diffusion_recipes import DiffusionRecipe
 from gmmatch_paper.training.diffusion_schedule import mix
 from gmmatch_paper.training.step import TrainingStep
@@ -43,7 +42,6 @@ class DiffusionStep(TrainingStep):
         pixels: Tensor,
         dtype: torch.dtype | None = None,
     ) -> None:
-        self.execution = execution_on(pixels.device)
         super().__init__(model, optimizer, recipe.updates)
         self.pixels, self.factors = pixels, recipe.noise.factors(pixels.device)
         self.dtype = dtype or (torch.bfloat16 if self.device.type == "cuda" else torch.float32)
@@ -54,7 +52,8 @@ class DiffusionStep(TrainingStep):
         """Capture the graph, where there is one, before the seed is set: this draws numbers too."""
         self._share_weights()
         if self.device.type == "cuda" and self._graph is None:
-            with self.execution.choosing_kernels():
+            # cuDNN tries its kernels and takes the fastest.
+            with torch.backends.cudnn.flags(enabled=True, benchmark=True):
                 self._capture(rows, times)
             self._share_weights()
 
@@ -63,7 +62,9 @@ class DiffusionStep(TrainingStep):
         clean = (self.pixels[rows].float() / 127.5 - 1.0).permute(0, 3, 1, 2)
         noise = torch.randn_like(clean)
         noisy = mix(clean, noise, times, self.factors)
-        predicted: Tensor = self.worker(self.execution.laid_out(noisy.to(self.dtype)), times)
+        predicted: Tensor = self.worker(
+            noisy.to(self.dtype).contiguous(memory_format=torch.channels_last), times
+        )
         loss = nn.functional.mse_loss(predicted.float(), noise)
         loss.backward()
         if self.worker is not self.model:

@@ -73,18 +73,16 @@ class Images:
         recipe: Recipe,
         random: torch.Generator,
         dtype: torch.dtype = torch.float32,
-        flipped: Tensor | None = None,
     ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield batches of a training epoch: ``(row numbers, inputs, codes)``.
 
         ``order`` is cut into batches of the recipe's size; its length must be a multiple of that.
-        ``flipped`` says which of all images to flip, where the recipe does not leave it to chance.
         """
         size = recipe.rows_per_step(len(self))
         at_once = max(size, _AT_ONCE // size * size)
         for start in range(0, len(order), at_once):
             rows = order[start : start + at_once]
-            inputs = self.normalized(augment(self.pixels, rows, recipe, random, flipped), dtype)
+            inputs = self.normalized(augment(self.pixels, rows, recipe, random), dtype)
             codes = self.codes[rows]
             for first in range(0, len(rows), size):
                 yield rows[first : first + size], inputs[first : first + size], codes[first : first + size]
@@ -137,12 +135,9 @@ def put_images(
     )
 
 
-def augment(
-    pixels: Tensor, rows: Tensor, recipe: Recipe, random: torch.Generator, flipped: Tensor | None = None
-) -> Tensor:
+def augment(pixels: Tensor, rows: Tensor, recipe: Recipe, random: torch.Generator) -> Tensor:
     """Return bytes of the images ``rows``, cropped, flipped and cut as the recipe says.
 
-    ``flipped`` says which of all images to flip; without it, chance decides for each row of ``rows``.
     Every pixel is looked up once where the crop and the flip send it, so nothing is padded or copied.
     """
     height, width = pixels.shape[1:3]
@@ -151,7 +146,7 @@ def augment(
     x = torch.arange(width, device=device).expand(count, width)
     if recipe.flip:
         by_chance = torch.rand(count, 1, generator=random, device=device) < 0.5
-        x = torch.where(by_chance if flipped is None else flipped[rows, None], width - 1 - x, x)
+        x = torch.where(by_chance, width - 1 - x, x)
     if padding:
         shifts = torch.randint(-padding, padding + 1, (2, count, 1), generator=random, device=device)
         y, x = y + shifts[0], x + shifts[1]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.training.checkpoints import Numbers, ResumableRun, run_fingerprint
 from gmmatch_paper.training.devices import choose_device
 from gmmatch_paper.training.evaluation import accuracy
 from gmmatch_paper.training.images import Images, put_images
@@ -47,7 +45,7 @@ class Trained:
     accuracies
         Of the test images, by ``t`` for top-t; empty if there were none.
     history
-        One entry per epoch, those before a resumption included.
+        One entry per epoch.
     best
         The best top-1 accuracy of any epoch, where all were tested.
     seconds
@@ -78,12 +76,9 @@ def train(
     test_labels: Any = None,
     recipe: str | Recipe = "fast",
     n_classes: int | None = None,
-    network_options: Mapping[str, Any] | None = None,
     seed: int = 0,
     device: str = "auto",
     on_batch: OnBatch | None = None,
-    checkpoint: str | Path | None = None,
-    checkpoint_seconds: float = 60.0,
     progress: Progress | None = None,
     test_epochs: bool = False,
 ) -> Trained:
@@ -106,8 +101,6 @@ def train(
         A name of :func:`~gmmatch_paper.training.recipes.recipes`, or a recipe.
     n_classes
         Classes; by default one more than the largest label.
-    network_options
-        What :func:`~gmmatch_paper.training.networks.build_network` takes beside the sizes, such as ``stem_stride``.
     seed
         Decides the initial weights, the order of rows and the augmentation.
     device
@@ -115,11 +108,6 @@ def train(
     on_batch
         Called with ``(row numbers, logits, labels, features)`` of every batch, the last being the input of the
         model's ``head``, or None. Logits and features are overwritten by the next batch: copy what you keep.
-    checkpoint
-        A file to save to between epochs, and to go on from if it is there. It is refused if it belongs to
-        another run.
-    checkpoint_seconds
-        How long to train before saving again.
     progress
         Called after every epoch with the epochs done and their number.
     test_epochs
@@ -146,87 +134,51 @@ def train(
         )
     with torch.random.fork_rng(devices=[data.device] if data.device.type == "cuda" else []):
         torch.manual_seed(seed)
-        model = _make_model(network, classes, data, network_options or {})
-        run = _Run(model, plan, data, seed, on_batch)
-        if checkpoint is not None:
-            name = network if isinstance(network, str) else type(network).__name__
-            name += "".join(f", {key}={value!r}" for key, value in sorted((network_options or {}).items()))
-            fingerprint = run_fingerprint(name, plan, data, seed)
-            run.keep_in(Path(checkpoint), checkpoint_seconds, fingerprint, data.device)
+        if isinstance(network, str):
+            network = build_network(network, classes, image_size=data.size, channels=data.channels)
+        model = network.to(data.device, memory_format=torch.channels_last).train()
         epochs = plan.epochs_for(len(data))
         tested = test_images
         if test_images is not None and not isinstance(tested, Images):
             tested = put_images(
                 test_images, test_labels, device=data.device, mean=data.mean, deviation=data.deviation
             )
-        of_epochs: list[float] = []
-
-        def after_epoch(done: int) -> None:
+        step = TrainingStep(model, make_optimizer(model, plan, data.device), plan)
+        history, of_epochs = [], []
+        for number in range(epochs):
+            history.append(_train_epoch(step, plan, data, seed, number, on_batch))
             if test_epochs and tested is not None:
                 of_epochs.append(accuracy(model, tested)[1])
             if progress is not None:
-                progress(done, epochs)
-
-        run.train(epochs, after_epoch)
-        run.step.close()
+                progress(number + 1, epochs)
+        step.close()
     model.eval()
     accuracies = {} if tested is None else accuracy(model, tested, plan.top)
-    history = tuple(Epoch(*numbers) for numbers in run.history)
     seconds = sum(each.seconds for each in history)
-    return Trained(model, accuracies, history, seconds, len(data), max(of_epochs, default=None))
+    return Trained(model, accuracies, tuple(history), seconds, len(data), max(of_epochs, default=None))
 
 
-class _Run(ResumableRun):
-    """One training, epoch by epoch."""
-
-    def __init__(
-        self, model: nn.Module, recipe: Recipe, data: Images, seed: int, on_batch: OnBatch | None
-    ) -> None:
-        super().__init__(model.train(), make_optimizer(model, recipe, data.device))
-        self.recipe, self.data, self.seed, self.on_batch = recipe, data, seed, on_batch
-        self.step = TrainingStep(model, self.optimizer, recipe)
-
-    def stretch(self, number: int) -> Numbers:
-        """Train for an epoch."""
-        recipe, data = self.recipe, self.data
-        started = time.perf_counter()
-        size, steps = recipe.rows_per_step(len(data)), recipe.steps_per_epoch(len(data))
-        # A seed of its own for every epoch: a resumed run draws what an uninterrupted one draws.
-        epoch_seed = (self.seed * 1_000_003 + number) % 2**62
-        torch.manual_seed(epoch_seed)
-        random = torch.Generator(data.device).manual_seed(epoch_seed)
-        shuffled = torch.randperm(len(data), generator=torch.Generator().manual_seed(epoch_seed))
-        order = torch.cat([shuffled, shuffled[: steps * size - len(data)]]).to(data.device)
-        dtype = torch.bfloat16 if data.device.type == "cuda" else torch.float32
-        batches = data.augmented(order, recipe, random, dtype, self._flipped(number))
-        for step, (rows, inputs, codes) in enumerate(batches, number * steps):
-            logits = self.step(inputs, codes, recipe.rate_at(step, len(data)))
-            if self.on_batch is not None:
-                self.on_batch(rows, logits, codes, self.step.features)
-        loss, correct = self.step.totals()
-        return loss / len(order), correct / len(order), time.perf_counter() - started
-
-    def _flipped(self, epoch: int) -> Tensor | None:
-        """Return which images the epoch flips, where they take turns: a random half, then the others."""
-        if self.recipe.flip != "alternating":
-            return None
-        half = torch.rand(len(self.data), generator=torch.Generator().manual_seed(self.seed)) < 0.5
-        return (half if epoch % 2 == 0 else ~half).to(self.data.device)
+def _train_epoch(
+    step: TrainingStep, recipe: Recipe, data: Images, seed: int, number: int, on_batch: OnBatch | None
+) -> Epoch:
+    started = time.perf_counter()
+    size, steps = recipe.rows_per_step(len(data)), recipe.steps_per_epoch(len(data))
+    epoch_seed = (seed * 1_000_003 + number) % 2**62
+    torch.manual_seed(epoch_seed)
+    random = torch.Generator(data.device).manual_seed(epoch_seed)
+    shuffled = torch.randperm(len(data), generator=torch.Generator().manual_seed(epoch_seed))
+    order = torch.cat([shuffled, shuffled[: steps * size - len(data)]]).to(data.device)
+    dtype = torch.bfloat16 if data.device.type == "cuda" else torch.float32
+    batches = data.augmented(order, recipe, random, dtype)
+    for place, (rows, inputs, codes) in enumerate(batches, number * steps):
+        logits = step(inputs, codes, recipe.rate_at(place, len(data)))
+        if on_batch is not None:
+            on_batch(rows, logits, codes, step.features)
+    loss, correct = step.totals()
+    return Epoch(loss / len(order), correct / len(order), time.perf_counter() - started)
 
 
 def _on_device(images: Any, labels: Any, device: str) -> Images:
     if isinstance(images, Images):
         return images
     return put_images(images, labels, device=choose_device(device))
-
-
-def _make_model(
-    network: str | nn.Module, classes: int, data: Images, options: Mapping[str, Any]
-) -> nn.Module:
-    if isinstance(network, nn.Module):
-        if options:
-            raise InvalidInputError("network_options are for networks given by name; this one is a module.")
-        model = network
-    else:
-        model = build_network(network, classes, image_size=data.size, channels=data.channels, **options)
-    return model.to(data.device, memory_format=torch.channels_last)

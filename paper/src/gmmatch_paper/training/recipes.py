@@ -32,17 +32,12 @@ class Recipe:
         from 0 over the share ``warmup`` of all steps and lets it fall to 0 in a straight line.
     momentum, nesterov, weight_decay, label_smoothing
         As everywhere; ``momentum`` is AdamW's β₁.
-    decay_all
-        Whether weight decay also pulls at biases and at the scales of norms; the paper's recipes do.
     crop_padding, crop_fill, flip, cutout
         Augmentation: a random crop of the image padded with that many pixels on each side, which are
-        ``"black"`` or ``"mirrored"`` from the image; a horizontal flip, of a random half of the images
-        (True) or of each image in every other epoch (``"alternating"``: Jordan, 2024); a black square of
-        that side, but at most a quarter of the image's, at a random place (0: none).
+        ``"black"`` or ``"mirrored"`` from the image; a horizontal flip of a random half of the images; a black
+        square of that side, but at most a quarter of the image's, at a random place (0: none).
     top
         Accuracies to report: 1 for top-1, 5 for top-5.
-    seeds, median_fraction
-        How often the paper repeats a run, and its γ for the geometric median of the selection before it.
 
     Examples
     --------
@@ -64,14 +59,11 @@ class Recipe:
     momentum: float = 0.9
     nesterov: bool = False
     label_smoothing: float = 0.0
-    decay_all: bool = True
     crop_padding: int = 0
     crop_fill: Literal["black", "mirrored"] = "black"
-    flip: bool | Literal["alternating"] = False
+    flip: bool = False
     cutout: int = 0
     top: tuple[int, ...] = (1, 5)
-    seeds: int = 5
-    median_fraction: float = 0.5
 
     def __post_init__(self) -> None:
         check_whole_number(self.epochs, "epochs")
@@ -80,8 +72,6 @@ class Recipe:
             raise InvalidInputError(f'schedule={self.schedule!r}: expected "steps" or "one-cycle".')
         if self.optimizer not in ("sgd", "adamw"):
             raise InvalidInputError(f'optimizer={self.optimizer!r}: expected "sgd" or "adamw".')
-        if self.flip not in (True, False, "alternating"):
-            raise InvalidInputError(f'flip={self.flip!r}: expected True, False or "alternating".')
         if self.crop_fill not in ("black", "mirrored"):
             raise InvalidInputError(f'crop_fill={self.crop_fill!r}: expected "black" or "mirrored".')
 
@@ -155,7 +145,6 @@ FAST = Recipe(
     crop_fill="mirrored",
     flip=True,
     cutout=8,
-    seeds=3,
 )
 """About a tenth of the paper's epochs, with one rise and fall of the learning rate (Smith and Topin, 2019)."""
 
@@ -172,7 +161,6 @@ FAST_ADAMW = Recipe(
     label_smoothing=0.1,
     crop_padding=4,
     flip=True,
-    seeds=3,
 )
 """The fast recipe for networks that SGD does not suit, such as ViT-S."""
 

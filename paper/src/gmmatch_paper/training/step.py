@@ -14,33 +14,14 @@ from gmmatch_paper.training.recipes import Recipe
 def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
     """Return the recipe's optimizer; on CUDA its learning rate is a tensor that a captured step reads."""
     on_cuda = device.type == "cuda"
-    groups = _parameter_groups(model, recipe)
-    for group in groups:  # a tensor of its own each: optimizers refuse to share one
-        group["lr"] = torch.tensor(recipe.learning_rate, device=device) if on_cuda else recipe.learning_rate
+    rate: Any = torch.tensor(recipe.learning_rate, device=device) if on_cuda else recipe.learning_rate
+    # In the group, as not every constructor takes a tensor.
+    groups = [{"params": list(model.parameters()), "lr": rate}]
+    options: dict[str, Any] = {"weight_decay": recipe.weight_decay, "fused": on_cuda}
     if recipe.optimizer == "adamw":
-        return torch.optim.AdamW(
-            groups,
-            betas=(recipe.momentum, 0.999),
-            fused=on_cuda,
-            capturable=on_cuda,
-        )
-    return torch.optim.SGD(
-        groups,
-        momentum=recipe.momentum,
-        nesterov=recipe.nesterov,
-        fused=on_cuda,
-    )
-
-
-def _parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
-    """Return the parameters with their weight decay: matrices and filters, and the rest if it differs."""
-    parameters = list(model.parameters())
-    if recipe.decay_all:
-        return [{"params": parameters, "weight_decay": recipe.weight_decay}]
-    return [
-        {"params": [each for each in parameters if each.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
-    ]
+        betas = (recipe.momentum, 0.999)
+        return torch.optim.AdamW(groups, betas=betas, capturable=on_cuda, **options)
+    return torch.optim.SGD(groups, momentum=recipe.momentum, nesterov=recipe.nesterov, **options)
 
 
 class TrainingStep:

@@ -78,10 +78,6 @@ def test_parameters_are_as_many_as_published(name):
     assert count(build_network(name, 1000, image_size=224)) == PUBLISHED[name]
 
 
-def test_vgg_with_batch_norm_has_as_many_parameters_as_published():
-    assert count(build_network("vgg16", 1000, image_size=224, batch_norm=True)) == 138_365_992
-
-
 @pytest.mark.parametrize("name", networks())
 def test_parameters_for_small_images_are_as_recorded(name):
     small = build_network(name, 10), build_network(name, 200, 64), build_network(name, 10, 28, channels=1)
@@ -109,21 +105,9 @@ def test_a_64_pixel_image_costs_about_what_a_32_pixel_one_does(name):
 
 @pytest.mark.grid
 @pytest.mark.parametrize("name", ["resnet18", "resnet50", "senet18", "shufflenetv2", "efficientnet-b0"])
-@pytest.mark.parametrize(
-    ("size", "options", "last"),
-    [
-        (8, {}, 1),
-        (28, {}, 4),
-        (32, {}, 4),
-        (64, {}, 4),
-        (96, {}, 6),
-        (224, {}, 7),
-        (64, {"stem_stride": 1}, 8),
-        (64, {"stem_stride": 4}, 2),
-    ],
-)
-def test_the_last_maps_have_the_size_that_the_stem_leaves(name, size, options, last):
-    network = build_network(name, 10, size, **options)
+@pytest.mark.parametrize(("size", "last"), [(8, 1), (28, 4), (32, 4), (64, 4), (96, 6), (224, 7)])
+def test_the_last_maps_have_the_size_that_the_stem_leaves(name, size, last):
+    network = build_network(name, 10, size)
     maps = network.blocks(network.stem(torch.empty(2, 3, size, size)))
     assert maps.shape[2:] == (last, last)
 
@@ -154,9 +138,9 @@ def test_features_and_logits_are_flat(name, size, channels):
 
 
 def test_dropout_of_the_published_vgg_is_the_last_step_of_its_features():
-    network = build_network("vgg16", 10, 224, dropout=0.3)
+    network = build_network("vgg16", 10, 224)
     assert isinstance(network.hidden[-1], nn.Dropout)
-    assert [module.p for module in network.hidden if isinstance(module, nn.Dropout)] == [0.3, 0.3]
+    assert [module.p for module in network.hidden if isinstance(module, nn.Dropout)] == [0.5, 0.5]
 
 
 @pytest.mark.slow

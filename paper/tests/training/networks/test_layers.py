@@ -7,7 +7,6 @@ from torch import nn
 
 from gmmatch_paper.training.networks import build_network
 from gmmatch_paper.training.networks.layers import SqueezeExcitation, StochasticDepth
-from gmmatch_paper.training.networks.resnet import ResidualBlock
 from gmmatch_paper.training.networks.shufflenetv2 import ShuffleBlock, interleave
 from gmmatch_paper.training.networks.vit import Attention
 
@@ -48,7 +47,7 @@ def test_stochastic_depth_drops_whole_images_and_keeps_the_mean():
 
 
 def test_the_rate_of_stochastic_depth_grows_from_block_to_block():
-    network = build_network("efficientnet-b0", 10, drop_connect=0.16)
+    network = build_network("efficientnet-b0", 10)
     rates = {
         number: module.rate
         for number, block in enumerate(network.blocks)
@@ -58,32 +57,15 @@ def test_the_rate_of_stochastic_depth_grows_from_block_to_block():
     # Sixteen blocks; the nine that add their input can be dropped.
     assert len(network.blocks) == 16
     assert len(rates) == 9
-    assert all(abs(rate - 0.01 * number) < 1e-12 for number, rate in rates.items())
+    assert all(abs(rate - 0.0125 * number) < 1e-12 for number, rate in rates.items())
 
 
 def test_dropout_belongs_to_the_features():
     torch.manual_seed(0)
-    network = build_network("efficientnet-b0", 10, image_size=8, dropout=0.5, drop_connect=0.0)
+    network = build_network("efficientnet-b0", 10, image_size=8)
     with torch.no_grad():
         share = (network.train().features(torch.randn(8, 3, 8, 8)) == 0.0).float().mean()
-    assert abs(share - 0.5) < 6 * (0.25 / (8 * 1280)) ** 0.5
-
-
-def test_a_residual_block_whose_last_norm_is_zero_is_its_shortcut():
-    block = ResidualBlock(8, 8, stride=1, bottleneck=False)
-    nn.init.zeros_(block.last_norm.weight)
-    images = torch.randn(2, 8, 4, 4)
-    assert torch.equal(block(images), images.relu())
-
-
-def test_zero_init_last_makes_every_residual_branch_vanish():
-    plain = build_network("resnet18", 10, image_size=8)
-    zeroed = build_network("resnet18", 10, image_size=8, zero_init_last=True)
-    assert all((block.last_norm.weight == 1.0).all() for block in plain.blocks)
-    assert all(
-        (block.residual(torch.randn(2, c, 8, 8)) == 0.0).all()
-        for block, c in zip(zeroed.blocks, (64, 64, 64, 128, 128, 256, 256, 512), strict=True)
-    )
+    assert abs(share - 0.2) < 6 * (0.2 * 0.8 / (8 * 1280)) ** 0.5
 
 
 def test_attention_is_the_softmax_of_scaled_products():

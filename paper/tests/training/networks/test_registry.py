@@ -81,27 +81,6 @@ def test_images_below_the_least_size_are_refused_and_those_of_it_work(name, leas
         assert network(torch.empty(2, 3, least, least)).shape == (2, 10)
 
 
-def test_the_least_size_depends_on_the_stem():
-    with pytest.raises(InvalidInputError, match="at least 17 x 17"):
-        build_network("resnet18", 10, image_size=16, stem_stride=4)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("resnet18", {"dropout": 0.5}, "no option 'dropout'; it takes stem_stride, zero_init_last"),
-        ("resnet18", {"stem_stride": 3}, "stem_stride=3: expected 1, 2, 4"),
-        ("vgg16", {"dropout": 1.0}, "dropout=1.0"),
-        ("efficientnet-b0", {"dropout": -0.1}, "dropout=-0.1"),
-        ("efficientnet-b0", {"drop_connect": 2.0}, "drop_connect=2.0"),
-        ("vit-s", {"patch": 5}, "patch=5: expected a divisor of image_size=32"),
-    ],
-)
-def test_options_that_do_not_work_are_named(name, options, message):
-    with pytest.raises(InvalidInputError, match=message):
-        build_network(name, 10, **options)
-
-
 @pytest.mark.parametrize("size", [6, 33, 1024])
 def test_a_transformer_says_which_sizes_it_cannot_cut(size):
     with pytest.raises(InvalidInputError, match=f"image_size={size} cannot be cut"):

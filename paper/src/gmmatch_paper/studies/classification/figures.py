@@ -117,13 +117,13 @@ def _draw_curves(panel: Any, block: Block) -> dict[str, Any]:
     """Draw accuracies against the amount, and return what stands for each method in a legend."""
     amounts, handles = _amounts(block), {}
     for method in _methods(block):
-        measured = [(place, block.accuracy(method, one)) for place, one in enumerate(amounts)]
-        points = [(place, found) for place, found in measured if found is not None]
-        if points:
+        # What was not measured is a gap: a line across it would look like a measurement.
+        points = [block.accuracy(method, one) or (np.nan, np.nan) for one in amounts]
+        if not np.isnan(points).all():
             handles[SHORT_NAMES.get(method, method)] = panel.errorbar(
-                [place for place, _ in points],
-                [found.mean for _, found in points],
-                yerr=[found.deviation for _, found in points],
+                np.arange(len(amounts)),
+                [mean for mean, _ in points],
+                yerr=[deviation for _, deviation in points],
                 capsize=2,
                 elinewidth=1,
                 **look(method),

@@ -26,7 +26,8 @@ def missing_table(studies: Sequence[ImageStudy], measured: Mapping[str, Results]
             if words:
                 rows.append([number_of(label), f"[{study.title}](images/{study.name}.md)", words])
     return Table(
-        "Columns of the paper's tables that were not run, with any network.",
+        "Columns of the paper's tables that no network was trained on from scratch. The last command of a page runs "
+        "them; with `--dry-run` it says how many trainings that is, and how long they take.",
         ("in the paper", "study", "not run"),
         rows,
     )

@@ -205,6 +205,10 @@ def _ours(block: Block, method: str, amount: str) -> str:
         text += f" ± {found.deviation:.1f}"
     if amount != "100%" and found.mean >= max(block.column(amount).values()) - 1e-9:
         text = f"**{text}**"
+    best = [100.0 * cell["best_accuracy"] for cell in block.cells.where(method=method, amount=amount)
+            if "best_accuracy" in cell]  # fmt: skip
+    if best:
+        text += f" [{np.mean(best):.1f}]"
     bad = block.bad_share(method, amount)
     return f"{text}{'' if bad is None else f' ({100 * bad:.0f})'}{block.differs(method, amount)}"
 
@@ -233,6 +237,8 @@ def _caption(blocks: list[Block], several: bool) -> str:
     else:
         text += f", mean ± deviation over {seeds} seeds"
         text += " (no deviation: one seed)" if counts and counts[0] == 1 else ""
+    if any("best_accuracy" in cell for block in blocks for cell in block.cells):
+        text += "; in square brackets that of the best epoch, chosen on the test images"
     if any(block.mixes_bad_rows for block in blocks):
         text += "; in brackets the percentage of corrupted rows among the picks"
     networks = dict.fromkeys(block.paper.network for block in blocks if block.paper is not None)

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from gmmatch_paper.studies.image_cells.cache import Arrays, Cache
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.image_cells.data import ImageData
-from gmmatch_paper.studies.image_cells.downstream import recipe_named, train_network
+from gmmatch_paper.studies.image_cells.downstream import recipe_named, train_network, untrained_network
 from gmmatch_paper.studies.image_cells.proxies import VERSION
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from gmmatch_paper.training.loop import Trained
 
 
 def attacked_images(
@@ -49,22 +47,20 @@ def _target(
     data: ImageData, key: dict[str, Any], network: str, recipe: str, cache: Cache, device: str
 ) -> nn.Module:
     """Return the network to attack, trained once for all attacks."""
-    weights = cache.path("targets", key).with_suffix(".pt")
+    import torch
 
-    def trained() -> Trained:
-        return train_network(
-            network,
-            data.x_train,
-            data.y_train,
-            n_classes=data.n_classes,
-            recipe=recipe,
-            seed=key["seed"],
+    model = untrained_network(network, data.n_classes, data.image_size, data.x_train.shape[3], key["seed"])
+
+    def train() -> Arrays:
+        trained = train_network(
+            model, data.x_train, data.y_train, n_classes=data.n_classes, recipe=recipe, seed=key["seed"],
             device=device,
-            checkpoint=weights,
-        )
+        )  # fmt: skip
+        return {name: value.cpu().numpy() for name, value in trained.model.state_dict().items()}
 
-    cache.get("targets", key, lambda: {"epochs": np.array(len(trained().history))})
-    return trained().model  # from the checkpoint, which has no epoch left
+    weights = cache.get("targets", key, train)
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
+    return model.to(device, memory_format=torch.channels_last).eval()
 
 
 def _attack(data: ImageData, corruption: CorruptionSpec, seed: int, target: nn.Module) -> Arrays:

@@ -9,8 +9,6 @@ from gmmatch_paper.studies.image_cells.heads import HEAD
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gmmatch_paper.training.loop import OnBatch, Trained
 
 QUICK = Recipe(
@@ -21,7 +19,6 @@ QUICK = Recipe(
     weight_decay=5e-4,
     schedule="one-cycle",
     warmup=0.25,
-    seeds=1,
 )
 """For trying a study on small images; its accuracies mean nothing."""
 
@@ -68,8 +65,20 @@ def require_torch() -> None:
     imported("torch", "Training needs torch", "torch")
 
 
+def untrained_network(network: str, n_classes: int, image_size: int, channels: int, seed: int) -> Any:
+    """Return a network by its name, the small ones of the studies included, with fresh weights."""
+    require_torch()
+    from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, TinyNetwork
+    from gmmatch_paper.training.networks import build_network
+    from gmmatch_paper.training.networks.base import seeded
+
+    if network in SMALL_NETWORKS:
+        return seeded(lambda: TinyNetwork(n_classes, channels, SMALL_NETWORKS[network]), seed)
+    return seeded(lambda: build_network(network, n_classes, image_size, channels), seed)
+
+
 def train_network(
-    network: str,
+    network: Any,
     images: Any,
     labels: Any,
     *,
@@ -77,35 +86,20 @@ def train_network(
     recipe: str | Recipe,
     seed: int,
     device: str,
-    test: tuple[Any, Any] | None = None,
+    test: tuple[Any, Any] = (None, None),
     on_batch: OnBatch | None = None,
-    checkpoint: Path | None = None,
     test_epochs: bool = False,
 ) -> Trained:
-    """Train a network by name on images, the small ones of the studies included."""
+    """Train a network by its name, or a module, on images."""
     require_torch()
-    from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, TinyNetwork
     from gmmatch_paper.training.loop import train
-    from gmmatch_paper.training.networks.base import seeded
 
-    built: Any = network
-    if network in SMALL_NETWORKS:
-        built = seeded(lambda: TinyNetwork(n_classes, images.shape[3], SMALL_NETWORKS[network]), seed)
-    test_images, test_labels = test if test is not None else (None, None)
+    if isinstance(network, str):
+        network = untrained_network(network, n_classes, max(images.shape[1:3]), images.shape[3], seed)
     return train(
-        built,
-        images,
-        labels,
-        test_images=test_images,
-        test_labels=test_labels,
-        recipe=recipe_named(recipe),
-        n_classes=n_classes,
-        seed=seed,
-        device=device,
-        on_batch=on_batch,
-        checkpoint=checkpoint,
-        test_epochs=test_epochs,
-    )
+        network, images, labels, test_images=test[0], test_labels=test[1], recipe=recipe_named(recipe),
+        n_classes=n_classes, seed=seed, device=device, on_batch=on_batch, test_epochs=test_epochs,
+    )  # fmt: skip
 
 
 def probe_accuracy(

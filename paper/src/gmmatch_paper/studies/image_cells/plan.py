@@ -102,6 +102,7 @@ class Plan:
             raise InvalidInputError(f"--severity {plan.severity}: expected {' or '.join(SEVERITIES)}.")
         severe = tuple(at_severity(text, plan.severity) for text in plan.corruptions)
         plan = replace(plan, corruptions=severe)
+        plan.proxy.check()
         if plan.proxy.recipe:
             study_recipe(plan.proxy.recipe, plan.proxy.spec, 0)
         return replace(plan, methods=study_methods(plan.methods))

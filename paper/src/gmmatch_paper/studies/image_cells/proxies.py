@@ -77,6 +77,11 @@ class ProxySpec:
         """The encoder under a hidden layer; any other proxy is its own."""
         return ProxySpec.parse(self.spec) if self.kind == HIDDEN else self
 
+    def check(self) -> None:
+        """Raise for a path where nothing is; whether a hub has a name is found out when it is loaded."""
+        if self.spec.startswith(("/", ".", "~")) and not Path(self.spec).expanduser().exists():
+            raise DataFileNotFoundError(f"--encoder {self.name}: there is no such file or folder.")
+
     def fingerprint(self) -> str:
         """Return a hash of features that come from files, and nothing for the others."""
         if self.kind == HIDDEN:

@@ -6,11 +6,10 @@ flat vector per image, ``head`` is the last, linear layer, and ``forward(x)`` is
 
 from __future__ import annotations
 
-import inspect
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError, install_command, unknown_name
+from gmmatch.errors import MissingDependencyError, install_command, unknown_name
 from gmmatch_paper.checks import check_whole_number
 
 if TYPE_CHECKING:
@@ -23,13 +22,11 @@ _NETWORKS = {
     "resnet50": "resnet:ResNet50",
     "vgg16": "vgg:VGG16",
     "shufflenetv2": "shufflenetv2:ShuffleNetV2",
-    "senet18": "senet:SENet18",
-    "senet50": "senet:SENet50",
+    "senet18": "resnet:SENet18",
+    "senet50": "resnet:SENet50",
     "efficientnet-b0": "efficientnet:EfficientNetB0",
     "vit-s": "vit:VisionTransformer",
 }
-
-_SHARED = ("n_classes", "image_size", "channels")
 
 
 def networks() -> tuple[str, ...]:
@@ -43,9 +40,7 @@ def networks() -> tuple[str, ...]:
     return tuple(_NETWORKS)
 
 
-def build_network(
-    name: str, n_classes: int, image_size: int = 32, channels: int = 3, **options: Any
-) -> ImageClassifier:
+def build_network(name: str, n_classes: int, image_size: int = 32, channels: int = 3) -> ImageClassifier:
     """Return a network with freshly drawn weights.
 
     The weights come from torch's global generator, as the network's paper draws them: call
@@ -63,8 +58,6 @@ def build_network(
         :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
     channels : int
         3 for color, 1 for gray.
-    **options
-        Of the one network, such as ``stem_stride`` of the ResNets or ``batch_norm`` of VGG-16.
 
     Returns
     -------
@@ -81,7 +74,7 @@ def build_network(
     key = str(name).lower().replace("_", "-")
     if key not in _NETWORKS:
         raise unknown_name("network", name, _NETWORKS, "there is no such network; there are")
-    for argument, value in zip(_SHARED, (n_classes, image_size, channels), strict=True):
+    for argument, value in (("n_classes", n_classes), ("image_size", image_size), ("channels", channels)):
         check_whole_number(value, argument)
     module, _, attribute = _NETWORKS[key].partition(":")
     try:
@@ -92,10 +85,5 @@ def build_network(
         raise MissingDependencyError(
             f"network={name!r} needs PyTorch, which is not installed: {install_command('torch')}."
         ) from error
-    known = [parameter for parameter in inspect.signature(build).parameters if parameter not in _SHARED]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        allowed = ", ".join(known) or "none at all"
-        raise InvalidInputError(f"network {key!r} has no option {unknown[0]!r}; it takes {allowed}.")
-    network: ImageClassifier = build(int(n_classes), int(image_size), int(channels), **options)
+    network: ImageClassifier = build(int(n_classes), int(image_size), int(channels))
     return network

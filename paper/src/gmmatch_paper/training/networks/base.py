@@ -70,8 +70,8 @@ def seeded(make: Callable[[], AnyModule], seed: int) -> AnyModule:
         return make()
 
 
-def choose_stem_stride(network: str, image_size: int, stem_stride: int | None = None) -> int:
-    """Return by how much the first layers shrink an image: as asked for, or what suits its size.
+def choose_stem_stride(network: str, image_size: int) -> int:
+    """Return by how much the first layers shrink an image of a size.
 
     The convolutional networks for ImageNet shrink an image to a quarter before their first block, and
     halve it three times more. That leaves little of a small one. So up to 48 pixels (CIFAR, MNIST)
@@ -84,20 +84,13 @@ def choose_stem_stride(network: str, image_size: int, stem_stride: int | None = 
         What the network is called, for the error.
     image_size : int
         Height and width of the images.
-    stem_stride : int, optional
-        1, 2 or 4, to override the choice.
 
     Examples
     --------
     >>> [choose_stem_stride("resnet18", size) for size in (28, 32, 64, 224)]
     [1, 1, 2, 4]
-    >>> choose_stem_stride("resnet18", 64, stem_stride=4)
-    4
     """
-    if stem_stride is None:
-        stem_stride = 1 if image_size <= 48 else 2 if image_size <= 96 else 4
-    if stem_stride not in (1, 2, 4):
-        raise InvalidInputError(f"stem_stride={stem_stride!r}: expected 1, 2, 4 or None.")
+    stem_stride = 1 if image_size <= 48 else 2 if image_size <= 96 else 4
     check_image_size(network, image_size, halvings=3 + (stem_stride.bit_length() - 1))
     return stem_stride
 
@@ -119,14 +112,3 @@ def check_image_size(network: str, image_size: int, halvings: int) -> None:
             f"image_size={image_size} is too small for {network}, which halves images {halvings} times: "
             f"enlarge the images to at least {least} x {least}, or choose a network with fewer halvings."
         )
-
-
-def check_rate(name: str, rate: float) -> None:
-    """Raise unless a rate of dropout lies in [0, 1).
-
-    Examples
-    --------
-    >>> check_rate("dropout", 0.5)
-    """
-    if not 0.0 <= rate < 1.0:
-        raise InvalidInputError(f"{name}={rate!r}: expected a number of at least 0 and below 1.")

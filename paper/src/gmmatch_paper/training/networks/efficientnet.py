@@ -12,7 +12,7 @@ import math
 
 from torch import Tensor, nn
 
-from gmmatch_paper.training.networks.base import ImageClassifier, check_rate, choose_stem_stride
+from gmmatch_paper.training.networks.base import ImageClassifier, choose_stem_stride
 from gmmatch_paper.training.networks.layers import SqueezeExcitation, StochasticDepth, conv_norm, he_fan_out
 
 # Table 1 of the paper, stages 2 to 8: expansion, kernel, channels, blocks, stride of the first block.
@@ -25,6 +25,8 @@ _STAGES = (
     (6, 5, 192, 4, 2),
     (6, 3, 320, 1, 1),
 )
+
+_DROPPED = 0.2
 
 
 class InvertedBottleneck(nn.Module):
@@ -72,18 +74,13 @@ class EfficientNetB0(ImageClassifier):
     """EfficientNet-B0.
 
     For ImageNet the first convolution has stride 2, and so has the first block with 24 channels. Up to 96
-    pixels that block has stride 1, and up to 48 the first convolution as well.
+    pixels that block has stride 1, and up to 48 the first convolution as well. A fifth of the pooled features is
+    dropped before the head; the rate of stochastic depth grows from 0 in the first block to a fifth.
 
     Parameters
     ----------
     n_classes, image_size, channels : int
         As in :func:`~gmmatch_paper.training.networks.build_network`.
-    dropout : float
-        Of the pooled features, before the head.
-    drop_connect : float
-        The rate of stochastic depth in the last block; it grows linearly from 0 in the first.
-    stem_stride : int, optional
-        1, 2 or 4 (as for ImageNet), see :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
 
     Examples
     --------
@@ -92,20 +89,9 @@ class EfficientNetB0(ImageClassifier):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self,
-        n_classes: int,
-        image_size: int = 32,
-        channels: int = 3,
-        *,
-        dropout: float = 0.2,
-        drop_connect: float = 0.2,
-        stem_stride: int | None = None,
-    ) -> None:
-        check_rate("dropout", dropout)
-        check_rate("drop_connect", drop_connect)
+    def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         super().__init__(1280, n_classes)
-        stem_stride = choose_stem_stride("efficientnet-b0", image_size, stem_stride)
+        stem_stride = choose_stem_stride("efficientnet-b0", image_size)
         self.stem = nn.Sequential(conv_norm(channels, 32, 3, min(stem_stride, 2)), nn.SiLU())
         self.blocks = nn.Sequential()
         n_blocks = sum(depth for *_, depth, _ in _STAGES)
@@ -115,11 +101,11 @@ class EfficientNetB0(ImageClassifier):
                 stride = first_stride if number == 0 else 1
                 if outputs == 24 and stem_stride < 4:
                     stride = 1
-                drop = drop_connect * len(self.blocks) / n_blocks
+                drop = _DROPPED * len(self.blocks) / n_blocks
                 self.blocks.append(InvertedBottleneck(inputs, outputs, kernel, stride, expansion, drop))
                 inputs = outputs
         self.last = nn.Sequential(conv_norm(inputs, 1280, 1), nn.SiLU())
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(_DROPPED)
         self._initialise(momentum=0.01 if stem_stride == 4 else 0.1)
 
     def _initialise(self, momentum: float) -> None:

@@ -1,8 +1,12 @@
-"""ResNet-18 and ResNet-50: He et al., "Deep residual learning for image recognition", CVPR 2016.
+"""ResNet-18 and 50 (He et al., CVPR 2016) and SE-ResNet-18 and 50 (Hu et al., CVPR 2018).
 
 Weights of convolutions are He et al.'s (2015), by fan-out; batch norms start as the identity; the head is
 torch's default, uniform within 1 / sqrt(512 or 2048), with a bias of zero. The stride of a bottleneck is
 in its 3x3 convolution ("v1.5"), where all common implementations have it, and not in the first 1x1.
+
+In an SE-ResNet blocks weigh their channels before the shortcut is added (figure 3 of the paper), squeezed to a
+sixteenth. Both linear layers have biases, as in timm's ``legacy_seresnet50``, the port of what the authors released.
+SE-ResNet-18 is not in the paper; with the same layout it has as many parameters as timm's ``legacy_seresnet18``.
 """
 
 from __future__ import annotations
@@ -55,11 +59,6 @@ class ResidualBlock(nn.Module):
         self.shortcut = conv_norm(inputs, outputs, 1, stride) if changes else nn.Identity()
         self.activation = nn.ReLU()
 
-    @property
-    def last_norm(self) -> nn.BatchNorm2d:
-        """The batch norm that ends the residual branch."""
-        return self.residual[-1][-1]
-
     def forward(self, x: Tensor) -> Tensor:
         """Return the block's output, of shape (batch, outputs, height / stride, width / stride)."""
         return self.activation(self.excitation(self.residual(x)) + self.shortcut(x))
@@ -76,12 +75,6 @@ class ResNet(ImageClassifier):
     ----------
     n_classes, image_size, channels : int
         As in :func:`~gmmatch_paper.training.networks.build_network`.
-    stem_stride : int, optional
-        1, 2 or 4 (ImageNet's stem) for another stem than the image's size suggests, see
-        :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
-    zero_init_last : bool
-        Start the last batch norm of every block at zero, so that blocks start as the identity (Goyal et
-        al. 2017, section 5.1). Not in the ResNet paper, hence off.
 
     Attributes
     ----------
@@ -103,18 +96,10 @@ class ResNet(ImageClassifier):
     bottleneck: ClassVar[bool]
     squeeze: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        n_classes: int,
-        image_size: int = 32,
-        channels: int = 3,
-        *,
-        stem_stride: int | None = None,
-        zero_init_last: bool = False,
-    ) -> None:
+    def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         expansion = 4 if self.bottleneck else 1
         super().__init__(512 * expansion, n_classes)
-        self.stem = _stem(channels, choose_stem_stride("a ResNet", image_size, stem_stride))
+        self.stem = _stem(channels, choose_stem_stride("a ResNet", image_size))
         kind = {"bottleneck": self.bottleneck, "squeeze": self.squeeze}
         blocks: list[ResidualBlock] = []
         inputs = 64
@@ -129,9 +114,6 @@ class ResNet(ImageClassifier):
             if isinstance(module, (nn.Conv2d, nn.Linear)):
                 he_fan_out(module)
         nn.init.zeros_(self.head.bias)
-        if zero_init_last:
-            for block in blocks:
-                nn.init.zeros_(block.last_norm.weight)
 
     def features(self, x: Tensor) -> Tensor:
         """Return the means of the last maps: (batch, 512), with bottlenecks (batch, 2048)."""
@@ -160,6 +142,30 @@ class ResNet50(ResNet):
     """
 
     depths, bottleneck = (3, 4, 6, 3), True
+
+
+class SENet18(ResNet18):
+    """SE-ResNet-18.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in SENet18(1000, image_size=224).parameters())
+    11778592
+    """
+
+    squeeze = True
+
+
+class SENet50(ResNet50):
+    """SE-ResNet-50.
+
+    Examples
+    --------
+    >>> sum(p.numel() for p in SENet50(1000, image_size=224).parameters())
+    28088024
+    """
+
+    squeeze = True
 
 
 def _stem(channels: int, stride: int) -> nn.Sequential:

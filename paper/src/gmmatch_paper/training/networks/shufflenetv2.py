@@ -86,8 +86,6 @@ class ShuffleNetV2(ImageClassifier):
     ----------
     n_classes, image_size, channels : int
         As in :func:`~gmmatch_paper.training.networks.build_network`.
-    stem_stride : int, optional
-        1, 2 or 4 (ImageNet's stem), see :func:`~gmmatch_paper.training.networks.base.choose_stem_stride`.
 
     Examples
     --------
@@ -95,11 +93,9 @@ class ShuffleNetV2(ImageClassifier):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self, n_classes: int, image_size: int = 32, channels: int = 3, *, stem_stride: int | None = None
-    ) -> None:
+    def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         super().__init__(1024, n_classes)
-        stem_stride = choose_stem_stride("shufflenetv2", image_size, stem_stride)
+        stem_stride = choose_stem_stride("shufflenetv2", image_size)
         self.stem = nn.Sequential(conv_norm(channels, 24, 3, min(stem_stride, 2)), nn.ReLU())
         if stem_stride == 4:
             self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from gmmatch_paper.training.networks.base import ImageClassifier, check_image_size, check_rate
+from gmmatch_paper.training.networks.base import ImageClassifier, check_image_size
 
 _WIDTHS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
@@ -26,10 +26,6 @@ class VGG16(ImageClassifier):
     ----------
     n_classes, image_size, channels : int
         As in :func:`~gmmatch_paper.training.networks.build_network`.
-    batch_norm : bool, optional
-        Whether convolutions are followed by batch norm; by default up to 96 pixels only.
-    dropout : float
-        The rate of dropout in the hidden layers of the published network.
 
     Examples
     --------
@@ -38,20 +34,11 @@ class VGG16(ImageClassifier):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self,
-        n_classes: int,
-        image_size: int = 32,
-        channels: int = 3,
-        *,
-        batch_norm: bool | None = None,
-        dropout: float = 0.5,
-    ) -> None:
+    def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         check_image_size("vgg16", image_size, halvings=5)
-        check_rate("dropout", dropout)
         small = image_size <= 96
         super().__init__(512 if small else 4096, n_classes)
-        self.convolutions = _convolutions(channels, small if batch_norm is None else batch_norm)
+        self.convolutions = _convolutions(channels, batch_norm=small)
         if small:
             self.hidden = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
         else:
@@ -61,10 +48,10 @@ class VGG16(ImageClassifier):
                 nn.Flatten(),
                 nn.Linear(512 * side**2, 4096),
                 nn.ReLU(),
-                nn.Dropout(dropout),
+                nn.Dropout(0.5),
                 nn.Linear(4096, 4096),
                 nn.ReLU(),
-                nn.Dropout(dropout),
+                nn.Dropout(0.5),
             )
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.Linear)):

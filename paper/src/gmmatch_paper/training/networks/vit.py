@@ -20,27 +20,20 @@ from gmmatch_paper.training.networks.base import ImageClassifier
 _WIDTH, _DEPTH, _HEADS = 384, 12, 6
 
 
-def choose_patch(image_size: int, patch: int | None = None) -> int:
-    """Return the side of the patches: as asked for, or the largest that leaves at least 7 x 7 of them.
-
-    Without a wish it is the largest of 16, 8, 4, 2 and 1 that divides the image into 7 to 32 patches per
-    side.
+def choose_patch(image_size: int) -> int:
+    """Return the side of the patches: the largest of 16, 8, 4, 2 and 1 that leaves 7 to 32 of them per side.
 
     Examples
     --------
     >>> [choose_patch(size) for size in (8, 28, 32, 64, 224)]
     [1, 4, 4, 8, 16]
     """
-    if patch is not None:
-        if not isinstance(patch, int) or patch < 1 or image_size % patch:
-            raise InvalidInputError(f"patch={patch!r}: expected a divisor of image_size={image_size}.")
-        return patch
     for side in (16, 8, 4, 2, 1):
         if image_size % side == 0 and 7 <= image_size // side <= 32:
             return side
     raise InvalidInputError(
         f"image_size={image_size} cannot be cut into 7 to 32 patches per side of 16, 8, 4, 2 or 1 pixels: "
-        "resize the images, to 32 for example, or say patch= yourself."
+        "resize the images, to 32 for example."
     )
 
 
@@ -118,9 +111,6 @@ class VisionTransformer(ImageClassifier):
     ----------
     n_classes, image_size, channels : int
         As in :func:`~gmmatch_paper.training.networks.build_network`.
-    patch : int, optional
-        Side of the patches; by default 4 for 32x32 images, 8 for 64x64, 16 for 224x224, see
-        :func:`choose_patch`.
 
     Examples
     --------
@@ -128,11 +118,9 @@ class VisionTransformer(ImageClassifier):
     torch.Size([2, 10])
     """
 
-    def __init__(
-        self, n_classes: int, image_size: int = 32, channels: int = 3, *, patch: int | None = None
-    ) -> None:
+    def __init__(self, n_classes: int, image_size: int = 32, channels: int = 3) -> None:
         super().__init__(_WIDTH, n_classes)
-        patch = choose_patch(image_size, patch)
+        patch = choose_patch(image_size)
         self.image_size = image_size
         self.patches = nn.Conv2d(channels, _WIDTH, patch, stride=patch)
         self.class_token = nn.Parameter(torch.empty(1, 1, _WIDTH))
