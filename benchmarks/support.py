@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +35,19 @@ LIMIT = {"features": 1024, "classes": 10, "memory": 750_000_000, "times": 5}
 QUICK = {"rows": 4_000, "features": 32, "classes": 2, "memory": 700_000_000}
 PLACES = ("memory", "store", "ray")
 
-# Name: method and parameters. Those that train do so once, and briefly: how long does not change what they hold.
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
+# Name: method, and options as the command takes them.
+CASES: dict[str, tuple[str, dict[str, str]]] = {
     "random": ("random", {}),
     "easy": ("easy", {}),
     "hard": ("hard", {}),
     "moderate": ("moderate", {}),
     "herding": ("herding", {}),
     "gm-matching": ("gm-matching", {}),
-    "gm-matching, normalize": ("gm-matching", {"normalize": True}),
-    "moment-matching, preprocess": ("moment-matching", {"preprocess": ["center", "scale", "pca:32"]}),
-    "kernel-herding": ("kernel-herding", {"approximation": "nystroem", "n_components": 256}),
-    "gm-matching, kernel": (
-        "gm-matching", {"kernel": "rbf", "approximation": "nystroem", "n_components": 64, "eps": 1e-4}
-    ),
+    "gm-matching, preprocess": ("gm-matching", {"preprocess": "center,scale,pca:32"}),
+    "gm-matching, kernel": ("gm-matching", {"kernel": "random-features"}),
+    "kernel-herding": ("kernel-herding", {"kernel": "nystroem"}),
     "robust": ("robust", {}),
-    "self-supervised": ("self-supervised", {}),
-    "forgetting": ("forgetting", {"runs": 2, "epochs": 1}),
-    "grand": ("grand", {"runs": 2, "epochs": 1}),
-    "el2n": ("el2n", {"runs": 2, "epochs": 1}),
-    "optimization": ("optimization", {"strength": 10.0, "sweeps": 1}),
-}  # fmt: skip
+}
 
 
 def make_store(folder: Path, n_rows: int, n_features: int, n_classes: int) -> None:
@@ -111,18 +104,29 @@ class Clock:
         return {"seconds": ended - began, "core_seconds": core_ended - core_began}
 
 
-def in_memory(name: str, store: str) -> dict[str, Any]:
-    """Select from rows in memory, after a selection from a few that compiles the loops."""
+def make_call(name: str) -> Callable[..., Any]:
+    """Return a function of rows and labels that selects 1% of them."""
     import gmmatch as gm
-    from gmmatch.store import open_store
+    from gmmatch.methods.settings import parse_settings
 
     method, options = CASES[name]
-    opened = open_store(store)
+    steps = options.get("preprocess")
+    texts = (f"{option}={value}" for option, value in options.items() if option != "preprocess")
+    arguments: dict[str, Any] = parse_settings(gm.method_class(method), texts)
+    arguments["preprocess"] = None if steps is None else steps.split(",")
+    return partial(gm.select, k="1%", method=method, random_state=0, **arguments)
+
+
+def in_memory(name: str, store: str) -> dict[str, Any]:
+    """Select from rows in memory, after a selection from a few that compiles the loops."""
+    from gmmatch.store import open_store
+
+    select, opened = make_call(name), open_store(store)
     X, y = opened.to_numpy(), opened.labels
-    gm.select(X[:2000], y=y[:2000], k="5%", method=method, random_state=0, **options)
+    select(X[:2000], y[:2000])
     before = anonymous_bytes()
     with Peak() as peak, Clock() as clock:
-        found = gm.select(X, y=y, k="1%", method=method, random_state=0, **options)
+        found = select(X, y)
     return {**clock.facts(), "bytes": max(0, peak.bytes - before), "picked": found.k}
 
 
@@ -132,25 +136,12 @@ def from_store(name: str, store: str, memory: int) -> dict[str, Any]:
     from gmmatch.cli import build_app
 
     method, options = CASES[name]
-    settings = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
     with tempfile.TemporaryDirectory() as folder, Peak() as peak, Clock() as clock:
         picks = f"{folder}/picks.parquet"
-        build_app()(
-            [
-                "select",
-                store,
-                "-k",
-                "1%",
-                "-o",
-                picks,
-                "--method",
-                method,
-                "--memory",
-                str(memory),
-                *settings,
-            ],
-            standalone_mode=False,
-        )
+        command = ["select", store, "-k", "1%", "-o", picks, "--method", method, "--memory", str(memory)]
+        for option, value in options.items():
+            command += [f"--{option}", value] if option == "preprocess" else ["--set", f"{option}={value}"]
+        build_app()(command, standalone_mode=False)
         picked = gm.Selection.load(picks).k
     return {**clock.facts(), "bytes": peak.bytes, "picked": picked}
 
@@ -159,10 +150,9 @@ def on_ray(name: str, store: str) -> dict[str, Any]:
     """Select on two workers of Ray on this machine; the memory is that of the driver."""
     import gmmatch as gm
 
-    method, options = CASES[name]
-    opened = gm.open_store(store)
+    select, opened = make_call(name), gm.open_store(store)
     with Peak() as peak, Clock() as clock:
-        found = gm.select(opened, k="1%", method=method, random_state=0, engine=gm.RayEngine(2), **options)
+        found = select(opened, engine=gm.RayEngine(2))
     return {**clock.facts(), "bytes": peak.bytes, "picked": found.k}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
 
 import numpy as np
 import pytest
@@ -31,18 +30,13 @@ def backend(request):
 
 @pytest.fixture
 def open_backend(data, tmp_path, monkeypatch):
-    """Return a function that opens rows on a backend."""
-
-    @cache
-    def make(backend, dtype=np.float64):
-        return open_rows_on(backend, data[0].astype(dtype), tmp_path, monkeypatch)
-
-    return make
+    """Return a function that opens rows on a backend, by default those of the data."""
+    return lambda backend, X=data[0]: open_rows_on(backend, X, tmp_path, monkeypatch)
 
 
 def open_rows_on(backend, X, folder, monkeypatch):
     if backend == "files":
-        paths = [folder / f"{X.dtype}-{number}.npy" for number in range(3)]
+        paths = [folder / f"{len(list(folder.iterdir()))}-{number}.npy" for number in range(3)]
         for path, shard in zip(paths, np.array_split(X, [50, 333]), strict=True):
             np.save(path, shard)
         return FileRows(paths)
@@ -50,7 +44,7 @@ def open_rows_on(backend, X, folder, monkeypatch):
         torch = pytest.importorskip("torch")
         from gmmatch.rows.tensor import TensorRows
 
-        return TensorRows(torch.as_tensor(X))
+        return TensorRows(torch.as_tensor(np.require(X, requirements="W")))
     if backend == "ray":
         monkeypatch.setitem(sys.modules, "ray", FakeRay())
         from gmmatch.rows.engine import RayEngine

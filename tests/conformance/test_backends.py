@@ -70,10 +70,52 @@ def test_picks_are_those_of_the_textbook(backend, data, open_backend, replacemen
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_narrow_types_are_exact(backend, data, open_backend, dtype):
     X, y, _ = data
-    wide = X.astype(dtype).astype(np.float64)
+    narrow = X.astype(dtype)
+    rows = open_backend(backend, narrow)
     for method in ("gm-matching", "easy"):
-        narrow = gm.select(open_backend(backend, dtype), y, k=60, method=method)
-        assert narrow.order.tolist() == gm.select(wide, y, k=60, method=method).order.tolist()
+        expected = gm.select(narrow.astype(np.float64), y, k=60, method=method)
+        assert gm.select(rows, y, k=60, method=method).order.tolist() == expected.order.tolist()
+
+
+SMALL = {
+    "one row": ([[1.0, 2.0]], [0], 1),
+    "fewer picks than classes": (np.arange(24.0).reshape(12, 2), [0, 1, 2, 3, 4, 5] * 2, 4),
+    "all rows, a class of one": (np.arange(14.0).reshape(7, 2) % 5, [0, 0, 0, 0, 0, 0, 1], 7),
+    "equal rows": (np.ones((6, 2)), [0, 1, 0, 1, 0, 0], 4),
+    "zeros": (np.zeros((5, 1)), None, 3),
+    "copies": (np.tile([[3.0, 1.0], [-2.0, 5.0], [0.5, 0.5]], (3, 1)), None, 5),
+}
+
+
+@pytest.mark.parametrize("method", ["gm-matching", "herding", "moderate", "hard"])
+@pytest.mark.parametrize("case", SMALL)
+def test_small_inputs(backend, open_backend, case, method):
+    X, y, k = SMALL[case]
+    selection = gm.select(open_backend(backend, np.array(X)), y, k=k, method=method)
+    assert selection.order.tolist() == gm.select(X, y, k=k, method=method).order.tolist()
+    assert selection.k == k == len(set(selection.order.tolist()))
+
+
+@pytest.mark.parametrize("layout", ["columns", "strided", "read-only"])
+def test_rows_may_lie_in_memory_in_any_way(backend, data, open_backend, layout):
+    X, y, _ = data
+    wide = np.zeros((len(X), 10))
+    wide[:, ::2] = X
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    rows = open_backend(
+        backend, {"columns": np.asfortranarray(X), "strided": wide[:, ::2], "read-only": frozen}[layout]
+    )
+    expected = gm.select(X, y, k=60, method="gm-matching").order.tolist()
+    assert gm.select(rows, y, k=60, method="gm-matching").order.tolist() == expected
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_a_row_that_cannot_be_used_is_named(backend, data, open_backend, value):
+    X = data[0].copy()
+    X[[17, 401], 2] = value
+    with pytest.raises(gm.errors.NotFiniteError, match=r"2 of 420 rows \(first: 17, 401\)"):
+        gm.geometric_median(open_backend(backend, X))
 
 
 def test_a_memory_limit_makes_batches(data, tmp_path):
