@@ -48,9 +48,9 @@ RowMap: TypeAlias = Callable[[Any], Any]
 
 # Send at most this many picked rows with each call; then scatter the mask of available rows again.
 _MAX_TAKEN = 4096
-# The search for medians starts at the medians of a sample, computed to this gap: of one row in 32, which costs less
-# than the pass that a better start saves, but of at most 8,192 rows, which fit in memory.
-_START_SHARE, _MAX_START_ROWS, _START_GAP = 32, 8192, 1e-4
+# The search for medians starts at the medians of a sample, computed to this gap: of one row in 32, and no more than
+# cost less than the passes that a better start saves. Several groups need up to four times as many.
+_START_SHARE, _LEAST_START_ROWS, _MOST_START_ROWS, _START_GAP = 32, 256, 2048, 1e-4
 # Groups of fewer rows in the sample start at their means.
 _MIN_GROUP_ROWS = 16
 # Picks whose rows are read at a time.
@@ -188,10 +188,11 @@ class Rows(ABC):
         self, codes: Indices, weights: Vector, n_groups: int, *, eps: float, max_iter: int, delta: float
     ) -> Matrix:
         """Return where the search starts: at the medians of a sample where there are many rows, else at the means."""
-        positions = sample_indices(len(self), min(len(self) // _START_SHARE, _MAX_START_ROWS))
+        n_rows = min(len(self) // _START_SHARE, _MOST_START_ROWS * min(n_groups, 4))
+        positions = sample_indices(len(self), n_rows)
         sampled = codes[positions]
         counts = np.bincount(sampled[(sampled >= 0) & (weights[positions] > 0.0)], minlength=n_groups)
-        if len(self) < _MAX_START_ROWS or counts.min() < _MIN_GROUP_ROWS:
+        if n_rows < _LEAST_START_ROWS or counts.min() < _MIN_GROUP_ROWS:
             return self.group_means(codes, weights, n_groups)
         values = self.take(positions), np.arange(len(positions)), sampled, weights[positions]
         block, numbers, sampled, drawn = map(read_only, values)
