@@ -104,6 +104,17 @@ def test_an_in_domain_proxy_is_trained_once_for_all_methods(
     assert trained == ["tiny", "tiny"]
 
 
+def test_features_learned_without_labels_do_not_depend_on_them(tmp_path: Path) -> None:
+    here = places(tmp_path, encoder="simclr:compact:1", limit=60, test_limit=20)
+    kept = [
+        Given.of(here, here.plan.proxy, corruption, "", 0).embedded() for corruption in ("none", "label:40%")
+    ]
+    assert kept[0].train.shape == (60, 256) and np.array_equal(kept[0].train, kept[1].train)
+    assert len(list((tmp_path / "simclr").glob("*.npz"))) == 1
+    with pytest.raises(InvalidInputError, match="a number of epochs"):
+        ProxySpec.parse("simclr:resnet18:many")
+
+
 @pytest.mark.slow
 def test_attacked_images_stay_within_the_ball_and_mislead(tmp_path: Path) -> None:
     from gmmatch_paper.studies.image_cells.attacks import attacked_images

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 IN_DOMAIN = "in-domain"
 PIXELS = "pixels"
 HIDDEN = "hidden"
+SIMCLR = "simclr"
 # Proxies are numbered: a change in how one is made leaves the old ones in the cache unused.
 VERSION = 3
 
@@ -33,7 +34,8 @@ VERSION = 3
 class ProxySpec:
     """The encoder of a study, as the user named it.
 
-    ``in-domain``, ``in-domain:NETWORK`` or ``in-domain:NETWORK:RECIPE``; ``pixels``; ``hidden:ENCODER``, a hidden
+    ``in-domain``, ``in-domain:NETWORK`` or ``in-domain:NETWORK:RECIPE``; ``simclr``, ``simclr:NETWORK`` or
+    ``simclr:NETWORK:EPOCHS``, a network that learned from the images alone; ``pixels``; ``hidden:ENCODER``, a hidden
     layer on one of the others that is trained on the labels as they are; a folder or ``.npz``
     file with features (``train.npy`` and ``test.npy``, or members ``train`` and ``test``); or anything that
     :func:`gmmatch.encoders.load_encoder` takes.
@@ -65,6 +67,13 @@ class ProxySpec:
                     f"--encoder {spec}: a hidden layer needs a frozen encoder, or features."
                 )
             return cls(HIDDEN, inner.spec, f"{HIDDEN}:{inner.name}")
+        if spec.partition(":")[0] == SIMCLR:
+            chosen, _, epochs = spec.partition(":")[2].partition(":")
+            if not (epochs or "1").isdecimal():
+                raise InvalidInputError(
+                    f"--encoder {spec}: expected a number of epochs, as in simclr:resnet18:200."
+                )
+            return cls(SIMCLR, f"{chosen or 'compact'}:{epochs or 50}", spec)
         if spec == PIXELS:
             return cls(PIXELS, spec, spec)
         path = Path(spec)
@@ -137,8 +146,8 @@ def embed_data(given: Given) -> Embedded:
         return Embedded(_pixels(given.noisy.images), _pixels(given.images.x_test))
     if kind == "features":
         return _from_file(given.images, given.spec, given.proxy)
-    if kind == HIDDEN:
-        return _hidden(given)
+    if kind in (HIDDEN, SIMCLR):
+        return _hidden(given) if kind == HIDDEN else _self_supervised(given)
     return _in_domain(given) if kind == IN_DOMAIN else _frozen(given)
 
 
@@ -159,6 +168,48 @@ def _hidden(given: Given) -> Embedded:
     }
     found = given.cache.get("hidden", key, learn)
     return Embedded(found["train"], found["test"])
+
+
+def _self_supervised(given: Given) -> Embedded:
+    """SimCLR on the images as they are under their corruption; labels, right or wrong, are not looked at."""
+
+    def learn() -> Arrays:
+        from gmmatch_paper.training.contrastive import train_simclr
+
+        (network, _, epochs), images = given.proxy.spec.partition(":"), given.noisy.images
+        model, _ = train_simclr(
+            images, network=network, epochs=int(epochs), seed=given.seed, device=given.device
+        )
+        return _features_of(model, images, given)
+
+    key = {
+        "version": VERSION,
+        "images": hashlib.sha256(given.noisy.images.data).hexdigest(),
+        "test": given.images.images_fingerprint,
+        "encoder": given.proxy.name,
+        "seed": given.seed,
+    }
+    found = given.cache.get("simclr", key, learn)
+    return Embedded(found["train"], found["test"])
+
+
+def _features_of(model: Any, images: NDArray[np.uint8], given: Given) -> Arrays:
+    """Return a trained network's features of the training images, and of the test images, in float16."""
+    from gmmatch_paper.training.evaluation import predict
+    from gmmatch_paper.training.images import put_images
+
+    train = put_images(images, np.zeros(len(images), dtype=np.int64), device=given.device)
+    test = put_images(
+        given.images.x_test,
+        given.images.y_test,
+        device=given.device,
+        mean=train.mean,
+        deviation=train.deviation,
+    )
+    return {
+        name: predict(model, part, of=model.features).half().cpu().numpy()
+        for name, part in (("train", train), ("test", test))
+    }
 
 
 def _pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -197,11 +248,7 @@ def _in_domain(given: Given) -> Embedded:
 
 def _train_proxy(given: Given, recording: Path) -> Arrays:
     """Train a network on the data as they are; return its features, and record how it learned."""
-
-    from gmmatch_paper.training.evaluation import predict
-    from gmmatch_paper.training.images import put_images
-
-    data, noisy, device = given.images, given.noisy, given.device
+    noisy = given.noisy
     plan = recipe_named(given.proxy_recipe)
     # EL2N and GraNd tell most early in a training.
     recorder = gm.Dynamics(len(noisy.labels), first_epochs=max(1, plan.epochs // 10))
@@ -218,20 +265,14 @@ def _train_proxy(given: Given, recording: Path) -> Arrays:
         given.proxy.spec,
         noisy.images,
         noisy.labels,
-        n_classes=data.n_classes,
+        n_classes=given.images.n_classes,
         recipe=given.proxy_recipe,
         seed=given.seed,
-        device=device,
+        device=given.device,
         on_batch=record,
     )
     recorder.save(recording)
-    features: Any = trained.model.features
-    images = put_images(noisy.images, noisy.labels, device=device)
-    test = put_images(data.x_test, data.y_test, device=device, mean=images.mean, deviation=images.deviation)
-    return {
-        name: predict(trained.model, part, of=features).half().cpu().numpy()
-        for name, part in (("train", images), ("test", test))
-    }
+    return _features_of(trained.model, noisy.images, given)
 
 
 def _frozen(given: Given) -> Embedded:
