@@ -139,7 +139,7 @@ class TestBrokenRows:
 
     def test_a_quote_that_is_never_closed_is_no_single_row(self, tmp_path):
         (tmp_path / "x.csv").write_text('text\na\n"b\nc\nd\n')
-        with pytest.raises(InvalidInputError, match=r"line 3 of .* the file is damaged or truncated"):
+        with pytest.raises(InvalidInputError, match=r"is truncated or damaged: line 3: "):
             list(open_source(tmp_path / "x.csv").batches(2))
 
     def test_parquet(self, tmp_path):

@@ -13,7 +13,6 @@ from gmmatch.errors import InvalidInputError, listed, unknown_name
 ColumnType: TypeAlias = Literal["image", "text", "embedding", "number", "float", "other"]
 """What a column could serve as; "number" is an integer or a boolean, good for labels."""
 
-_KINDS: tuple[Kind, ...] = ("image", "embedding", "text")
 _PLURALS = {
     "image": "images", "embedding": "embeddings", "text": "text", "number": "numbers", "float": "numbers",
     "other": "something else",
@@ -26,6 +25,7 @@ _USUAL_NAMES: dict[Kind, tuple[str, ...]] = {
     "embedding": ("embedding", "embeddings", "vector", "features"),
     "text": ("text", "content", "sentence", "document", "caption", "messages"),
 }
+_KINDS = tuple(_USUAL_NAMES)
 
 
 class UndecidedColumnsError(InvalidInputError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -38,9 +37,7 @@ def put_image(image: Path, target: Path, link: bool) -> None:
         return
     try:
         target.hardlink_to(image.resolve())
-    except OSError as error:
-        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
-            raise
+    except OSError:  # on another disk, or where there are none
         target.symlink_to(image.resolve())
 
 
@@ -165,19 +162,18 @@ def writer_of(source: BaseSource) -> tuple[str, Callable[..., int]]:
 
     The function takes the source, the output, ascending row numbers, and new columns.
     """
-    for kind, suffix, write in _WRITERS:
-        if isinstance(source, kind):
-            return suffix, write
-    raise InvalidInputError(
-        f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
-        "Selection.load(picks).apply(dataset) takes them."
-    )
+    if type(source) not in _WRITERS:
+        raise InvalidInputError(
+            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
+            "Selection.load(picks).apply(dataset) takes them."
+        )
+    return _WRITERS[type(source)]
 
 
 # By the kind of a source: how its files end, and what writes rows of it.
-_WRITERS: tuple[tuple[type[BaseSource], str, Callable[..., int]], ...] = (
-    (ImageFolder, "", export_images),
-    (ParquetSource, ".parquet", export_parquet),
-    (JSONLines, ".jsonl", export_json_lines),
-    (CSVTable, ".csv", export_csv),
-)
+_WRITERS: dict[type, tuple[str, Callable[..., int]]] = {
+    ImageFolder: ("", export_images),
+    ParquetSource: (".parquet", export_parquet),
+    JSONLines: (".jsonl", export_json_lines),
+    CSVTable: (".csv", export_csv),
+}

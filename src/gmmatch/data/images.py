@@ -114,21 +114,21 @@ def load_image(item: Any, edge: int | None = None) -> Image:
     (255, 255, 255)
     """
     picture_type = pillow().Image
-    if isinstance(item, picture_type):
-        with _name_broken("the image"):
-            return _as_rgb(item)
     if isinstance(item, bytes):
         item = ImageBytes(item, "an image given as bytes")
-    if not isinstance(item, (ImageBytes, str, os.PathLike)):
+    if not isinstance(item, (picture_type, ImageBytes, str, os.PathLike)):
         raise InvalidTypeError(
             f"item has type {type(item).__name__}: give a path, the bytes of an image file, or a PIL image."
         )
-    name = item.name if isinstance(item, ImageBytes) else str(item)
-    if isinstance(item, ImageBytes) and not item.data:
+    if isinstance(item, picture_type):
+        with _name_broken("the image"):
+            return _as_rgb(item)
+    data, name = item if isinstance(item, ImageBytes) else (None, str(item))
+    if data == b"":
         raise BrokenImageError(name, "there is no image")
     with (
         _name_broken(name),
-        io.BytesIO(item.data) if isinstance(item, ImageBytes) else Path(item).open("rb") as file,
+        Path(name).open("rb") if data is None else io.BytesIO(data) as file,
         open_image(file) as picture,
     ):
         if edge is not None:
@@ -170,19 +170,13 @@ def open_image(file: Any) -> Image:
         raise InvalidInputError(reason) from None
     except Image.DecompressionBombError as error:  # by Pillow itself, only from twice that number on
         n_pixels = int(re.findall("[0-9]+", str(error))[0])
-    limit = most_pixels()
+    limit: int | None = Image.MAX_IMAGE_PIXELS
     if limit is not None and n_pixels > limit:
         raise InvalidInputError(
             f"it has {n_pixels:,} pixels, and {limit:,} are allowed; if it can be trusted, allow more by "
             "--max-pixels (in Python, PIL.Image.MAX_IMAGE_PIXELS)"
         )
     return picture
-
-
-def most_pixels() -> int | None:
-    """Return how many pixels a picture may have in this process: Pillow's own setting, None for any number."""
-    limit: int | None = pillow().MAX_IMAGE_PIXELS
-    return limit
 
 
 def allow_pixels(limit: int | None) -> None:
@@ -280,17 +274,14 @@ class ImageFolder(BaseSource):
 
     def fingerprint(self) -> str:
         """Hash all paths and sizes, and the ends of up to 256 files spread over the folder."""
-        parts: list[str | int | bytes | None] = ["image folder"]
         paths = [os.path.join(self.folder, name) for name in self.ids]  # noqa: PTH118 (faster, and there are many)
-        for name, path in zip(self.ids, paths, strict=True):
-            try:
-                parts += (name, os.stat(path).st_size)  # noqa: PTH116
-            except OSError:
-                parts += (name, -1)
-        for position in sample_indices(len(paths), _SAMPLED_FILES).tolist():
-            path = paths[position]
-            parts.append(file_ends(path)[1] if os.path.isfile(path) else None)  # noqa: PTH113
-        return fingerprint_of(parts)
+        sizes = (os.stat(path).st_size if os.path.exists(path) else -1 for path in paths)  # noqa: PTH110, PTH116
+        sampled = [paths[position] for position in sample_indices(len(paths), _SAMPLED_FILES)]
+        ends = (file_ends(path)[1] if os.path.isfile(path) else None for path in sampled)  # noqa: PTH113
+        parts: list[str | int | bytes | None] = ["image folder"]
+        for name_and_size in zip(self.ids, sizes, strict=True):
+            parts += name_and_size
+        return fingerprint_of([*parts, *ends])
 
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         for first in range(start, len(self.ids), size):

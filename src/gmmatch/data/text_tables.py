@@ -12,7 +12,6 @@ import gzip
 import io
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -22,6 +21,7 @@ from gmmatch.data.columns import ColumnRequest, ColumnType, number_columns
 from gmmatch.data.tables import FileTable, Records
 from gmmatch.data.values import check_names, is_chat, is_number
 from gmmatch.errors import InvalidInputError, listed
+from gmmatch.files import explain_damage
 from gmmatch.groups import Label
 
 CSVRecord: TypeAlias = "tuple[int, list[str] | str, str]"
@@ -147,27 +147,26 @@ def csv_records(path: Path) -> Iterator[CSVRecord]:
     """Yield each record of a CSV file, the header first; bytes that are not UTF-8 are escaped as surrogates."""
     if csv.field_size_limit() < _LONGEST_CELL:
         csv.field_size_limit(_LONGEST_CELL)
-    return _numbered(path, _read_csv)
+    return _numbered(path, "CSV file", _read_csv)
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the number and the bytes of each line that is not empty."""
-    return _numbered(path, lambda file: ((i, line) for i, line in enumerate(file, 1) if line.strip()))
+    return _numbered(
+        path, "file of JSON lines", lambda file: ((i, line) for i, line in enumerate(file, 1) if line.strip())
+    )
 
 
-def _numbered(path: Path, read: Callable[[IO[bytes]], Iterator[Any]]) -> Iterator[Any]:
+def _numbered(path: Path, kind: str, read: Callable[[IO[bytes]], Iterator[Any]]) -> Iterator[Any]:
     """Yield what is read from a file, tuples that begin with a number of a line, which an error names."""
     line = 0
-    try:
-        with open_binary(path) as file:
-            for record in read(file):
-                line = record[0]
-                yield record
-    except (csv.Error, EOFError, zlib.error, OSError) as error:
-        reason = str(error).rstrip(".")
-        raise InvalidInputError(
-            f"line {line + 1} of {path} cannot be read: the file is damaged or truncated ({reason})."
-        ) from None
+    with (
+        explain_damage(path, kind, csv.Error, position=lambda: f"line {line + 1}: "),
+        open_binary(path) as file,
+    ):
+        for record in read(file):
+            line = record[0]
+            yield record
 
 
 def _read_csv(file: IO[bytes]) -> Iterator[CSVRecord]:

@@ -160,19 +160,17 @@ def as_matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray
     """Return columns of numbers as a matrix, of float32 where that holds them; texts are read as numbers."""
     parts = []
     for column, values in columns.items():
-        known = hasattr(values, "to_numpy") and not values.null_count
-        plain = (
-            values.to_numpy(zero_copy_only=False) if known else np.array(plain_values(values), dtype=object)
-        )
-        if plain.dtype.kind not in "fiub":
-            bad = next((i for i, value in enumerate(plain) if not is_number(value)), None)
-            if bad is not None:
-                content = f"{str(plain[bad])[:40]!r}, which is no number," if plain[bad] else "no number"
+        if hasattr(values, "to_numpy") and not values.null_count:
+            parts.append(values.to_numpy(zero_copy_only=False))
+            continue
+        cells = plain_values(values)
+        for row, cell in enumerate(cells):
+            if not is_number(cell):
+                content = f"{str(cell)[:40]!r}, which is no number," if cell else "no number"
                 raise InvalidInputError(
-                    f"{name(bad)} has {content} in column {column!r}: fill it in, or drop the row."
+                    f"{name(row)} has {content} in column {column!r}: fill it in, or drop the row."
                 )
-            plain = plain.astype(np.float64)
-        parts.append(plain)
+        parts.append(np.array(cells).astype(np.float64))
     dtype = np.result_type(np.float32, *(values.dtype for values in parts))
     return np.stack(parts, axis=1).astype(dtype, copy=False)
 

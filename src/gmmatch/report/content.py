@@ -7,7 +7,6 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,8 +14,7 @@ from numpy.typing import NDArray
 
 from gmmatch._array import Indices, to_numpy
 from gmmatch._containers import count_rows, take_rows
-from gmmatch.data.images import BrokenImageError, ImageFolder, load_image, open_image
-from gmmatch.data.source import ImageBytes
+from gmmatch.data.images import BrokenImageError, ImageFolder, load_image
 from gmmatch.errors import InvalidInputError, InvalidTypeError
 from gmmatch.report.subject import count_of, shorten
 
@@ -173,19 +171,7 @@ def _picture(item: Any, side: int) -> Image:
         from PIL import Image
 
         return Image.fromarray(_pixels(to_numpy(item)))
-    return load_image(_open_draft(item, side))
-
-
-def _open_draft(item: Any, side: int) -> Any:
-    """Open a JPEG at a fraction of its size, which is many times faster for photographs."""
-    if not isinstance(item, (ImageBytes, Path)):
-        return item
-    try:
-        picture = open_image(io.BytesIO(item.data if isinstance(item, ImageBytes) else item.read_bytes()))
-        picture.draft("RGB", (2 * side, 2 * side))
-    except Exception:  # `load_image` says what is wrong
-        return item
-    return picture
+    return load_image(item, side)
 
 
 def _pixels(array: NDArray[Any]) -> NDArray[np.uint8]:
