@@ -22,7 +22,7 @@ class SelfSupervised(LearnedRanking):
     """Keep the rows that are farthest from the nearest prototype, the center of a k-means cluster.
 
     The least typical rows (Sorscher et al., 2022); corrupted rows are among them. The rows should be embeddings of a
-    self-supervised model from the hub, such as ``gmmatch embed --encoder facebook/dinov2-small``, or of a network that
+    self-supervised model, such as ``gmmatch embed --encoder facebook/dinov2-small``, or of a network that
     :func:`gmmatch_paper.training.contrastive.train_simclr` trains on the images. Labels do not change the score, only
     the number of clusters and the quotas.
 

@@ -48,8 +48,8 @@ LabelColumn: TypeAlias = Annotated[
 Encoder: TypeAlias = Annotated[
     str | None,
     _image_option(
-        help="Proxy: in-domain[:NETWORK[:RECIPE]], simclr[:NETWORK[:EPOCHS]], pixels, a model's folder or hub name, or "
-        "features (.npz with train and test, or a folder with train.npy and test.npy)."
+        help="Proxy: in-domain[:NETWORK[:RECIPE]], simclr[:NETWORK[:EPOCHS]], pixels, a model's folder or hub name, "
+        "or features (.npz with train and test, or a folder with train.npy and test.npy)."
     ),
 ]
 Ratios: TypeAlias = Annotated[str | None, _image_option(help="How much to keep: 2%,10% or 10/class.")]
