@@ -116,6 +116,24 @@ def test_a_persons_word_is_final(cleaned, tmp_path, succeeds, refused):
     assert "not there" in refused("screen", result["store"], "--decisions", tmp_path / "other.csv")
 
 
+def test_questions_and_picks_go_to_other_tools_and_their_answers_come_back(
+    cleaned, tmp_path, succeeds, refused
+):
+    photos, _, _, result = cleaned
+    store, tasks, decisions = result["store"], tmp_path / "tasks.jsonl", tmp_path / "d.csv"
+    succeeds("review", store, "-o", decisions, "--static", tasks, "--tool", "jsonl")
+    question = json.loads(tasks.read_text().splitlines()[0])
+    tasks.write_text(json.dumps({**question, "answer": "drop"}) + "\n")
+    succeeds("clean", store, "-o", tmp_path / "again", "--decisions", tasks)
+    assert read(tmp_path / "again" / "removed.csv")[question["id"]]["why"] == "decision"
+    succeeds("select", store, "-k", 20, "-o", tmp_path / "p.parquet")
+    succeeds("export", tmp_path / "p.parquet", photos, "-o", tmp_path / "samples.json", "--tool", "fiftyone")
+    samples = json.loads((tmp_path / "samples.json").read_text())["samples"]
+    picked = {str((photos / name).resolve()) for name in gm.Selection.load(tmp_path / "p.parquet").ids}
+    assert {sample["filepath"] for sample in samples} == picked and samples[0]["tags"] == ["pick"]
+    assert "--static" in refused("review", store, "-o", decisions, "--tool", "argilla")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
 def test_rows_of_tables_stay_as_they_are(tmp_path, succeeds, suffix):

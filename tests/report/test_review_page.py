@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,10 +16,10 @@ import pytest
 import gmmatch as gm
 
 from .looking import in_browser, text
+from .person import PROGRESS, answer_like_a_person
 
 pytestmark = in_browser
 N = 1700
-PROGRESS = "document.getElementById('progress-text').textContent"
 
 
 @dataclass
@@ -88,32 +87,6 @@ def serve(store, tmp_path):
 
 def decisions_in(tmp_path):
     return gm.read_decisions(tmp_path / "d.csv") if (tmp_path / "d.csv").exists() else gm.Decisions()
-
-
-def answer_like_a_person(browser, truth):
-    """Press the key that a person would who knows the truth; return the name of the row."""
-    now = browser.run(
-        "[document.querySelector('article .hint:last-child').textContent,"
-        " document.querySelector('article .question b').textContent,"
-        " document.querySelector('[data-answer=wrong]').firstChild.textContent,"
-        " document.querySelectorAll('article').length]"
-    )
-    name, given, wrong, n_cards = now
-    right = truth[name.rpartition("/")[2]]
-    before = browser.run(PROGRESS)
-    if n_cards == 2:
-        browser.press(*(("a", 65, "a") if given == right else ("b", 66, "b")))
-    elif given == right:
-        browser.press("r", 82, "r")
-    elif wrong.strip() == f"Wrong: {right}":
-        browser.press("w", 87, "w")
-    else:
-        browser.press("l" if wrong.strip() != "Wrong" else "w", 76 if wrong.strip() != "Wrong" else 87)
-        browser.until("document.activeElement.id === 'label'")
-        browser.send("Input.insertText", text=right)
-        browser.press("Enter", 13, "\r")
-    browser.until(f"{PROGRESS} !== {json.dumps(before)}")
-    return name
 
 
 def test_five_hundred_decisions(browser, serve, store, tmp_path):

@@ -25,6 +25,7 @@ from gmmatch.cli.io.files import check_output, has_changed, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import is_remote, overlap
+from gmmatch.review.tools import ToolName
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
@@ -56,10 +57,14 @@ def export(
     link: Annotated[
         bool, writes("Whether to link images (hard, or symbolic) or copy them.", "--link/--copy")
     ] = False,
+    tool: Annotated[
+        ToolName | None,
+        writes("Write tasks of this tool (.json or .jsonl) instead of a dataset.", "--tool"),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the picked images or rows as a new dataset.
+    """Write the picked images or rows as a new dataset, or as tasks of another tool.
 
     Images keep their sub-folders. Rows of tables keep all their columns and their order. Picks with weights get a
     column `weight`, images in labels.csv. The source is never changed.
@@ -70,6 +75,7 @@ def export(
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl
       gmmatch export picks.parquet vectors.parquet -o picked.parquet --id-column key
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl --labels corrected --min-confidence 0.99
+      gmmatch export picks.parquet photos/ -o picks/samples.json --tool fiftyone
     """
     from gmmatch.selection.selection import Selection
 
@@ -79,7 +85,10 @@ def export(
     columns = _correct_labels(selection, min_confidence) if labels == "corrected" else {}
     if selection.weights is not None:
         columns["weight"] = selection.weights.tolist()
-    write = _writer(opened, output, link=link, force=force)
+    if tool is None:
+        write = _writer(opened, output, link=link, force=force)
+    else:
+        write = _task_writer(opened, output, tool, force=force)
     rows, positions = match_rows(selection, opened)
     written = {name: [values[i] for i in positions] for name, values in columns.items()}
     if decisions is not None:
@@ -180,6 +189,33 @@ def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Cal
     check_output(output, force=force)
     protect_inputs(output, getattr(source, "files", []))
     return partial(write, source, output)
+
+
+def _task_writer(source: BaseSource, output: Path, tool: ToolName, *, force: bool) -> Callable[..., int]:
+    """Return the function that writes rows of this source as tasks of another tool."""
+    from gmmatch.report.content import open_contents
+    from gmmatch.review.page import describe_content, describe_row
+    from gmmatch.review.tools import write_tasks
+
+    check_output(output, force=force, endings=(".jsonl",) if tool == "jsonl" else (".json",))
+    contents = open_contents(source, len(source))
+
+    def write(rows: Indices, columns: dict[str, list[Any]]) -> int:
+        shown = {} if contents is None else contents.fetch(rows, side=640, length=20_000)
+        ids = None if isinstance(source.ids, range) else source.ids
+        given = [None] * len(source) if source.labels is None else source.labels
+        labels = columns.get("corrected_label", [given[row] for row in rows])
+        questions = [
+            describe_row(
+                row, ids and ids[row], "" if label is None else str(label), reason="pick",
+                content=describe_content(shown.get(row)),
+            )
+            for row, label in zip(rows.tolist(), labels, strict=True)
+        ]  # fmt: skip
+        write_tasks(output, tool, questions, None if contents is None else contents.folder)
+        return len(questions)
+
+    return write
 
 
 def check_folder(output: Path, source: Path, *, force: bool) -> None:

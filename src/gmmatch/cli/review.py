@@ -9,6 +9,7 @@ from gmmatch.cli.io.arguments import LabeledInput, PredProbsOption, SeedOption, 
 from gmmatch.cli.io.files import Report, check_output, protect_inputs
 from gmmatch.cli.io.output import note
 from gmmatch.errors import InvalidInputError
+from gmmatch.review.tools import ToolName
 
 
 def review(
@@ -17,7 +18,14 @@ def review(
     pred_probs: PredProbsOption = None,
     output: Annotated[Path, output_path("File for the decisions (.csv); continued if it is there.")],
     static: Annotated[
-        Path | None, writes("Write the page as one file (.html) that downloads its decisions.", "--static")
+        Path | None,
+        writes(
+            "Write the questions to one file: a page (.html) that downloads its decisions, or with --tool, tasks.",
+            "--static",
+        ),
+    ] = None,
+    tool: Annotated[
+        ToolName | None, writes("Whose tasks --static holds; --decisions takes what it exports.", "--tool")
     ] = None,
     source: Annotated[
         str | None,
@@ -39,6 +47,7 @@ def review(
       gmmatch review clean.emb -o decisions.csv
       gmmatch review vectors.npy --labels labels.csv --source photos/ -o decisions.csv
       gmmatch review clean.emb -o decisions.csv --static review.html
+      gmmatch review clean.emb -o decisions.csv --static tasks.json --tool label-studio
     """
     import webbrowser
 
@@ -48,7 +57,10 @@ def review(
     check_output(output, force=True, endings=(".csv",))
     protect_inputs(output, [given.labels, source, static], folder=given.path)
     if static is not None:
-        check_output(static, force=True, option="--static", endings=(".html", ".htm"))
+        endings = (".html", ".htm") if tool is None else (".jsonl",) if tool == "jsonl" else (".json",)
+        check_output(static, force=True, option="--static", endings=endings)
+    elif tool is not None:
+        raise InvalidInputError("--tool goes with --static: say where the tasks go.")
     rows = given.open()
     contents = Report(report=static or output, source=source).open_contents(rows)
     options = {} if pred_probs is None else {"pred_probs": read_array(pred_probs, "--pred-probs")}
@@ -67,10 +79,11 @@ def review(
             f"Nothing speaks against any row of {given.path}: there is nothing to review."
         )
     decisions = gm.review(
-        rows.X, rows.y, output=output, source=contents, ids=rows.ids, screening=screening, static=static, port=port,
-        announce=announce,
+        rows.X, rows.y, output=output, source=contents, ids=rows.ids, screening=screening, static=static, tool=tool,
+        port=port, announce=announce,
     )  # fmt: skip
     if static is not None:
-        note(f"Wrote {static}: open it in a browser, and save the decisions at the end.")
+        end = "open it in a browser, and save the decisions at the end"
+        note(f"Wrote {static}: {end if tool is None else f'give what {tool} exports to --decisions'}.")
         return
     note(f"{output}: {decisions}. Use them: gmmatch clean ... --decisions {output}")

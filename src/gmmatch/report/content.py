@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -106,6 +107,11 @@ class Contents:
     def __init__(self, source: Any, positions: Indices | None) -> None:
         self._source = source
         self._positions = positions
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of image files whose names in it are the ids of the rows, if that is what the rows are."""
+        return self._source.folder.resolve() if isinstance(self._source, ImageFolder) else None
 
     def fetch(
         self, rows: Indices, *, side: int = THUMBNAIL_SIDE, length: int = _TEXT_LENGTH

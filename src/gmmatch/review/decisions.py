@@ -18,6 +18,7 @@ from gmmatch._checks import warn_caller
 from gmmatch.errors import DataFileNotFoundError, GMMatchWarning, InvalidInputError, listed
 from gmmatch.files import csv_bytes, explain_failure, write_file
 from gmmatch.groups import Groups, Label
+from gmmatch.review.tools import read_answers, read_label_issues
 
 RIGHT, WRONG, DUPLICATE, DROP, UNSURE = ANSWERS = ("right", "wrong", "duplicate", "drop", "unsure")
 # A spreadsheet runs texts that begin like this; those that begin with a quote need one more, to be read as they were.
@@ -127,13 +128,15 @@ def _quote(cell: Any) -> Any:
 
 
 def read_decisions(path: str | os.PathLike[str]) -> Decisions:
-    """Read a file of decisions: what ``gmmatch review`` saved, or a table of your own.
+    """Read a file of decisions: what ``gmmatch review`` saved, the export of another tool, or a table of your own.
 
     Parameters
     ----------
     path
         A CSV file with the columns ``id`` or ``row``, ``answer`` and, for corrected labels, ``label``; also ``keep``
-        for duplicates and ``given``, the label that was looked at.
+        for duplicates and ``given``, the label that was looked at. Or the answers to what ``gmmatch review --tool``
+        wrote: JSON of Label Studio, Argilla or FiftyOne, or the lines filled in (``.jsonl``). Or cleanlab's table of
+        label issues (CSV), which are dropped.
 
     Returns
     -------
@@ -147,7 +150,10 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
     ...     read_decisions(f"{folder}/d.csv")
     Decisions about 2 rows: 1 right, 1 wrong
     """
-    lines, decisions = read_table(path), Decisions()
+    is_export = Path(path).suffix.lower() in (".json", ".jsonl")
+    lines, decisions = read_answers(path, _read_text(path)) if is_export else read_table(path), Decisions()
+    if lines and "is_label_issue" in lines[0]:
+        lines = read_label_issues(lines)
     for column in ("answer", "row" if lines and "id" not in lines[0] else "id"):
         if lines and column not in lines[0]:
             raise InvalidInputError(
@@ -182,20 +188,21 @@ def read_table(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     list of dict
         The texts of each line by column.
     """
+    text = _read_text(path)
+    header = text.partition("\n")[0]
+    delimiter = max(",;\t", key=header.count)
+    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return [{name: _unquote(cell) for name, cell in line.items() if isinstance(cell, str)} for line in lines]
+
+
+def _read_text(path: str | os.PathLike[str]) -> str:
     file = Path(path)
     if not file.is_file():
         raise DataFileNotFoundError(f"{file}: there is no such file.")
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InvalidInputError(f"{file} is not UTF-8 text: save the table as CSV in UTF-8.") from None
-    header = text.partition("\n")[0]
-    delimiter = max(",;\t", key=header.count)
-    lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return [
-        {name: _unquote(cell) for name, cell in line.items() if isinstance(cell, str) and name}
-        for line in lines
-    ]
+        raise InvalidInputError(f"{file} is not UTF-8 text: save it in UTF-8.") from None
 
 
 def _unquote(cell: str) -> str:

@@ -29,6 +29,7 @@ from gmmatch.review.decisions import (
 )
 from gmmatch.review.page import describe_content, describe_row, render_review
 from gmmatch.review.queue import order_questions
+from gmmatch.review.tools import ToolName, write_tasks
 from gmmatch.rows.open import per_row_values
 from gmmatch.screening.calibration import calibrate
 from gmmatch.screening.result import ScreeningResult
@@ -160,14 +161,26 @@ class Review:
             self._cache.update(self.contents.fetch(wanted, side=_SIDE, length=_LENGTH))
         return describe_content(self._cache.get(row))
 
+    def add_contents(self, items: list[dict[str, Any]], **size: int) -> None:
+        """Add pictures or texts to questions."""
+        shown = [row for item in items for row in (item, item["partner"]) if row is not None]
+        if self.contents is not None:
+            contents = self.contents.fetch(np.array([item["row"] for item in shown], dtype=np.int64), **size)
+            for item in shown:
+                item["content"] = describe_content(contents.get(item["row"]))
+
+    def write_tasks(self, path: Path, tool: ToolName) -> None:
+        """Write the questions as another tool reads them."""
+        items = [self.describe(row) for row in self.order(_STATIC).tolist()]
+        if tool != "fiftyone":
+            self.add_contents(items, side=_SIDE, length=_LENGTH)
+        write_tasks(path, tool, items, None if self.contents is None else self.contents.folder)
+
     def render(self, *, served: bool) -> str:
         """Return the page: served, or as one file that holds its pictures."""
         state = self.state(_SERVED if served else _STATIC)
-        if not served and self.contents is not None:
-            shown = [row for item in state["items"] for row in (item, item["partner"]) if row is not None]
-            pictures = self.contents.fetch(np.array([item["row"] for item in shown], dtype=np.int64))
-            for item in shown:
-                item["content"] = describe_content(pictures.get(item["row"]))
+        if not served:
+            self.add_contents(state["items"])
         name = f"{self.path.resolve()} {len(self.screening)}"
         return render_review(labels=self.labels, file=self.path.name, name=name, served=served, **state)
 
@@ -236,6 +249,7 @@ def review(
     ids: Any = None,
     screening: ScreeningResult | None = None,
     static: str | os.PathLike[str] | None = None,
+    tool: ToolName | None = None,
     port: int = 0,
     announce: Callable[[str], object] | None = None,
     random_state: int = 0,
@@ -260,7 +274,10 @@ def review(
     screening : ScreeningResult, optional
         What :func:`gmmatch.screen` returned for these rows, if it is there already.
     static : path, optional
-        Write the page as one file (.html) that downloads its decisions, and return at once.
+        Write the questions to one file, and return at once: a page (.html) that downloads its decisions, or, with
+        ``tool``, the tasks of another tool.
+    tool : "label-studio", "argilla", "fiftyone" or "jsonl", optional
+        Whose tasks ``static`` holds; :func:`gmmatch.read_decisions` reads what it exports.
     port : int
         Of the server; any free one by default.
     announce : callable, optional
@@ -281,11 +298,14 @@ def review(
     ...     review(X, y, output=f"{folder}/decisions.csv", static=f"{folder}/review.html")
     Decisions about 0 rows
     """
-    target = None if static is None else check_target(static)
+    target = None if static is None else Path(static) if tool else check_target(static)
     uvicorn = None if target else imported("uvicorn", "The review needs Starlette and uvicorn", "review")
     y, ids = per_row_values(X, y, "labels"), per_row_values(X, ids, "ids")
     screening = screen(X, y, random_state=random_state) if screening is None else screening
     session = Review(screening, y, ids, open_contents(source, len(screening)), output)
+    if target is not None and tool is not None:
+        session.write_tasks(target, tool)
+        return session.decisions
     if target is not None:
         with explain_failure(target):
             write_file(target, session.render(served=False).encode("utf-8", "replace"))
