@@ -23,7 +23,6 @@ class _Attack(RateAndSeed, ABC):
     """What both attacks share: the rows, the ball, and how the model is handled."""
 
     epsilon: float = 8 / 255
-    targeted: bool = False
     batch_size: int = 256
 
     name = ""
@@ -41,8 +40,7 @@ class _Attack(RateAndSeed, ABC):
         images : float tensor or array of shape (n, ...)
             With values from 0 to 1, on any device; what the model takes, so usually (n, c, h, w).
         labels : integer tensor or array of shape (n,)
-            The classes as numbers of the model's outputs: the true ones, which the attack leads away from;
-            or with ``targeted`` those that the model is to be led to.
+            The true classes as numbers of the model's outputs, which the attack leads away from.
         model : callable
             From images to logits of shape (n, classes); a ``torch.nn.Module`` is attacked in evaluation
             mode and left as it was, with no gradients in its parameters. Batches are moved to the device
@@ -79,17 +77,17 @@ class _Attack(RateAndSeed, ABC):
         """Return the attacked images of a batch."""
 
     def _uphill(self, model: Callable[[Any], Any], x: Any, y: Any) -> Any:
-        """The sign of the loss's gradient; of its negative where the loss on a target is to fall."""
+        """The sign of the loss's gradient."""
         x = x.detach().requires_grad_(True)
         # Summed rather than averaged, so that an image's gradient does not depend on the batch.
         loss = functional.cross_entropy(model(x), y, reduction="sum")
         (gradient,) = torch.autograd.grad(loss, [x])
-        return -gradient.sign() if self.targeted else gradient.sign()
+        return gradient.sign()
 
 
 @dataclass(frozen=True, kw_only=True)
 class PGD(_Attack):
-    """Projected gradient descent (Madry et al., 2018): repeated steps uphill, kept within the ball.
+    """Projected gradient descent (Madry et al., 2018): steps uphill from a random point, kept within the ball.
 
     Parameters
     ----------
@@ -99,10 +97,6 @@ class PGD(_Attack):
         Change of a pixel per iteration; by default a quarter of ``epsilon``.
     iterations : int
         How many steps.
-    random_start : bool
-        Whether to begin at a random point of the ball instead of at the image.
-    targeted : bool
-        Whether the labels are what the model is to say, rather than what it is not to say.
     batch_size : int
         Images at a time; the result does not depend on it, but for the last digits of a model's own.
     rate, seed
@@ -120,7 +114,6 @@ class PGD(_Attack):
 
     step: float | None = None
     iterations: int = 10
-    random_start: bool = True
 
     name = "pgd"
 
@@ -133,11 +126,10 @@ class PGD(_Attack):
     def _attack(self, model: Callable[[Any], Any], x: Any, y: Any, rows: list[int]) -> Any:
         low, high = (x - self.epsilon).clamp(min=0.0), (x + self.epsilon).clamp(max=1.0)
         step = self.epsilon / 4 if self.step is None else self.step
-        if self.random_start:
-            shape = tuple(x.shape[1:])
-            draws = [row_stream(self.seed, row).uniform(-1.0, 1.0, size=shape) for row in rows]
-            noise = torch.as_tensor(np.stack(draws), dtype=x.dtype, device=x.device)
-            x = torch.clamp(x + self.epsilon * noise, low, high)
+        shape = tuple(x.shape[1:])
+        draws = [row_stream(self.seed, row).uniform(-1.0, 1.0, size=shape) for row in rows]
+        noise = torch.as_tensor(np.stack(draws), dtype=x.dtype, device=x.device)
+        x = torch.clamp(x + self.epsilon * noise, low, high)
         for _ in range(self.iterations):
             x = torch.clamp(x + step * self._uphill(model, x, y), low, high)
         return x
@@ -149,7 +141,7 @@ class FGSM(_Attack):
 
     Parameters
     ----------
-    epsilon, targeted, batch_size, rate, seed
+    epsilon, batch_size, rate, seed
         As for :class:`PGD`.
 
     Examples

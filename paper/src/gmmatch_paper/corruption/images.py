@@ -63,50 +63,38 @@ class ImageCorruption(RateAndSeed):
             raise InvalidInputError(f"severity={self.severity!r}: give an integer from 1 to 5.")
         as_distortions(self.kind)
 
-    def apply(self, images: Any, /, *, start: int = 0, n_rows: int | None = None) -> Corrupted:
+    def apply(self, images: Any, /) -> Corrupted:
         """Return a copy of the images, some of them corrupted.
 
         Parameters
         ----------
         images
-            An array of shape (n, h, w) or (n, h, w, c), uint8 or floats from 0 to 1; a list of PIL images
-            or of arrays (h, w[, c]), of any sizes; or a single PIL image, which is one row. PIL images
-            come back as PIL images, gray ones as mode L and all others as RGB.
-        start, n_rows
-            If these images are a piece of more: the row number of the first, and how many rows there are
-            in all. Pieces in any order then give what all at once would.
+            An array of shape (n, h, w) or (n, h, w, c), uint8 or floats from 0 to 1; or a list of PIL images or of
+            arrays (h, w[, c]), of any sizes. PIL images come back as PIL images, gray ones as mode L and all
+            others as RGB.
 
         Returns
         -------
         Corrupted
-            For the rows of this piece.
         """
-        single = not isinstance(images, np.ndarray) and hasattr(images, "getbands")
-        many = [images] if single else images
-        if not isinstance(many, (np.ndarray, Sequence)) or isinstance(many, (str, bytes)):
+        if not isinstance(images, (np.ndarray, Sequence)) or isinstance(images, (str, bytes)):
             raise InvalidTypeError(
-                f"images has type {type(images).__name__}: give a NumPy array, a PIL image, or a list of them."
+                f"images has type {type(images).__name__}: give a NumPy array, or a list of images."
             )
-        stop = start + len(many)
-        total = stop if n_rows is None else n_rows
-        if not 0 <= start <= stop <= total:
-            raise InvalidInputError(
-                f"start={start}, n_rows={n_rows}: {len(many)} images do not fit in there."
-            )
-        mask = self.choose(total)[start:stop].copy()
+        mask = self.choose(len(images)).copy()
         chosen = np.flatnonzero(mask)
         data: Any
-        kinds = np.full(len(many), "", dtype=f"<U{max(len(d.name) for d in self.distortions)}")
-        if isinstance(many, np.ndarray):
-            check_images(many, "images")
-            data = np.array(many)
-            data[chosen], kinds[chosen] = self._corrupt_array(many, chosen, start + chosen)
+        kinds = np.full(len(images), "", dtype=f"<U{max(len(d.name) for d in self.distortions)}")
+        if isinstance(images, np.ndarray):
+            check_images(images, "images")
+            data = np.array(images)
+            data[chosen], kinds[chosen] = self._corrupt_array(images, chosen, chosen)
         else:
             data = []
-            for i, (image, corrupt) in enumerate(zip(many, mask.tolist(), strict=True)):
-                copy, kinds[i] = self.corrupt(image, start + i) if corrupt else (image.copy(), "")
+            for i, (image, corrupt) in enumerate(zip(images, mask.tolist(), strict=True)):
+                copy, kinds[i] = self.corrupt(image, i) if corrupt else (image.copy(), "")
                 data.append(copy)
-        return Corrupted(data[0] if single else data, mask, kinds)
+        return Corrupted(data, mask, kinds)
 
     @property
     def distortions(self) -> tuple[Distortion, ...]:

@@ -1,8 +1,7 @@
 """Which rows are touched, and where each of them gets its random numbers from.
 
 The rows are drawn once from the number of all rows and the seed, and every row then has a stream of random
-numbers of its own. So a result does not depend on how the rows are cut into pieces or in which order the
-pieces come, and with the same seed a higher rate touches the same rows and more.
+numbers of its own. So with the same seed a higher rate touches the same rows and more.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
@@ -80,7 +78,6 @@ def choice_generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_CHOICE,)))
 
 
-@lru_cache(maxsize=8)  # a stream asks again for every piece of it
 def chosen_rows(n: int, count: int, seed: int) -> Mask:
     """Return a read-only mask with ``count`` of ``n`` rows, drawn without replacement.
 
