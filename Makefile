@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # Processes that run tests side by side.
 JOBS ?= 2
+# Tests that need nothing but the core.
+CORE := tests/selection tests/methods tests/screening tests/duplicates tests/test_*.py
 
 BIN := .venv/bin
 # Half of pip's time would go to bytecode of modules that nothing here imports; Python writes what it needs.
@@ -13,13 +15,15 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-paper test-slow test-all lint bench docs wheels clean
+.PHONY: help demo test test-paper test-slow test-all test-lowest lint bench docs wheels clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-demo: .venv/.installed-report ## Compare the methods on noisy digits: a table, demo.svg and demo.html
-	$(BIN)/gmmatch demo
+demo: .venv/.installed-report ## Plant errors in a folder of images, clean it, and say what was found
+	rm -rf build/demo
+	mkdir -p build
+	$(BIN)/gmmatch demo -o build/demo
 
 test: lint ## Check style and types, and run every test of the library that is not slow
 	$(PYTEST) -m "not slow" tests src
@@ -34,6 +38,15 @@ test-slow: .venv/.installed-dev-vision-text-ray ## Run the slow tests only
 test-all: test ## Run all tests
 	$(MAKE) test-paper
 	$(MAKE) test-slow
+
+# Without extras: tests that need one are left out.
+test-lowest: ## Run quick tests of the core with the lowest versions that pyproject.toml allows
+	rm -rf build/lowest
+	$(PYTHON) -m venv build/lowest
+	$(PYTHON) -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	print(*(line.replace('>=', '==') for line in project['dependencies']), sep='\n')" > build/lowest.txt
+	build/lowest/bin/python -m pip install --quiet -c build/lowest.txt -e . pytest pytest-xdist hypothesis pandas
+	build/lowest/bin/python -m pytest -n $(JOBS) -m "not slow" $(CORE)
 
 lint: .venv/.installed-dev-vision-text-ray ## Check style and types
 	$(BIN)/python -m ruff check .
@@ -59,7 +72,7 @@ wheels: .venv/.installed-dev-vision-text-ray ## Build both wheels into dist, and
 	build/empty/bin/python -I .ci/try_wheel.py laboratory
 
 clean: ## Remove whatever the targets above have made
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.svg demo.html docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api/generated docs/auto_examples docs/sg_execution_times.rst
 	find src paper tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ".installed-dev-vision-text-ray" means that the extras dev, vision, text and ray are installed.

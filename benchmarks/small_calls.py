@@ -93,7 +93,7 @@ def _command_line(report: Report) -> None:
         np.savez(f"{folder}/rows.npz", embeddings=rows.astype(np.float32), labels=labels)
         commands = {
             "gmmatch select, 2,000 rows": ["select", "rows.npz", "-k200", "-o", "picks.parquet", "--force"],
-            "gmmatch demo --seeds 1": ["demo", "--seeds", "1"],
+            "gmmatch screen, 2,000 rows": ["screen", "rows.npz"],
         }
         imports = "import numba, pyarrow.parquet, scipy.special, typer"
         report.timings[imports] = Timing(tuple(_seconds([imports], folder)[0] for _ in range(4)))

@@ -21,7 +21,7 @@ def test_it_is_short():
     assert len(README.splitlines()) <= 90
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "llms.txt"])
 def test_links_between_files_lead_somewhere(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if not link.startswith("http")]

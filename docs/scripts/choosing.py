@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from statistics import fmean
 from typing import Any
 
-from docs.scripts import texts
+from docs.scripts import digits, texts
 from docs.scripts.results import cite, load, percent, table
 
 GAUSSIAN = "docs/results/studies/noisy-gaussian.json"
 KERNELS = "benchmarks/results/kernel-herding.json"
-DIGITS = "docs/results/demo.json"
 FIGURES = "docs/results/methods.json"
 SCRATCH = "docs/results/studies/domain-transfer.json"
 SCREENING = "benchmarks/results/screening.json"
@@ -23,16 +22,10 @@ def gaussian(method: str, psi: float, field: str) -> float:
     return fmean(cell[field] for cell in cells if (cell["method"], cell["psi"]) == (method, psi))
 
 
-def digits_row(label: str) -> dict[str, Any]:
-    """Return a line of the demo on digits."""
-    (row,) = (one for one in load(DIGITS)["rows"] if one["label"] == label)
-    return dict(row)
-
-
 def decisions() -> str:
     """Return which method to take for which data, with random picks and a footnote for each measurement."""
     picks = ["easy", "random"]
-    easy, chance = (percent(digits_row(name)["contamination"]["mean"]) for name in picks)
+    easy, chance = (percent(digits.digits_row(name)["contamination"]["mean"]) for name in picks)
     figures = load(FIGURES)["methods"]
     bad = [percent(figures[name]["spoilt"]["bad_picks"], 0) for name in ("robust", "random")]
     (ratio,) = (one["value"] for one in load(KERNELS)["ratios"] if one["name"].startswith("MMD of random"))
@@ -74,8 +67,8 @@ def _footnotes() -> str:
         "chance": f"CIFAR-10 with 40% of the labels replaced at random, 20% picked: {robust}.",
         "texts": f"1,000 docstrings with 30% wrong labels, 20% picked: {cite(texts.RESULTS)}.",
         "figures": f"The rows in the figures of the [methods](methods/index.md), {bad} of them bad: {cite(FIGURES)}.",
-        "digits": f"1,257 digits with 35% wrong labels, 10% picked: {cite(DIGITS)}. Picks near the center are all "
-        f"alike: on CIFAR-10 they train a worse model than random picks do: {cite(SCRATCH)}.",
+        "digits": f"1,257 digits with 35% wrong labels, 10% picked: {cite(digits.RESULTS)}. Picks near the center "
+        f"are all alike: on CIFAR-10 they train a worse model than random picks do: {cite(SCRATCH)}.",
         "kernels": f"10,000 Gaussian rows, 10% picked: {cite(KERNELS)}. *MMD* is the distance between the picks and "
         "the rows as distributions.",
         "gaussian": f"A Gaussian with 40% of the rows from an adversary, 10% picked: {cite(GAUSSIAN)}.",
@@ -103,16 +96,6 @@ def kept_fifth(method: str, corruption: str, downstream: str) -> list[dict[str, 
     return [cell for cell in cells if wanted.items() <= cell.items()]
 
 
-def digits() -> str:
-    """Return the demo's table: mislabeled picks and test accuracy of each method on small data."""
-    rows = [
-        [row["label"], _mean(row["contamination"]), f"{row['mmd']['mean']:.3f}", _mean(row["accuracy"])]
-        for row in load(DIGITS)["rows"]
-    ]
-    made = f"`gmmatch demo --json`, kept in {cite(DIGITS)}."
-    return f"{table(['kept by', 'wrong labels', 'MMD', 'test accuracy'], rows)}\n\n{made}"
-
-
 def corrupt_rows() -> str:
     """Return corrupted picks, the error of their mean and their MMD on the paper's noisy Gaussian."""
     names = _unique(cell["method"] for cell in load(GAUSSIAN)["parts"]["picks"]["cells"])
@@ -134,7 +117,3 @@ def corrupt_rows() -> str:
 
 def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
-
-
-def _mean(figure: dict[str, float]) -> str:
-    return f"{100 * figure['mean']:.1f} ± {100 * figure['deviation']:.1f}%"

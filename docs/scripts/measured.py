@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from docs.scripts import (
+    audit,
     choosing,
     costs,
+    digits,
     duplicates,
     labels,
     noise,
@@ -28,10 +30,11 @@ from docs.scripts import (
 from docs.scripts.results import DOCS
 
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "../README.md": {"headline": partial(screening.headline, "docs/results-robust.md")},
-    "index.md": {"headline": screening.headline},
+    "../README.md": {"audit": partial(audit.front, "docs/results-speed.md")},
+    "index.md": {"audit": partial(audit.front, "results-speed.md")},
+    "results-audit.md": {"audit": audit.tables},
     "choose.md": {"decisions": choosing.decisions},
-    "results-methods.md": {"digits": choosing.digits, "corrupt-rows": choosing.corrupt_rows},
+    "results-methods.md": {"digits": digits.tables, "corrupt-rows": choosing.corrupt_rows},
     "results-robust.md": {"robust": screening.robust, "texts": texts.tables},
     "results-labels.md": {"labels": labels.labels},
     "results-noise.md": {"noise": noise.noise},

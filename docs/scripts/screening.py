@@ -21,24 +21,6 @@ def robust() -> str:
     return "\n\n".join(parts)
 
 
-def headline(page: str = "results-robust.md") -> str:
-    """Return the one number of the front page, mislabeled picks under labels of people, with the nearest peers."""
-    runs = [run for run in load(RESULTS)["runs"] if run["data"] == "CIFAR-10"]
-
-    def mean(method: str, noise: str = "human", field: str = "wrong_picks", digits: int = 1) -> str:
-        mine = [run[field] for run in runs if (run["method"], run["noise"]) == (method, noise)]
-        return percent(fmean(mine), digits)
-
-    noise = mean("correct labels + random", field="dropped", digits=0)
-    simple, shifted = "regression agrees + random", "next class 40%"
-    return (
-        f"On CIFAR-10 with labels from crowd workers, {noise} of them wrong, **{mean('robust')}** of gmmatch's picks "
-        f"are mislabeled.\nAfter cleanlab's filter {mean('cleanlab + random')} are, after a regression filter "
-        f"{mean(simple)}. Where mistakes turn one class\ninto the next, the regression leaves "
-        f"{mean(simple, shifted)} and gmmatch {mean('robust', shifted)} ([results]({page}))."
-    )
-
-
 def sections(found: dict[str, Any]) -> str:
     """Return the tables of label noise and of corrupted images.
 

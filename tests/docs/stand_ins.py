@@ -46,6 +46,19 @@ def write_texts(path: Path) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
+def write_chats(path: Path) -> None:
+    """Chats about functions of NumPy: 90 to tune on, 20 to evaluate on of which five are the same, 10 of a task."""
+    chats = []
+    for name in filter(str.islower, sorted(np.__all__)):
+        paragraphs = (getattr(np, name).__doc__ or "").strip().split("\n\n")
+        if callable(getattr(np, name)) and len(paragraphs) > 1:
+            answer = " ".join(paragraphs[1 if "(" in paragraphs[0] else 0].split())
+            question = {"role": "user", "content": f"What does numpy.{name} do?"}
+            chats.append({"messages": [question, {"role": "assistant", "content": answer}]})
+    first, last = {"sft.jsonl": (0, 90), "eval.jsonl": (85, 105), "task.jsonl": (105, 115)}[path.name]
+    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats[first:last]), encoding="utf-8")
+
+
 def write_vectors(path: Path) -> None:
     """60 vectors; in an archive with labels of three classes."""
     rows, labels = striped_images(60)
@@ -98,6 +111,9 @@ def write_decisions(path: Path) -> None:
 FILES: dict[str, Callable[[Path], None]] = {
     "photos/": write_photos,
     "texts.jsonl": write_texts,
+    "sft.jsonl": write_chats,
+    "eval.jsonl": write_chats,
+    "task.jsonl": write_chats,
     "vectors.npy": write_vectors,
     "vectors.npz": write_vectors,
     "part-0.npy": write_vectors,
@@ -235,16 +251,14 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def check_readme(names: Names) -> None:
-    """The picks are a tenth, applied and saved as the text says; images and texts are written."""
+    """The picks are a tenth, applied as the text says; images are cleaned and picked."""
     gm, selection = names["gm"], names["selection"]
     assert len(selection.indices) == round(0.1 * len(names["X"]))
     assert np.array_equal(names["X_small"], names["X"][selection.indices])
-    assert np.array_equal(names["y_small"], names["y"][selection.indices])
-    assert gm.Selection.load("digits.parquet") == selection
-    encoders = [gm.open_store(name).encoder for name in ("photos.emb", "texts.emb")]
+    encoders = [gm.open_store(name).encoder for name in ("clean.emb", "sft.emb")]
     assert encoders == ["efficientnet-lite2", "minilm"]  # those that need no network
     assert len(list(Path("picked").rglob("*.png"))) == 2 and Path("picks.html").exists()
-    assert len(Path("picked.jsonl").read_text().splitlines()) == 3
+    assert len(Path("leaks.csv").read_text().splitlines()) > 5
 
 
 def check_images(names: Names) -> None:
@@ -256,6 +270,13 @@ def check_texts(names: Names) -> None:
     """Half of the lines are there, as they were."""
     kept = Path("kept.jsonl").read_text().splitlines()
     assert len(kept) == 15 and set(kept) <= set(Path("texts.jsonl").read_text().splitlines())
+
+
+def check_sft(names: Names) -> None:
+    """No pick is a question of the evaluation set."""
+    for kept in (Path("picked.jsonl"), Path("sft.jsonl")):
+        shared = set(kept.read_text().splitlines()) & set(Path("eval.jsonl").read_text().splitlines())
+        assert len(shared) == (0 if kept.name == "picked.jsonl" else 5)
 
 
 def check_training_script(names: Names) -> None:
@@ -365,6 +386,7 @@ PAGES = {
     "docs/guides/pipelines.md": StandIn(needs=("imblearn", "pandas")),
     "docs/guides/report.md": StandIn(check=check_report),
     "docs/guides/robust.md": StandIn(names=rows_and_labels),
+    "docs/guides/sft.md": StandIn(check=check_sft),
     "docs/guides/text.md": StandIn(check=check_texts),
     "docs/guides/training-dynamics.md": StandIn(
         names=a_training_loop, check=check_dynamics, needs=("torch",)

@@ -19,7 +19,7 @@ from .blocks import ROOT, blocks_of, pages
 
 sys.path.insert(0, str(ROOT))  # the scripts of the documentation do not belong to the package
 
-from docs.scripts import choosing, measured, method_figures, promises
+from docs.scripts import choosing, digits, measured, method_figures, promises
 from docs.scripts.results import load, of_method
 
 DOCS = ROOT / "docs"
@@ -177,7 +177,7 @@ def test_numbers_in_the_text_of_the_methods_are_the_measured_ones():
     def text(name: str) -> str:
         return " ".join((DOCS / "methods" / f"{name}.md").read_text(encoding="utf-8").split())
 
-    linear = choosing.digits_row("gm-matching (paper)")["contamination"]["mean"]
+    linear = digits.digits_row("gm-matching")["contamination"]["mean"]
     assert f"With 35% of the labels of digits wrong, {linear:.1%} of its picks" in text("gm-matching")
     (passes,) = {
         round(one["median_passes_mean"])
@@ -185,9 +185,9 @@ def test_numbers_in_the_text_of_the_methods_are_the_measured_ones():
         if "median_passes_mean" in one
     }
     assert passes == 6 and "about six for a gap" in text("gm-matching")
-    wrong = choosing.digits_row("hard")["contamination"]["mean"]
+    wrong = digits.digits_row("hard")["contamination"]["mean"]
     assert f"35% wrong labels {wrong:.0%} of its picks are wrong" in text("hard")
-    ratio = choosing.digits_row("gm-matching (unit length)")["contamination"]["mean"] / linear
+    ratio = digits.digits_row("gm-matching (unit length)")["contamination"]["mean"] / linear
     assert f"about {ratio:.1f} times as many wrong labels" in text("gm-matching-authors")
     figures = load("docs/results/methods.json")["methods"]
     assert f"In the figure {figures['robust']['spoilt']['bad_picks']:.0%} of its picks are bad" in text(
