@@ -33,12 +33,6 @@ def check_number(value: Any, name: str, *, above_zero: bool = False) -> None:
         )
 
 
-def check_fraction(fraction: Any, name: str) -> None:
-    """Raise unless a number lies in (0, 1]."""
-    if not isinstance(fraction, (int, float, np.floating)) or not 0.0 < fraction <= 1.0:
-        raise InvalidInputError(f"{name}={fraction!r}: expected a number above 0 and at most 1.")
-
-
 def check_matrix(X: Any, name: str = "X") -> NDArray[Any]:
     """Return rows as an array of their own type; raise unless they are finite numbers of shape (n, s).
 

@@ -33,7 +33,7 @@ SHORT_NAMES = {
 def draw_accuracy(results: Results) -> Any:
     """Draw mean and deviation of the accuracies: against the amount where there are several, else by method.
 
-    One panel for each corruption, training and kind of proxy: of several data sets or encoders, that with most images
+    One panel for each data set, corruption, training and kind of proxy: of several encoders, that with most images
     picked. Curves share a legend; where one amount was measured, each method's name stands beside its point.
     """
     curves, points = _chosen(results)
@@ -63,9 +63,10 @@ def draw_accuracy(results: Results) -> Any:
 
 def _chosen(results: Results) -> tuple[list[Block], list[Block]]:
     """Return the blocks to show: those with several amounts, and those with one."""
-    best: dict[tuple[str, str, bool], Block] = {}
+    best: dict[tuple[str, str, str, bool], Block] = {}
     for block in sorted((block for block in measured_blocks(results, ()) if _amounts(block)), key=_weight):
-        best[block.setting.corruption, block.setting.training, block.setting.in_domain] = block
+        data = block.setting.dataset.partition(" (")[0]
+        best[data, block.setting.corruption, block.setting.training, block.setting.in_domain] = block
     found = []
     for several in (True, False):
         blocks = [block for block in best.values() if (len(_amounts(block)) > 1) == several]
