@@ -54,7 +54,11 @@ def arrow_column(values: Any) -> Any:
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+        return arrow_column([None if value is None else str(value) for value in values])
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"The text {error.object!r}, an id or a label, is not valid Unicode, which no table can hold: rename it."
+        ) from None
 
 
 def html_table(title: str, header: Sequence[str], lines: Sequence[Sequence[object]], total: int = 0) -> str:

@@ -1,3 +1,3 @@
 """The commands are tried on the same small data as those of the library."""
 
-from tests.cli.conftest import gmmatch, photos, refused, succeeds, vectors  # noqa: F401
+from tests.cli.conftest import gmmatch, photos, refused, store, succeeds, vectors  # noqa: F401

@@ -156,6 +156,7 @@ COMMANDS = (
         ("update", "picks.parquet", "more.npy"),
         ("picks.parquet",),
         (_select(8, "picks.parquet"),),
+        beside=("picks.parquet.lock",),
     ),
 )
 

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 import gmmatch as gm
-from gmmatch.errors import FarRowWarning
+from gmmatch.errors import FarRowWarning, InvalidInputError
 
 NAMES = (
     "two\nlines.png",
@@ -268,3 +268,44 @@ def test_an_eps_file_is_no_picture_for_a_command(photos, tmp_path, refused, monk
         line = refused(command[0], photos, "-o", tmp_path / "out", *command[1:])
         assert "x.png" in line and "no known image format" in line
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def forge(store, location, **more):
+    """Make the store of a stranger, who names a file of this machine as what it was made from."""
+    manifest = json.loads((store / "manifest.json").read_text())
+    del manifest["sha256"]
+    source = {**manifest["source"], "location": str(location), "kind": "text", **more}
+    manifest.update(source=source, source_fingerprint=None)
+    (store / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("command", ["select", "review"])
+def test_a_store_cannot_put_files_of_its_choice_into_a_page(store, tmp_path, gmmatch, command):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("text\n" + "".join(f"the secret {number}\n" for number in range(24)))
+    forge(store, secret, opened_with={"text_column": "text"})
+    page = tmp_path / "page.html"
+    options = {
+        "select": ("-k", 4, "-o", tmp_path / "p.parquet", "--report", page),
+        "review": ("-o", tmp_path / "d.csv", "--static", page),
+    }
+    result = gmmatch(command, store, *options[command])
+    assert result.exit_code == 0, result.stderr
+    assert "is not what was embedded" in result.stderr and "--source" in result.stderr
+    assert "the secret" not in page.read_text()
+    with pytest.raises(InvalidInputError, match="has changed since"):
+        gm.clean(gm.open_store(store), tmp_path / "out")
+
+
+@pytest.mark.parametrize("opened_with", [{"text_column": 3}, {"evil": "x"}, ["text"], {"streaming": True}])
+def test_how_a_source_was_opened_is_checked(store, tmp_path, refused, opened_with):
+    forge(store, tmp_path / "photos", opened_with=opened_with)
+    command = ("select", store, "-k", 4, "-o", tmp_path / "p.parquet", "--report", tmp_path / "page.html")
+    assert "is not recorded as gmmatch does it" in refused(*command)
+
+
+def test_a_pipe_that_a_store_names_is_not_waited_for(store, tmp_path, gmmatch):
+    os.mkfifo(tmp_path / "pipe.csv")
+    forge(store, tmp_path / "pipe.csv")
+    options = ("-k", 4, "-m", "easy", "-o", tmp_path / "p.parquet", "--report", tmp_path / "page.html")
+    assert "is not a file that can be read twice" in gmmatch("select", store, *options).stderr

@@ -17,7 +17,7 @@ from gmmatch.cli.io.arguments import (
     picks_by,
     reads,
 )
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs, updating
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 
@@ -60,11 +60,11 @@ def certify(
 
     if (output is None) == (answers is None):
         raise InvalidInputError("Give -o for a sample to check, or --answers about it, and not both.")
-    selection = gm.Selection.load(picks)
     if answers is not None:
-        certificate = gm.certify(selection, answers, confidence=confidence)
-        selection.provenance["certificate"] = certificate.as_json()
-        selection.save(picks)
+        with updating(picks) as selection:
+            certificate = gm.certify(selection, answers, confidence=confidence)
+            selection.provenance["certificate"] = certificate.as_json()
+            selection.save(picks)
         if as_json:
             print_json(certificate.as_json())
             return
@@ -72,6 +72,7 @@ def certify(
         note(f"Recorded in {picks}.")
         return
     assert output is not None
+    selection = gm.Selection.load(picks)
     check_output(output, force=force, endings=(".html", ".htm", ".csv"))
     protect_inputs(output, [picks, source])
     drawn = gm.check_sample(selection, sample, random_state=seed)

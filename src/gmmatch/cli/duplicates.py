@@ -61,6 +61,8 @@ def _table(copies: Duplicates, rows: Embeddings, others: Embeddings | None) -> p
     import numpy as np
     import pyarrow as pa
 
+    from gmmatch.frames import arrow_column
+
     if others is not None:
         numbers = copies.rows
         columns = {"row": numbers, "id": rows.ids_of(numbers)}
@@ -73,7 +75,7 @@ def _table(copies: Duplicates, rows: Embeddings, others: Embeddings | None) -> p
         columns = {"group": np.repeat(np.arange(len(groups)), [len(group) for group in groups])}
         columns |= {"row": numbers, "id": rows.ids_of(numbers), "kept": ~copies.mask[numbers]}
         columns["similarity"] = np.where(copies.mask[numbers], copies.similarity[numbers], 1.0)
-    return pa.table({name: values for name, values in columns.items() if values is not None})
+    return pa.table({name: arrow_column(values) for name, values in columns.items() if values is not None})
 
 
 def _by_level(copies: Duplicates) -> list[tuple[float, int]]:

@@ -146,15 +146,15 @@ def _apply_decisions(
 
 def open_picked(selection: Selection, source: str, **columns: str | None) -> BaseSource:
     """Open what picks were made from, as it was opened then but for what is asked for now."""
-    from gmmatch.data import open_source
     from gmmatch.data.columns import UndecidedColumnsError
     from gmmatch.data.files import is_store
+    from gmmatch.data.opening import open_source, read_description
 
     if is_store(source):
         raise InvalidInputError(
             f"{source} is a store of embeddings: give the images or texts it was made from."
         )
-    recorded = selection.provenance.get("embeddings", {}).get("source", {}).get("opened_with", {})
+    _, recorded = read_description(selection.provenance.get("embeddings", {}).get("source", {}))
     options = {**recorded, **{name: value for name, value in columns.items() if value is not None}}
     if options.get("id_column") == "":
         del options["id_column"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gmmatch.cli.io.arguments import JsonOption, LabeledInput, PicksArgument, output_path, writes
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import check_output, protect_inputs, updating
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 
@@ -47,20 +47,20 @@ def update(
     if output is not None:
         check_output(output, force=force, endings=(".parquet",))
         protect_inputs(output, [given.labels], folder=given.path)
-    selection = gm.Selection.load(picks)
-    rows = given.open("none" if selection.classes == [None] else None)
-    check_encoders(selection.provenance.get("embeddings", {}), rows.origin, given.path)
-    start = time.perf_counter()
-    if output is None and is_updated_by(selection, rows.X, rows.y):
-        # The same command may have been killed after its work was done.
-        updated, message = selection, f"{picks} has these rows already, and stays as it is."
-    else:
-        ids = None if selection.order_ids is None else rows.select_ids
-        updated = gm.update(selection, _read_picked(selection), rows.X, rows.y, ids=ids)
-        updated.provenance["updates"][-1]["embeddings"] = rows.origin
-        updated.save(target)
-        replaced = updated.provenance["updates"][-1]["picks_replaced"]
-        message = f"Wrote {target}: {replaced:,} picks are new rows."
+    with updating(picks, in_place=output is None) as selection:
+        rows = given.open("none" if selection.classes == [None] else None)
+        check_encoders(selection.provenance.get("embeddings", {}), rows.origin, given.path)
+        start = time.perf_counter()
+        if output is None and is_updated_by(selection, rows.X, rows.y):
+            # The same command may have been killed after its work was done.
+            updated, message = selection, f"{picks} has these rows already, and stays as it is."
+        else:
+            ids = None if selection.order_ids is None else rows.select_ids
+            updated = gm.update(selection, _read_picked(selection), rows.X, rows.y, ids=ids)
+            updated.provenance["updates"][-1]["embeddings"] = rows.origin
+            updated.save(target)
+            replaced = updated.provenance["updates"][-1]["picks_replaced"]
+            message = f"Wrote {target}: {replaced:,} picks are new rows."
     if as_json:
         print_json({"output": str(target), **describe_selection(updated, time.perf_counter() - start)})
         return

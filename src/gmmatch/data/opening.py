@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -110,6 +111,27 @@ def open_source(
     options = {**request.options(), "prefer": prefer, "split": split}
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
+
+
+def read_description(recorded: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """Return where a source was, and the options it was opened with, from what it said of itself.
+
+    A store or a selection may have that from anybody, so nothing of what lies there is shown before its fingerprint
+    is compared.
+
+    Examples
+    --------
+    >>> read_description({"location": "a.csv", "opened_with": {"text_column": "body"}})
+    ('a.csv', {'text_column': 'body'})
+    """
+    location, options = recorded.get("location", ""), recorded.get("opened_with", {})
+    known = inspect.signature(open_source).parameters.keys() - {"spec", "streaming"}
+    is_known = isinstance(options, dict) and options.keys() <= known
+    if not is_known or not all(isinstance(text, str) for text in (location, *options.values())):
+        raise InvalidInputError(
+            "What the rows were made from is not recorded as gmmatch does it: make them again."
+        )
+    return location, options
 
 
 def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSource:

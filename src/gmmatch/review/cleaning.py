@@ -13,7 +13,7 @@ from gmmatch._array import Indices, Mask
 from gmmatch.data.checks import check_rows
 from gmmatch.data.exporting import writer_of
 from gmmatch.data.images import ImageFolder
-from gmmatch.data.opening import open_source
+from gmmatch.data.opening import open_source, read_description
 from gmmatch.data.tables import BaseSource
 from gmmatch.encoders.registry import load_encoder
 from gmmatch.errors import InvalidInputError
@@ -170,9 +170,9 @@ def clean(
 
 def open_source_of(store: Store) -> BaseSource:
     """Open what a store was made from; raise if it has changed since."""
-    recorded = store.source
-    source = open_source(recorded.get("location", ""), **recorded.get("opened_with", {}))
-    if store.manifest.source_fingerprint not in (None, source.fingerprint()):
+    location, options = read_description(store.source)
+    source = open_source(location, **options)
+    if store.manifest.source_fingerprint != source.fingerprint():
         raise InvalidInputError(
             f"{source.location} has changed since {store.path} was made from it: embed it again."
         )

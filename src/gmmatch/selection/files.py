@@ -15,6 +15,7 @@ import numpy as np
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import DAMAGE, as_path, is_remote, parquet_table, write_table
+from gmmatch.frames import arrow_column
 from gmmatch.groups import Label
 from gmmatch.screening.result import ScreeningResult
 
@@ -83,12 +84,7 @@ def pick_table(selection: Selection) -> Any:
         "group": pa.array([keys[i] for i in selection.group_of_pick.tolist()], kind),
     }
     if selection.order_ids is not None:
-        try:
-            columns["id"] = pa.array(selection.order_ids.tolist())
-        except UnicodeEncodeError:
-            raise InvalidInputError(
-                "ids hold text that is not valid Unicode, which no table can hold."
-            ) from None
+        columns["id"] = arrow_column(selection.order_ids.tolist())
     columns["residual"] = pa.array(selection.residuals, mask=np.isnan(selection.residuals))
     if selection.order_weights is not None:
         columns["weight"] = pa.array(selection.order_weights)

@@ -38,14 +38,16 @@ class StoreWriteError(OutputError):
 
 
 class WriterLock:
-    """The right to write to a folder, held until :meth:`close` or the end of the process, however it dies.
+    """The right to write to a store's folder, or to a file that is read, changed and written again.
 
-    On object storage there are no locks, and nothing keeps two writers apart.
+    It is held until :meth:`close` or the end of the process, however it dies. On object storage there are no locks,
+    and nothing keeps two writers apart.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path, self._process, self._lock = folder / LOCK_NAME, os.getpid(), None
-        if not is_remote(folder):
+    def __init__(self, target: Path) -> None:
+        self.target, self._process, self._lock = target, os.getpid(), None
+        self.path = target / LOCK_NAME if target.is_dir() else target.with_name(f"{target.name}.lock")
+        if not is_remote(target):
             self._lock = self._acquire()
         self._is_open = True
 
@@ -62,7 +64,7 @@ class WriterLock:
             lock.acquire(timeout=0.1, poll_interval=0.02)
         except Timeout:
             raise StoreLockedError(
-                f"{self.path.parent} is being written by {holder}: wait for it to end, or choose another folder."
+                f"{self.target} is being written by {holder}: wait for it to end, or choose another name."
             ) from None
         with suppress(OSError):  # who holds it is a courtesy, and the disk may be full
             self.path.write_text(json.dumps({"pid": self._process, "host": socket.gethostname()}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.data.tables import BaseSource
     from gmmatch.report.content import Contents
+    from gmmatch.selection.selection import Selection
 
 
 def is_stdout(path: Path | None) -> bool:
@@ -41,6 +43,16 @@ def check_output(
     exists = path.exists() if is_remote(path) else os.path.lexists(path)
     if exists and not force:
         raise InvalidInputError(f"{option} {path} exists already: choose another name, or pass --force.")
+
+
+@contextmanager
+def updating(picks: Path, *, in_place: bool = True) -> Iterator[Selection]:
+    """Yield the picks of a file, which no other command may replace before they are saved: its work would be lost."""
+    from gmmatch.selection.selection import Selection
+    from gmmatch.store.commits import WriterLock
+
+    with closing(WriterLock(picks)) if in_place and picks.is_file() else nullcontext():
+        yield Selection.load(picks)
 
 
 def protect_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
@@ -136,23 +148,27 @@ class Report:
         """
         if self.report is None:
             return None
-        from gmmatch.data import open_source
         from gmmatch.data.files import expand
+        from gmmatch.data.opening import open_source, read_description
         from gmmatch.report.content import open_contents
 
         store = embeddings.store
         recorded = {} if store is None else store.source
-        location = self.source or recorded.get("location")
+        was_at, options = read_description(recorded)
+        location = self.source or was_at
         if not location or (self.source is None and recorded.get("kind") not in ("image", "text")):
             return None
         try:
             # Opening anything else could mean a download, which a page is not worth.
             if self.source is None and not (Path(location).expanduser().exists() or expand(location)):
                 raise InvalidInputError(f"{location} does not exist any more.")
-            source = open_source(location, **recorded.get("opened_with", {}))
+            source = open_source(location, **options)
             if store is None:
                 return open_contents(source, len(embeddings))
-            if has_changed(source, recorded, store.manifest.source_fingerprint):
+            # A store of somebody else could name any file of this machine: what its page shows is proved or named.
+            fingerprint = store.manifest.source_fingerprint
+            is_proved = self.source is not None or fingerprint == source.fingerprint()
+            if not is_proved or has_changed(source, recorded, fingerprint):
                 raise InvalidInputError(f"{location} is not what was embedded, or has changed since.")
             return open_contents(source, len(embeddings), store.source_rows)
         except GMMatchError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,13 @@ from typer.core import TyperCommand, TyperGroup
 
 from gmmatch._threads import cached_property
 from gmmatch.cli.io.output import find_option, join_lines, note, translate
-from gmmatch.errors import GMMatchError, GMMatchWarning, MissingDependencyError, first_line
+from gmmatch.errors import (
+    GMMatchError,
+    GMMatchWarning,
+    InvalidInputError,
+    MissingDependencyError,
+    first_line,
+)
 
 # Commands of gmmatch-paper, so that the command line can say where to get them.
 _IN_PAPER = ("corrupt", "reproduce")
@@ -184,26 +191,17 @@ class CommandGroup(TyperGroup):
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         """Read the command line."""
-        with _exit_when_interrupted():
+        with _in_one_line():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
         if ctx.params["traceback"]:
             return super().invoke(ctx)
-        with _exit_when_interrupted(), warnings.catch_warnings():
+        with _in_one_line(lambda message: translate(message, self._options(ctx))), warnings.catch_warnings():
             self._translate_warnings(ctx)
-            try:
-                return super().invoke(ctx)
-            except GMMatchError as error:
-                message = translate(str(error), self._options(ctx))
-            except OSError as error:
-                # A closed pipe is how `| head` ends a command, which Click knows.
-                if error.errno in (None, errno.EPIPE):
-                    raise
-                message = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}."
-            note(f"Error: {join_lines(message)}", typer.colors.RED)
-            raise typer.Exit(_EXIT_ERROR)
+            _check_threads(os.environ.get("NUMBA_NUM_THREADS", "1"))
+            return super().invoke(ctx)
 
     def _options(self, ctx: Any) -> set[str]:
         command = self.files.get(ctx.invoked_subcommand or "")
@@ -222,12 +220,30 @@ class CommandGroup(TyperGroup):
         warnings.showwarning = showwarning
 
 
+def _check_threads(number: str) -> None:
+    """Raise for a number of threads that Numba, which reads it from the environment, has only a traceback for."""
+    if not number.isdecimal() or int(number) == 0:
+        raise InvalidInputError(
+            f"NUMBA_NUM_THREADS={number} in the environment: give a number of at least 1."
+        )
+
+
 @contextmanager
-def _exit_when_interrupted() -> Iterator[None]:
-    """Turn Ctrl-C into one line, and the exit code that shells expect."""
+def _in_one_line(explain: Callable[[str], str] = join_lines) -> Iterator[None]:
+    """Turn errors that a user can correct, and Ctrl-C, into one line and the exit code that shells expect."""
     try:
         yield
+        return
+    except GMMatchError as error:
+        message = explain(str(error))
+    except OSError as error:
+        # A closed pipe is how `| head` ends a command, which Click knows.
+        if error.errno in (None, errno.EPIPE):
+            raise
+        message = f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}."
     except KeyboardInterrupt as interruption:
         reason = f": {interruption}" if isinstance(interruption, Interrupted) else "."
         note(f"Interrupted{reason}", typer.colors.YELLOW)
         raise typer.Exit(_EXIT_INTERRUPTED) from interruption
+    note(f"Error: {join_lines(message)}", typer.colors.RED)
+    raise typer.Exit(_EXIT_ERROR)

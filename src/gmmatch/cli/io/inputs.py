@@ -140,7 +140,7 @@ def _open_source(path: str, options: Mapping[str, Any], id_column: str | None = 
 
     kind, column = "", ""
     try:
-        source = open_source(path, **options, id_column=id_column)
+        source = open_source(path, **{**options, **({} if id_column is None else {"id_column": id_column})})
         kind = source.kind
     except UndecidedColumnsError as error:
         if "embedding" in error.candidates or not error.candidates:
@@ -305,12 +305,12 @@ def read_origin(origin: Mapping[str, Any], start: int, rows: Indices) -> tuple[N
         Ascending row numbers.
     """
     import gmmatch as gm
+    from gmmatch.data.opening import read_description
 
     if "store" in origin:
         X: Any = gm.open_store(origin["store"])
     elif "source" in origin:
-        source = origin["source"]
-        X = _read_rows(_open_source(source["location"], source.get("opened_with", {})))
+        X = _read_rows(_open_source(*read_description(origin["source"])))
     else:
         raise InvalidInputError("The picks do not say which rows they were made from: select again.")
     with gm.open_rows(X) as opened:
