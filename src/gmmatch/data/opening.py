@@ -113,7 +113,7 @@ def open_source(
     return source
 
 
-def read_description(recorded: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+def read_description(recorded: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return where a source was, and the options it was opened with, from what it said of itself.
 
     A store or a selection may have that from anybody, so nothing of what lies there is shown before its fingerprint
