@@ -37,8 +37,6 @@ _METHODS = (
     "kernel-herding",
     "easy",
     "moderate",
-    "self-supervised",
-    "el2n",
 )
 
 

@@ -269,7 +269,8 @@ class MedianSearch:
         state.tests = best.nearest_may_be_median() & (number != state.tested_row) & ~state.falls_back
         state.tested_row = xp.where(state.tests, number, state.tested_row)
         steps = ~(state.tests | state.falls_back)
-        if bool(xp.all(steps)):
+        self._only_steps = bool(xp.all(steps))
+        if self._only_steps:
             self._proposed = self._accelerate(slice(None))
         else:
             self._proposed = xp.where(state.tests[:, None], best.nearest, best.weiszfeld_points())
@@ -290,7 +291,8 @@ class MedianSearch:
             tests, falls_back, limit = state.tests, state.falls_back, best.terms[:, OBJECTIVE]
             # A proposal that overflowed has an objective of NaN or infinity, and is not better.
             better = new.terms[:, OBJECTIVE] <= xp.where(tests, limit, limit * (1.0 + 1e-14))
-            better |= tests & (new.gaps() <= self.eps)
+            if not self._only_steps:
+                better |= tests & (new.gaps() <= self.eps)
             # With δ, Weiszfeld's step descends a smoothed objective, not ρ.
             if self.delta > 0.0:
                 better |= falls_back

@@ -17,8 +17,8 @@ from gmmatch._array import Indices
 # Numbers in a block: large enough that a call for each costs little, and that the sums of 1,000 groups are no larger
 # than the block; small enough for any memory.
 _BLOCK_ELEMENTS = 1 << 22
-# Small data is cut as well, for several threads or workers.
-_MIN_BLOCKS, _MIN_BLOCK_ROWS = 16, 32
+# Small data is cut as well, for several threads or workers; hardly any is not, since calls would cost more than sums.
+_MIN_BLOCKS, _MIN_BLOCK_ROWS = 16, 128
 
 
 def block_edges(n_rows: int, n_features: int) -> Indices:
@@ -26,8 +26,8 @@ def block_edges(n_rows: int, n_features: int) -> Indices:
 
     Examples
     --------
-    >>> block_edges(100, 8)
-    array([  0,  32,  64,  96, 100])
+    >>> block_edges(300, 8)
+    array([  0, 128, 256, 300])
     """
     size = min(-(-n_rows // _MIN_BLOCKS), _BLOCK_ELEMENTS // n_features)
     return np.append(np.arange(0, n_rows, max(_MIN_BLOCK_ROWS, size)), n_rows)
