@@ -39,11 +39,19 @@ def test_suspects_are_listed_with_the_most_suspicious_first(mislabeled, tmp_path
     assert "add -o suspects.csv" in said.stderr
 
 
+def test_what_says_nothing_is_not_printed(vectors, succeeds):
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    np.save(vectors, np.concatenate([X, X[:1]]))
+    said = succeeds("screen", vectors)
+    headings = next(line for line in said.splitlines() if " row " in line).split()
+    assert headings == ["row", "verdict", "reason", "duplicate_of"] and " is a copy of another row" in said
+
+
 def test_the_table_can_be_printed_and_have_every_row(mislabeled, gmmatch, succeeds, tmp_path):
     result = gmmatch("screen", mislabeled, "-o", "-", "--duplicates", "keep")
     lines = list(csv.DictReader(io.StringIO(result.stdout)))
     assert lines and set(lines[0]) == {"row", "id", "label", "suggested", "verdict", "probability", "reason"}
-    assert "rows are not trusted" in result.stderr
+    assert "rows are suspects" in result.stderr
     succeeds("screen", mislabeled, "-o", tmp_path / "all.parquet", "--all")
     assert pq.read_table(tmp_path / "all.parquet").num_rows == 150
 

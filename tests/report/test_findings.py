@@ -32,7 +32,7 @@ def test_the_headline_is_the_interval_and_the_verdicts_are_counted(made):
     }
     for verdict, count in counts.items():
         assert f"{count} {verdict}" in page.words()
-    assert "1 outliers, 1 copies of another row" in page.words()
+    assert "1 is an outlier, 1 is a copy of another row" in page.words()
     assert "24 rows picked, all of them trusted." in page.words()
 
 

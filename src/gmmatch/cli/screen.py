@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gmmatch.screening.result import ScreeningResult
 
 _SHOWN = 5
+# What says nothing where people read.
+_NOTHING = {"probability": 0.0, "duplicate_of": -1}
 _COLUMNS = ("row", "id", "label", "suggested", "verdict", "probability", "reason", "duplicate_of")
 
 
@@ -52,8 +54,8 @@ def screen(
 ) -> None:
     """Find rows that look mislabeled, outliers and duplicates.
 
-    The file has a line for each row that is not trusted, the most suspicious first: its number and id, its label, the
-    label it looks like, the verdict, the probability that its label is wrong, and the reason.
+    The file has a line for each suspect, the most suspicious first: its number and id, its label, the label it looks
+    like, the verdict, the probability that its label is wrong, and the reason.
 
     \b
     Examples:
@@ -76,7 +78,6 @@ def screen(
     screening = gm.screen(rows.X, rows.y, **options)
     if check_rows:
         screening = screening.add_reasons(_check_rows(rows))
-    page.write(screening, rows, contents)
     suspects = _suspects(screening)
     if settled is not None:  # what was decided is no suspect any more
         suspects = suspects[~settled.decided[suspects]]
@@ -92,6 +93,7 @@ def screen(
         "indices": suspects.tolist(),
     }
     result.finish(table, outcome, partial(_print, screening, _table(screening, rows, suspects)))
+    page.write(screening, rows, contents)
     if result.output is None and len(suspects) and not result.as_json:
         note("To keep all of them, add -o suspects.csv.")
 
@@ -110,12 +112,11 @@ def _check_rows(rows: Embeddings) -> Any:
 
 
 def _suspects(screening: ScreeningResult) -> Any:
-    """Return the rows that are not trusted, the most suspicious first."""
+    """Return the rows that something speaks against, and copies, the most suspicious first."""
     import numpy as np
 
     suspect = np.isin(screening.verdict, ("wrong", "doubtful")) | (screening.reason != "")
-    ranking = screening.ranking
-    return ranking[suspect[ranking]]
+    return screening.ranking[suspect[screening.ranking]]
 
 
 def _table(screening: ScreeningResult, rows: Embeddings, wanted: Any) -> pa.Table:
@@ -128,7 +129,7 @@ def _table(screening: ScreeningResult, rows: Embeddings, wanted: Any) -> pa.Tabl
 
 def _print(screening: ScreeningResult, suspects: pa.Table, to_stderr: bool) -> None:
     if screening.counts:
-        title = f"{suspects.num_rows:,} of {len(screening):,} rows are not trusted"
+        title = f"{suspects.num_rows:,} of {len(screening):,} rows are suspects"
         counts = [(reason, f"{count:,}") for reason, count in screening.counts.items()]
         print_table(title, ("reason", "rows"), counts, to_stderr=to_stderr)
     print_lines(screening.summary, to_stderr=to_stderr)
@@ -137,9 +138,10 @@ def _print(screening: ScreeningResult, suspects: pa.Table, to_stderr: bool) -> N
     first = suspects.slice(0, _SHOWN).to_pydict()
     if "id" in first:
         del first["row"]
-    lines = [
-        ["" if cell is None else f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in line]
-        for line in zip(*first.values(), strict=True)
-    ]
+    cells = [
+        ["" if cell in (None, _NOTHING.get(name)) else f"{cell:.3f}" if name == "probability" else str(cell)
+         for cell in column]
+        for name, column in first.items()
+    ]  # fmt: skip
     left = ("label", "suggested", "verdict", "reason")
-    print_table("The most suspicious", list(first), lines, left=left, to_stderr=to_stderr)
+    print_table("The most suspicious", list(first), zip(*cells, strict=True), left=left, to_stderr=to_stderr)

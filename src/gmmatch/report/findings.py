@@ -37,10 +37,13 @@ def headline(subject: Subject) -> str:
 
 
 def _summarize(screening: ScreeningResult) -> tuple[str, str]:
-    """Return the first sentence of a summary without its full stop, and the others, without the notes."""
+    """Return the first sentence of a summary without its full stop, and the others, without notes and doubt.
+
+    The notes are a list of their own, and how many rows are doubtful is said with the other verdicts.
+    """
     summary = screening.summary
-    first, _, rest = (summary.removesuffix(" ".join(screening.notes)).strip() or summary).partition(". ")
-    return first.removesuffix("."), rest
+    first, *rest = (summary.removesuffix(" ".join(screening.notes)).strip() or summary).split(". ")
+    return first.removesuffix("."), ". ".join(text for text in rest if "rows are doubtful" not in text)
 
 
 def lead(subject: Subject) -> str:

@@ -32,7 +32,7 @@ class Card:
     label, looks_like : str
         Empty where not known, or where it looks like no other class than its label's.
     chance : float or None
-        The probability that something is wrong with it.
+        The probability that something is wrong with it; None where only its neighbors speak against it.
     content : Content or None
     position : int
         On the map; -1 if it is not drawn.
@@ -155,7 +155,7 @@ def fill_gallery(
             short_name=short_names[i],
             label=classes.names[classes.codes[row]] if classes.is_known else "",
             looks_like=classes.names[looks[i]] if looks[i] >= 0 else "",
-            chance=None if chances is None or np.isnan(chances[i]) else float(chances[i]),
+            chance=float(chances[i]) if chances is not None and chances[i] > 0.0 else None,
             content=contents.get(row),
             position=int(positions[row]),
         )

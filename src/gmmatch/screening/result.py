@@ -142,15 +142,14 @@ class ScreeningResult:
         """What was found, in a few sentences."""
         sentences = [self._labels_sentence()] if self.noise_interval is not None else []
         words = {
-            "outlier": "outliers", "out of distribution": "of no class", "duplicate": "copies of another row",
-            "group": "a group of their own",
+            "outlier": ("an outlier", "outliers"), "duplicate": ("a copy of another row", "copies of another row"),
+            "group": ("a group of its own", "in groups of their own"), "out of distribution": ("of no class",) * 2,
         }  # fmt: skip
-        counts = {
-            words.get(reason, reason): count
-            for reason, count in self.counts.items()
-            if reason != "mislabeled"
-        }
-        others = [f"{count:,} {name}" for name, count in counts.items()]
+        counts = {reason: count for reason, count in self.counts.items() if reason != "mislabeled"}
+        others = [
+            f"{count:,} {'are' if count > 1 else 'is'} {words.get(reason, (reason, reason))[count > 1]}"
+            for reason, count in counts.items()
+        ]
         if others:
             sentences.append(f"Of {len(self):,} rows, {', '.join(others)}.")
         not_judged = int((self.verdict_codes == NOT_JUDGED).sum())

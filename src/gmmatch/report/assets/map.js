@@ -50,7 +50,7 @@ function move(plot, right, down) {
 
 function sentence(at, panel) {
   const doubt = why.get(at), pick = panel.number[at] ? `pick ${written(panel.number[at])} of ${written(panel.k)}` : "";
-  const verdict = doubt ? `${doubt.verdict}: ${doubt.reason}, ${doubt.chance > 99 ? ">99" : doubt.chance}%` : "";
+  const verdict = doubt ? `${doubt.verdict}: ${doubt.reason}${doubt.chance ? `, ${doubt.chance > 99 ? ">99" : doubt.chance}%` : ""}` : "";
   return [pick, verdict].filter(Boolean).join("; ") || (panel.k ? "not picked" : data.rest);
 }
 
