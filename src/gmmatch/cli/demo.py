@@ -24,7 +24,7 @@ def demo(
     as_json: JsonOption = False,
     seed: Annotated[int, picks_by("Which images the errors are planted in.")] = 0,
 ) -> None:
-    """Clean a folder of images with planted errors, pick from it, and count what was found.
+    """Clean images with planted errors, and count what was found.
 
     It writes 1,797 small images of digits into ten folders, 10% of them into a wrong one, with copies, blank images
     and broken files among them. Then it does what these commands do:

@@ -64,7 +64,7 @@ def export(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the picked images or rows as a new dataset, or as tasks of another tool.
+    """Write picked images or rows as a dataset or as tasks of a tool.
 
     Images keep their sub-folders. Rows of tables keep all their columns and their order. Picks with weights get a
     column `weight`, images in labels.csv. The source is never changed.
