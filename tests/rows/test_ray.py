@@ -118,8 +118,8 @@ def test_a_curve_is_measured_on_workers(fake_ray, data):
 
 
 def test_a_call_that_never_comes_back_is_an_error(monkeypatch, fake_ray, data):
-    monkeypatch.setattr("gmmatch.rows.workers._SILENT_SECONDS", 0.2)
-    monkeypatch.setattr("gmmatch.rows.workers._CHECK_SECONDS", 0.0)
+    monkeypatch.setattr("gmmatch.rows.engine._SILENT_SECONDS", 0.2)
+    monkeypatch.setattr("gmmatch.rows.engine._CHECK_SECONDS", 0.0)
     with gm.open_rows(data[0], engine="ray") as rows:
         monkeypatch.setattr(fake_ray, "get", lambda *_, **__: time.sleep(60))
         with pytest.raises(WorkerLostError, match="Ray's processes on this machine give no answer"):

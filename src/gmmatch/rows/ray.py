@@ -22,11 +22,10 @@ from gmmatch._containers import is_ray_dataset
 from gmmatch.rows.array import ArrayRows
 from gmmatch.rows.base import BlockFunction, Combine, LocalRows, PerRow, RowMap, Rows
 from gmmatch.rows.dataset import VectorBlock, read_vectors
-from gmmatch.rows.engine import RayEngine, parse_engine
+from gmmatch.rows.engine import RayEngine, WorkerLostError, Workers, parse_engine, share
 from gmmatch.rows.files import FileRows
 from gmmatch.rows.shards import RowFile
 from gmmatch.rows.tree import TreeFold, block_edges
-from gmmatch.rows.workers import WorkerLostError, Workers, share
 
 __all__ = ["RayEngine", "RayRows", "WorkerLostError", "parse_engine"]
 

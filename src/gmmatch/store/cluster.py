@@ -28,8 +28,7 @@ from gmmatch.encoders._callable import FILE_MODULE
 from gmmatch.encoders.base import Encoder
 from gmmatch.encoders.pipeline import SkippedRow, encode_batches
 from gmmatch.errors import InvalidInputError, imported
-from gmmatch.rows.engine import RayEngine
-from gmmatch.rows.workers import Workers, share
+from gmmatch.rows.engine import RayEngine, Workers, share
 from gmmatch.store.commits import Commits
 from gmmatch.store.manifest import Manifest
 from gmmatch.store.shard import ArrowShard, RowTable, default_rows_per_shard, write_shard

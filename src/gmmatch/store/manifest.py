@@ -13,11 +13,13 @@ from typing import Any
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import is_leftover, write_file
 from gmmatch.rows.shards import RowFile, damaged_file
-from gmmatch.store.old import OLD_VERSION, OldShard, as_new_document
-from gmmatch.store.shard import ArrowShard
+from gmmatch.store.shard import ArrowShard, OldShard
 
 FORMAT_VERSION = 2
 """Raised when an older gmmatch would misread a store."""
+
+OLD_VERSION = 1
+"""Of gmmatch 0.2, whose shards are pairs of a ``.npy`` and a Parquet file; its stores are read, but not written."""
 
 MANIFEST_NAME = "manifest.json"
 DTYPES = ("float16", "float32")
@@ -178,7 +180,7 @@ def _checksum(document: Mapping[str, Any]) -> str:
 
 def _from_document(document: dict[str, Any]) -> Manifest:
     if document["format_version"] == OLD_VERSION:
-        document = as_new_document(document)
+        document = _as_new_document(document)
     else:
         # File names are made, never taken from a manifest: it cannot point outside of the store.
         names = ArrowShard.__dataclass_fields__
@@ -187,3 +189,26 @@ def _from_document(document: dict[str, Any]) -> Manifest:
         ]
     values = {name: document[name] for name in Manifest.__dataclass_fields__}
     return Manifest(**{**values, "shards": tuple(values["shards"])})
+
+
+def _as_new_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an old manifest with the names of now, and its shards."""
+    encoder, source = document["encoder"], document["source"]
+    return {
+        **document,
+        "encoder": encoder["name"],
+        "encoder_fingerprint": encoder["fingerprint"],
+        "encoder_details": encoder["details"],
+        "source": source["description"],
+        "source_fingerprint": source["fingerprint"],
+        "shards": [_shard_of(*entry) for entry in enumerate(document["shards"])],
+    }
+
+
+def _shard_of(number: int, entry: Mapping[str, Any]) -> OldShard:
+    # File names are made, never taken from a manifest: it cannot point outside of the store.
+    name = f"shard-{entry['start']:012d}-{entry['start'] + entry['n_rows']:012d}"
+    files = {f"{name}.npy": entry["array"], f"{name}.parquet": entry["table"]}
+    return OldShard(
+        number, entry["n_rows"], [(name, file["bytes"], file["sha256"]) for name, file in files.items()]
+    )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch.files import write_file
+from gmmatch.files import parquet_table, write_file
 from gmmatch.groups import Label
 from gmmatch.rows.shards import damaged_file
 
@@ -95,6 +95,21 @@ class ArrowShard:
         contents[: self.offset] = read_checked(folder / self.name, self.head_sha256, self.offset)
         options = pa.ipc.IpcReadOptions(use_threads=False)
         return decode_columns(pa.ipc.open_stream(pa.py_buffer(contents), options=options).read_next_batch())
+
+
+@dataclass(frozen=True)
+class OldShard:
+    """What the manifest of a store of gmmatch 0.2 says of a shard; ``files`` are the vectors (.npy) and the table."""
+
+    number: int
+    n_rows: int
+    files: list[tuple[str, int, str]]
+    offset = None  # the header of a .npy file says it
+
+    def read_table(self, folder: Path) -> RowTable:
+        """Read the ids, labels and source rows."""
+        name, _, sha256 = self.files[1]
+        return decode_columns(parquet_table(read_checked(folder / name, sha256)))
 
 
 def write_shard(folder: Path, number: int, table: RowTable, vectors: NDArray[Any]) -> ArrowShard:
