@@ -28,7 +28,8 @@ def cells() -> str:
         f"{found['classes']} classes: processor time of all processes, and memory: besides the input, of the whole "
         f"command (`--memory {found['memory'] / 1e6:,.0f}MB`; Python and its libraries take about 160 MB, with torch "
         "360 MB), and of the larger of two workers. Methods that train a model do it twice for one epoch here. "
-        f"Others were using the machine (load {found['machine']['load_before']:.0f}), so times are rough. "
+        f"{found['machine']['cpu']}, {found['machine']['cores']} cores, which others used as well (load "
+        f"{found['machine']['load_before']:.0f}), so times are rough. "
         f"`python -m benchmarks.support cells`, {cite(CELLS)}."
     )
     if not calls:
