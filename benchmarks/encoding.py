@@ -39,7 +39,6 @@ def bare_images(encoder: Any, rows: list[Any], size: int) -> Callable[[int], obj
     """Return what runs a model on so many batches of ready pictures; the vectors end on the host, as they must."""
     import torch
 
-    model = getattr(encoder, "pooler", encoder.model)
     prepared = torch.from_numpy(np.stack(encoder.prepare(rows)))
     if prepared.dtype == torch.uint8:
         prepared = prepared.permute(0, 3, 1, 2).float() / 128 - 1
@@ -50,7 +49,7 @@ def bare_images(encoder: Any, rows: list[Any], size: int) -> Callable[[int], obj
     def work(count: int) -> None:
         with torch.inference_mode():
             for batch in islice(cycle(ready), count):
-                vectors = model(batch)
+                vectors = encoder.forward(batch)
                 (vectors[0] if isinstance(vectors, tuple) else vectors).cpu()
 
     return work

@@ -81,7 +81,26 @@ class EfficientNetEncoder(ModelEncoder):
             pixels = torch.from_numpy(np.stack(batch)).to(self.device).permute(0, 3, 1, 2)
             # What TensorFlow's weights were trained with.
             pixels = ((pixels.float() - 127.0) / 128.0).to(getattr(torch, self.dtype))
-            return self._numbers(_run(self.model, pixels))
+            return self._numbers(self.forward(pixels))
+
+    def forward(self, pixels: Any) -> Any:
+        """From pictures of shape (n, 3, height, width), scaled to about -1..1, to vectors of shape (n, 1280)."""
+        from torch.nn.functional import pad, relu6
+
+        for block in self.model:
+            before = pixels
+            for number, layer in enumerate(block):
+                if (
+                    layer.stride[0] > 1
+                ):  # with TensorFlow's padding: what is odd goes to the right and to the bottom
+                    rows, columns = (layer.kernel_size[0] - 1 - (size - 1) % 2 for size in pixels.shape[2:])
+                    pixels = pad(pixels, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
+                pixels = layer(pixels)
+                if len(block) == 1 or number < len(block) - 1:  # the narrow end of a block is linear
+                    pixels = relu6(pixels)
+            if pixels.shape == before.shape:
+                pixels = pixels + before
+        return pixels.mean(dim=(2, 3))  # over all positions after the last layer but the classifier
 
 
 def _make_network(weights: Mapping[str, Any]) -> Any:
@@ -110,23 +129,3 @@ def _make_network(weights: Mapping[str, Any]) -> Any:
         blocks.append([*widen, filter_, convolution(f"{block}._project_conv", f"{block}._bn2")])
     blocks.append([convolution("_conv_head", "_bn1")])
     return nn.ModuleList(map(nn.ModuleList, blocks))
-
-
-def _run(network: Any, pixels: Any) -> Any:
-    """From pictures of shape (n, 3, height, width), scaled to about -1..1, to vectors of shape (n, 1280)."""
-    from torch.nn.functional import pad, relu6
-
-    for block in network:
-        before = pixels
-        for number, layer in enumerate(block):
-            if (
-                layer.stride[0] > 1
-            ):  # with TensorFlow's padding: what is odd goes to the right and to the bottom
-                rows, columns = (layer.kernel_size[0] - 1 - (size - 1) % 2 for size in pixels.shape[2:])
-                pixels = pad(pixels, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
-            pixels = layer(pixels)
-            if len(block) == 1 or number < len(block) - 1:  # the narrow end of a block is linear
-                pixels = relu6(pixels)
-        if pixels.shape == before.shape:
-            pixels = pixels + before
-    return pixels.mean(dim=(2, 3))  # over all positions after the last layer but the classifier

@@ -142,10 +142,10 @@ class TransformersEncoder(NamedModelEncoder):
             pixels = torch.from_numpy(np.stack(pictures)).to(
                 self.device, getattr(torch, self.dtype), memory_format=torch.channels_last
             )
-            vectors, self.pooling = self._pool(pixels)
+            vectors, self.pooling = self.forward(pixels)
             return self._numbers(vectors)
 
-    def _pool(self, pixels: Any) -> tuple[Any, str]:
+    def forward(self, pixels: Any) -> tuple[Any, str]:
         """Return the vectors, and what was taken: ``features``, ``pooler``, ``cls`` or ``mean``."""
         model, is_auto = self.model, self._asked == "auto"
         has_towers = hasattr(model, "get_image_features")
