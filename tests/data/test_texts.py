@@ -95,6 +95,14 @@ def test_chats_are_rendered_without_an_option(tmp_path, suffix):
     )
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_chat_without_messages_has_no_text(tmp_path, suffix):
+    path = write(tmp_path / f"x.{suffix}", [{"messages": chat, "source": "web"} for chat in (*CHATS, [])])
+    rows = check_protocol(open_source(path))[0]
+    assert rows[:2] == RENDERED and rows[2].missing
+    assert check_protocol(open_source(path, text_column="{source}: {messages}"))[0][2] == "web: "
+
+
 LINES = b"""{"text": "a", "label": 1}
 {"text": "b
 {"text": null, "label": 2}

@@ -78,8 +78,8 @@ def as_texts(
         try:
             if i in broken:
                 raise BrokenRowError(broken[i])
-            # A missing value leaves a gap in a template.
-            if all(value is None for value in row):
+            # A missing value, or a chat without messages, leaves a gap in a template.
+            if all(value is None or value == [] for value in row):
                 raise BrokenRowError(f"has no text in column {chosen.data!r}", missing=True)
             cells = dict(zip(chosen.members, row, strict=True))
             text = "".join(literal + _text_of(cells, column, is_template) for literal, column in fields)
@@ -94,7 +94,7 @@ def as_texts(
 
 def _text_of(cells: Mapping[str, Any], column: str | None, is_template: bool) -> str:
     value = None if column is None else cells[column]
-    if value is None or isinstance(value, str):
+    if value is None or value == [] or isinstance(value, str):
         return value or ""
     if is_template and isinstance(value, (int, float)):
         return str(value)

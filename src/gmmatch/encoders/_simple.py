@@ -148,7 +148,8 @@ class WordsEncoder(Described):
             TruncatedSVD(min(_N_FEATURES, len(sample)), n_iter=2, random_state=0),
             Normalizer(copy=False),
         )
-        self._pipeline.fit(sample)
+        with np.errstate(invalid="ignore"):  # texts that are all the same have no variance
+            self._pipeline.fit(sample)
         self.n_features = self._pipeline[2].components_.shape[0]
         self.fingerprint = sha256_of({"encoder": "words", "hashes": _HASHES, "fitted": sample})
         return self

@@ -172,14 +172,14 @@ def _prepare(encoder: Encoder, piece: Batch, on_error: OnError) -> _Piece:
             if isinstance(item, BrokenRowError):
                 raise item
             items += encoder.prepare([item])
-        except BrokenImageError as error:
-            if on_error == "raise":
-                raise
-            skipped.append(SkippedRow(row, name, str(error)))
-        except BrokenRowError as error:
-            if on_error == "raise" and not error.missing:
-                raise BrokenRowError(f"{error} on_error='skip' leaves such rows out.") from None
-            skipped.append(SkippedRow(row, name, str(error)))
+        except (BrokenImageError, BrokenRowError) as error:
+            if on_error == "skip" or (isinstance(error, BrokenRowError) and error.missing):
+                skipped.append(SkippedRow(row, name, str(error)))
+                continue
+            hint = "on_error='skip' leaves such rows out"
+            if isinstance(error, BrokenImageError):
+                raise BrokenImageError(error.name, f"{error.reason}; {hint}") from None
+            raise BrokenRowError(f"{error} {hint}.") from None
     return items, skipped
 
 
