@@ -88,10 +88,13 @@ def at_severity(corruption: str, severity: str) -> str:
 
     Examples
     --------
-    >>> at_severity("image:20%", "xia"), at_severity("image:20%", "mild"), at_severity("image-fog:20%", "xia")
-    ('image-xia:20%', 'image:20%', 'image-fog:20%')
+    >>> at_severity("image:20%", "xia"), at_severity("image:20%", "mild")
+    ('image-xia:20%', 'image:20%')
+    >>> at_severity("image-random-image:45%", "xia")
+    'image-random-image:45%'
     """
-    return corruption.replace("image:", "image-xia:") if severity == "xia" else corruption
+    kind, _, share = corruption.partition(":")
+    return f"image-xia:{share}" if kind == "image" and severity == "xia" else corruption
 
 
 def in_the_paper(corruption: str) -> str:
