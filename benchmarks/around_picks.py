@@ -179,15 +179,16 @@ def _ten_updates(X: Any, y: Any, truth: Any, method: str) -> dict[str, Any]:
     scratch = gm.select(X, y=y, **asked)
     run: dict[str, Any] = {"rows": len(X), "start": start, "step": step, "k": k}
     # To the rows whose label is right, which is what picks should follow.
-    measure = SubsetMetrics(
-        X, truth.astype(np.int64), reference=y == truth, mmd_rows=len(X), coverage_rows=100
-    )
-    for name, selection in (("updated", found), ("scratch", scratch)):
-        right = selection.indices[(y == truth)[selection.indices]]
-        run[name] = {
-            "mmd": measure.measure(right).mmd,
-            "wrong": float((y != truth)[selection.indices].mean()),
-        }
+    with gm.open_rows(X) as rows:
+        measure = SubsetMetrics(
+            rows, truth.astype(np.int64), reference=y == truth, mmd_rows=len(X), coverage_rows=100
+        )
+        for name, selection in (("updated", found), ("scratch", scratch)):
+            right = selection.indices[(y == truth)[selection.indices]]
+            run[name] = {
+                "mmd": measure.measure(right).mmd,
+                "wrong": float((y != truth)[selection.indices].mean()),
+            }
     return run
 
 

@@ -43,11 +43,9 @@ def list_steps(preprocess: Preprocess) -> list[str]:
         name, _, number = step.partition(":")
         takes_number = name == "pca"
         if name not in ("center", "scale", "pca", "unit") or takes_number != bool(number):
-            raise InvalidInputError(f"preprocess={preprocess!r}: {step!r} is not a step; {_EXPECTED}.")
+            raise InvalidInputError(f"preprocess={step!r} is not a step; {_EXPECTED}.")
         if takes_number and (not number.isdecimal() or int(number) < 1):
-            raise InvalidInputError(
-                f"preprocess={preprocess!r}: {step!r} needs a number of components; {_EXPECTED}."
-            )
+            raise InvalidInputError(f"preprocess={step!r} needs a number of components; {_EXPECTED}.")
     return steps
 
 

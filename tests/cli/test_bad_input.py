@@ -55,10 +55,10 @@ def refused_in_words(refused):
         (["--labels", "few.csv::kind"], "has no column 'kind'"),
         (["--embedding-column", "v"], "--embedding-column 'v'"),
         (["--scores", "few.csv::label"], "--scores few.csv::label"),
-        (["--pred-probs", "few.csv"], "--pred-probs few.csv cannot be read as a .npy file"),
+        (["--pred-probs", "few.csv"], "--pred-probs few.csv: give a .npy file"),
         (["--pred-probs", "labels.npy"], "--pred-probs"),
-        (["--pred-probs", "pipe.npy"], "--pred-probs pipe.npy cannot be read as a .npy file"),
-        (["--pred-probs", "zip.npy"], "--pred-probs zip.npy cannot be read as a .npy file"),
+        (["--pred-probs", "pipe.npy"], "--pred-probs pipe.npy: give a .npy file"),
+        (["--pred-probs", "zip.npy"], "--pred-probs zip.npy: give a .npy file"),
         (["--labels", "pipe.csv"], "--labels pipe.csv: there is no such file"),
         (["--reference", "nowhere.npy"], "nowhere.npy"),
         (["--reference-weight", "3", "--reference", "vectors.npy"], "--reference-weight"),
@@ -149,6 +149,13 @@ def test_raw_data_where_embeddings_are_expected(photos, tmp_path, refused_in_wor
     assert "holds images" in line and "gmmatch embed" in line
     (tmp_path / "t.csv").write_text("title,body\na,b\n")
     assert "gmmatch embed" in refused_in_words("select", tmp_path / "t.csv", "-k", 1, "-o", "-")
+
+
+def test_picks_where_rows_are_expected(store, tmp_path, refused_in_words, succeeds):
+    picks = tmp_path / "picks.parquet"
+    succeeds("select", store, "-k", 4, "-m", "easy", "-o", picks)
+    assert "holds picks: give the store" in refused_in_words("select", picks, "-k", 2, "-o", "-")
+    assert "gmmatch export" in refused_in_words("embed", picks, "-o", tmp_path / "x.emb")
 
 
 def test_images_and_columns_that_cannot_be_embedded(photos, texts, text_encoder, tmp_path, refused_in_words):

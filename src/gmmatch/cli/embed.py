@@ -25,7 +25,7 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.group import Interrupted
-from gmmatch.cli.io.inputs import open_with_ids
+from gmmatch.cli.io.inputs import is_selection, open_with_ids
 from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
 
@@ -178,6 +178,8 @@ def _check_paths(source: str, output: Path) -> None:
 
     if is_store(source):
         raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
+    if is_selection(source):
+        raise InvalidInputError(f"{source} holds picks: `gmmatch export` writes the rows that they are.")
     check_output(output, force=True, folder=True)
     # There its files would be taken for the source's own when the same command goes on.
     protect_inputs(output, [], folder=source)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gmmatch.cli.io.arguments import JsonOption, reads
+from gmmatch.cli.io.inputs import is_selection
 from gmmatch.cli.io.output import print_facts, print_json, translate
 from gmmatch.errors import InvalidInputError
 
@@ -58,7 +58,7 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
 
     if is_store(path):
         return {"what": "store", "path": path, **_describe_store(path, verify)}
-    if _is_selection(path):
+    if is_selection(path):
         from gmmatch.cli.select import describe_selection
         from gmmatch.selection.selection import Selection
 
@@ -67,19 +67,6 @@ def describe_path(path: str, *, verify: bool = False) -> dict[str, Any]:
     if verify:
         raise InvalidInputError(f"--verify: {path} is neither a store nor a selection, and has no checksums.")
     return {"what": "source", "path": path, **_describe_source(path)}
-
-
-def _is_selection(path: str) -> bool:
-    """Return whether a file is a saved selection, by the mark that it carries."""
-    if not (path.lower().endswith(".parquet") and Path(path).is_file()):
-        return False
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return b"gmmatch" in (pq.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError):
-        return False
 
 
 def _describe_store(path: str, verify: bool) -> dict[str, Any]:

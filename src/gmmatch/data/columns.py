@@ -147,7 +147,7 @@ def choose_columns(available: Mapping[str, ColumnType], request: ColumnRequest, 
         kind, data = _data_column(available, {label, request.id}, request.prefer, where)
         members, how = (data,), f"{_PLURALS[kind]} in column {data!r}"
     how += f", labels in column {label!r} ({why})" if label is not None else ""
-    how += f", ids in column {request.id!r} (as asked)" if request.id is not None else ""
+    how += f", ids in column {request.id!r}" if request.id is not None else ""
     id_like = _named_like(_ID_NAMES, available, {data, label}) if request.id is None else None
     return Columns(kind, data, members, label, request.id, how, id_like, available)
 

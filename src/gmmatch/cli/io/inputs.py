@@ -147,6 +147,8 @@ def _open_source(path: str, options: Mapping[str, Any], id_column: str | None = 
             raise
         kind, names = next(iter(error.candidates.items()))
         column = f" {'--text' if kind == 'text' else f'--{kind}-column'} {shlex.quote(names[0])}"
+    if kind != "embedding" and is_selection(path):
+        raise InvalidInputError(f"{path} holds picks: give the store or file that they were picked from.")
     if kind != "embedding":
         command = f"`gmmatch embed {path}{column} -o rows.emb`"
         raise InvalidInputError(f"{path} holds {kind}s, not embeddings: make some first, as {command}.")
@@ -269,8 +271,21 @@ def _read_table(file: Path, column: str, given: str) -> dict[str, Any]:
     return by_id
 
 
+def is_selection(path: str) -> bool:
+    """Return whether a file is a saved selection, by the mark that it carries."""
+    if not (path.lower().endswith(".parquet") and Path(path).is_file()):
+        return False
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return b"gmmatch" in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError):
+        return False
+
+
 def read_array(path: str, option: str) -> Any:
-    """Return the array of a ``.npy`` file."""
+    """Return the probabilities of a ``.npy`` file."""
     from gmmatch.data import open_source
     from gmmatch.data.arrays import ArraySource
 
@@ -281,7 +296,9 @@ def read_array(path: str, option: str) -> Any:
         reason = f"it is {source.format}"
     except GMMatchError as error:
         reason = first_line(error)
-    raise InvalidInputError(f"{option} {path} cannot be read as a .npy file: {reason}.")
+    raise InvalidInputError(
+        f"{option} {path}: give a .npy file with a row of probabilities for each row; {reason}."
+    )
 
 
 def check_encoders(origin: Mapping[str, Any], other: Mapping[str, Any], given: str) -> None:

@@ -29,6 +29,7 @@ _ARGUMENT = re.compile(
 _ARGUMENT_ALONE = re.compile(r"(?<![\w./-])([a-z][a-z_]*)=(?=[,; ]|$)")
 _PATH = re.compile(r"^path=(['\"])(.*?)\1")
 _FIRST = re.compile(r"^[a-z][a-z_]*=(?=['\"])")
+_OTHER = re.compile(r"^(against|reference|test)(?= has )")
 # Options that go by another name than the argument, or than what people call it.
 _OPTIONS = {
     "k": ("-k", "--k"),
@@ -47,7 +48,6 @@ _OPTIONS = {
 _WORDS = {
     "X": "the input",
     "X_new": "the input",
-    "against": "--against",
     "y": "the labels",
     "y_new": "--labels",
     "memory_limit": "--memory",
@@ -223,6 +223,7 @@ def translate(message: str, options: Collection[str]) -> str:
     line = _ARGUMENT.sub(
         lambda match: f"{name} " if (name := find_option(match[1], options)) else match[0], line
     )
+    line = _OTHER.sub(r"--\1", line)
     line = _FIRST.sub("", line)  # of an argument that has no option, the value says enough
     line = _WORD.sub(lambda match: _WORDS[match[1]], line)
     return line[:1].upper() + line[1:] if line.startswith("the ") else line
