@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 
 
@@ -17,8 +15,6 @@ def _import_slow_modules() -> None:
 
     # Threads that wait for each other take processor time, most of all where tests run side by side.
     threadpool_limits(1)
-    if find_spec("torch") is None:
-        return
     import torch
     from torch.func import vmap
 

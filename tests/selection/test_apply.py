@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 
+from gmmatch import Selection
 from gmmatch.errors import InvalidInputError, InvalidTypeError
-from gmmatch.selection.selection import Selection
 
 
 def in_both_orders(selection, dataset, to_list=list):

@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from gmmatch.cli.io.output import console, note, progress
-from gmmatch.errors import GMMatchError, InvalidInputError, MissingDependencyError
+from gmmatch.errors import GMMatchError, InvalidInputError
 
 if TYPE_CHECKING:
     from gmmatch_paper.studies.classification.image_study import ImageStudy, Plan
@@ -53,11 +55,13 @@ def run_image_studies(studies: list[ImageStudy], run: ImageRun) -> None:
     # All mistakes before any work.
     plans = [(study, plan) for study in studies for plan in study.plans(run.size, run.choices)]
     jobs = default_jobs(run.device) if run.jobs is None else resolve_jobs(run.jobs)
-    for study, plan in plans:
-        _run(study, plan, run, jobs)
+    failures = [_run(study, plan, run, jobs) for study, plan in plans]
+    if any(failures):
+        raise typer.Exit(1)
 
 
-def _run(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int) -> None:
+def _run(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int) -> int:
+    """Measure, draw and print; return how many cells failed."""
     from gmmatch_paper.studies.classification.running import pictures_of, run_image_study
     from gmmatch_paper.studies.style import draw_pictures
 
@@ -75,21 +79,17 @@ def _run(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int) -> None:
         results = run_image_study(study, plan, run, jobs, advance)
         measured, seconds = counts[-1] - counts[0], time.monotonic() - began
         drawn = pictures_of(study, results)
-        try:
-            draw_pictures(drawn, results, run.output)
-        except MissingDependencyError as error:
-            drawn = {}
-            note(f"{error} The numbers are there without them.")
+        draw_pictures(drawn, results, run.output)
     note(f"Wrote {', '.join([f'{study.name}.json', *drawn])} to {run.output}")
     if measured:
         note(
             f"{measured} cells in {seconds:.0f} seconds with {jobs} processes: "
             f"{60 * measured / seconds:.1f} cells per minute"
         )
-    _print_results(study, results)
+    return _print_results(study, results)
 
 
-def _print_results(study: ImageStudy, results: Results) -> None:
+def _print_results(study: ImageStudy, results: Results) -> int:
     from rich.markup import escape
 
     from gmmatch_paper.studies.classification.tables import NOT_RUN
@@ -106,6 +106,7 @@ def _print_results(study: ImageStudy, results: Results) -> None:
         note(f"failed: {what}: {cell['error']}")
     if len(errors) > 5:
         note(f"and {len(errors) - 5} more failed; {study.name}.json has them all")
+    return len(errors)
 
 
 def _print_table(table: Table, not_run: str) -> None:

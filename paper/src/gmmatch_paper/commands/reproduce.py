@@ -182,9 +182,7 @@ def _run_studies(
     studies: list[Study], output: Path, full: bool, seeds: int | None, fresh: bool, jobs: int
 ) -> None:
     from gmmatch_paper.studies.runner import resolve_jobs
-    from gmmatch_paper.studies.style import require_matplotlib
 
-    require_matplotlib()  # before the work, not after it
     jobs = resolve_jobs(jobs)
     for study in studies:
         _run(study, output, full, seeds, fresh, jobs)

@@ -2,7 +2,7 @@
 
 Every corruption is a small frozen object with a seed; its ``apply`` returns a :class:`Corrupted`: a copy of
 the data, the mask of the rows that were touched, and what touched each. The attacks on a model
-(:class:`PGD`, :class:`FGSM`) need torch and are loaded when they are first used.
+(:class:`PGD`, :class:`FGSM`) are loaded when they are first used: torch takes seconds to import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gmmatch_paper.corruption.kinds import CLASSIFICATION_KINDS, GENERATION_KIND
 from gmmatch_paper.corruption.labels import PairFlip, SymmetricNoise, TransitionNoise
 from gmmatch_paper.corruption.noise import Distortion, GaussianNoise, RandomImage, UniformNoise
 from gmmatch_paper.corruption.patches import Cutout, Occlusion, RandomPatches
-from gmmatch_paper.corruption.result import Corrupted, Corruption
+from gmmatch_paper.corruption.result import Corrupted
 from gmmatch_paper.corruption.weather import Fog
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ __all__ = [
     "GENERATION_KINDS",
     "PGD",
     "Corrupted",
-    "Corruption",
     "Cutout",
     "Distortion",
     "FarCluster",
@@ -57,14 +56,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in ("PGD", "FGSM"):
         raise AttributeError(f"module 'gmmatch_paper.corruption' has no attribute {name!r}")
-    from importlib.util import find_spec
-
-    from gmmatch.errors import MissingDependencyError, install_command
-
-    if find_spec("torch") is None:
-        raise MissingDependencyError(
-            f"{name} needs torch, which is not installed: {install_command('torch')}."
-        )
     from gmmatch_paper.corruption import adversarial
 
     return getattr(adversarial, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,19 +48,6 @@ class Corrupted:
     def counts(self) -> dict[str, int]:
         """How many rows each kind of corruption has."""
         return dict(sorted(Counter(self.kinds[self.mask].tolist()).items()))
-
-
-class Corruption(Protocol):
-    """A synthetic corruption: a frozen object whose ``apply`` returns :class:`Corrupted`."""
-
-    @property
-    def seed(self) -> int:
-        """Random seed; the same seed gives the same result."""
-        ...
-
-    def apply(self, data: Any, /) -> Corrupted:
-        """Return a corrupted copy of the data; the data itself is never changed."""
-        ...
 
 
 def one_kind(name: str, mask: Mask) -> NDArray[np.str_]:

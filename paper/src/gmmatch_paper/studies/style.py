@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import imported
 from gmmatch.files import replacing
 
 if TYPE_CHECKING:
@@ -86,11 +85,6 @@ _RC = {
 }
 
 
-def require_matplotlib() -> None:
-    """Raise an error that names the extra, unless Matplotlib is there."""
-    imported("matplotlib", "Figures need Matplotlib", "report")
-
-
 def new_figure(height: float, width: float = WIDTH) -> Any:
     """Return an empty figure, laid out so that nothing overlaps."""
     from matplotlib.figure import Figure
@@ -100,7 +94,6 @@ def new_figure(height: float, width: float = WIDTH) -> Any:
 
 def save(draw: Callable[[], Any], path: str | os.PathLike[str]) -> None:
     """Draw in the shared style and write the file; whole or not at all."""
-    require_matplotlib()
     import matplotlib
 
     target = Path(path)

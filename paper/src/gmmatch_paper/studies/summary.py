@@ -31,8 +31,8 @@ free of corrupted rows.
 
 Before comparing numbers: our networks are smaller and trained for less time than the paper's (each page says how), so
 compare margins, not levels. No proxy was trained by the paper's recipe; one column of clean images was trained
-downstream by it ([clean images](images/clean-classification.md), 20% kept). Tiny-ImageNet, ImageNet-1k and CLIP were
-not at hand. Each page has the command that runs what is missing."""
+downstream by it ([clean images](images/clean-classification.md), 20% kept). On Tiny-ImageNet picks were compared on
+frozen features alone; ImageNet-1k and CLIP were not at hand. Each page has the command that runs what is missing."""
 _HOW = """\
 ## Run it
 

@@ -121,7 +121,7 @@ def test_a_cell_that_fails_is_told_and_the_others_are_measured(tmp_path: Path) -
         "--corruptions", "none,human:worse", "--ratios", "50%", "--methods", "random", "--seeds", "1",
         "--jobs", "1", "-o", str(tmp_path / "out"),
     )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert "failed: human:worse" in result.stderr
     text = (tmp_path / "out" / "domain-transfer.json").read_text()
     cells = json.loads(text)["parts"]["cells"]["cells"]

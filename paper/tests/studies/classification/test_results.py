@@ -60,6 +60,13 @@ def test_means_deviations_the_best_in_bold_and_the_papers_number_beside() -> Non
     assert "20% label noise" in table.caption and "ResNet-50" in table.caption
 
 
+def test_the_best_epoch_stands_beside_the_last_one_where_it_was_recorded() -> None:
+    cells = [cell("random", 0.30, seed, best_accuracy=0.34 + seed / 100) for seed in (0, 2)]
+    [table] = study_tables(results(*cells), NOISE)
+    assert row_of(table, "Random")["20% kept"] == "**30.0 ± 0.0** [35.0] (10)"
+    assert "that of the best epoch" in table.caption
+
+
 def test_corruptions_stand_side_by_side_unless_the_table_grows_too_wide() -> None:
     two = [cell("random", 0.3, corruption=f"label:{rate}%") for rate in (20, 35)]
     [table] = study_tables(results(*two), NOISE)

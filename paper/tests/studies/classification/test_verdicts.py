@@ -104,14 +104,14 @@ def test_what_was_not_run_is_named() -> None:
         assert "100% kept" in line
 
 
-def frozen(study: str) -> dict[tuple[str, str], Any]:
+def frozen(study: str) -> dict[tuple[str, ...], Any]:
     """Return, by column and method, accuracy and share of corrupted picks of the cells on frozen features."""
     record = json.loads((DOCS / "results" / "studies" / f"{study}.json").read_text(encoding="utf-8"))
-    columns: dict[tuple[str, str], Any] = {}
+    columns: dict[tuple[str, ...], Any] = {}
     for cell in record["parts"]["cells"]["cells"]:
         if cell["downstream"] == "head":
             pair = (100 * cell["accuracy"], 100 * cell["contamination"])
-            column = columns.setdefault((cell["corruption"], cell["amount"]), {})
+            column = columns.setdefault((cell["dataset"], cell["corruption"], cell["amount"]), {})
             column.setdefault(cell["method"], []).append(pair)
     return columns
 
@@ -143,14 +143,16 @@ def test_the_first_paragraph_says_what_the_median_adds_in_committed_numbers() ->
         for own in ("gm-matching", "gm-matching-authors"):
             word = verdict(accuracies(study, "cifar100", "fast:1000", corruptions), own, 0.0, IN_TABLES)
             assert word.partition("(")[2].rstrip(")") in answer
-    studies = ("clean-classification", "image-corruption", "label-noise", "domain-transfer", "human-noise")
+    studies = (
+        "clean-classification", "image-corruption", "label-noise", "domain-transfer", "clip-transfer", "human-noise",
+    )  # fmt: skip
     margins = [
         above_the_control(study, (f"gm-matching-{end}", f"herding-{end}"))
         for study in studies
         for end in ("authors", "exact")
     ]
     margins.sort(key=lambda margin: float(margin.split(" ")[0].replace("−", "-")))
-    assert f"over all 5 studies that have the control, {margins[0]} to {margins[-1]}." in answer
+    assert f"over all 6 studies that have the control, {margins[0]} to {margins[-1]}." in answer
     record = json.loads((DOCS / "results" / "studies" / "unit-target.json").read_text(encoding="utf-8"))
     for kind in ("scattered", "clustered"):
         for center in ("mean", "median"):

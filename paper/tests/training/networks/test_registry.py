@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from gmmatch.errors import InvalidInputError, MissingDependencyError
+from gmmatch.errors import InvalidInputError
 from gmmatch_paper.training.networks import build_network, networks
 
 
@@ -90,13 +90,6 @@ def test_a_transformer_says_which_sizes_it_cannot_cut(size):
 def test_a_transformer_refuses_images_of_another_size(settled):
     with pytest.raises(InvalidInputError, match=r"images of 28 x 28; .* 32 x 32"):
         settled("vit-s")(torch.zeros(1, 3, 28, 28))
-
-
-def test_without_torch_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "gmmatch_paper.training.networks.vgg", raising=False)
-    with pytest.raises(MissingDependencyError, match=r"\[torch\]"):
-        build_network("vgg16", 10)
 
 
 def test_the_names_can_be_had_without_loading_torch():

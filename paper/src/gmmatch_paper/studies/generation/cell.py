@@ -14,7 +14,7 @@ from gmmatch_paper.studies.classification.maps import packed
 from gmmatch_paper.studies.generation.features import feature_space
 from gmmatch_paper.studies.generation.recipes import generation_recipe
 from gmmatch_paper.studies.image_cells.cell import Given, Places, limited_threads
-from gmmatch_paper.studies.image_cells.downstream import device_name, require_torch
+from gmmatch_paper.studies.image_cells.downstream import device_name
 from gmmatch_paper.studies.study import Measured
 
 CODE = "generation-1"
@@ -41,7 +41,6 @@ class MeasureGeneration:
 
     def __call__(self, **cell: Any) -> Measured:
         """Measure a cell; its ``dataset``, ``data`` and ``encoder`` are names of what ``places`` locates."""
-        require_torch()
         with limited_threads(self.places.threads):
             return self._measure(cell)
 

@@ -195,14 +195,9 @@ def _cache(folder: str) -> Cache:
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
     """Keep matrix products and torch to so many threads: other cells run beside this one."""
+    import torch
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    try:
-        import torch
-    except ImportError:
-        with threadpool_limits(threads):
-            yield
-        return
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

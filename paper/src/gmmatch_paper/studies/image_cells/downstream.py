@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmmatch.errors import GMMatchError, imported
+from gmmatch.errors import GMMatchError
 from gmmatch_paper.studies.image_cells.heads import HEAD
 from gmmatch_paper.training.recipes import Recipe, find_recipe
 
@@ -60,14 +60,8 @@ def recipe_named(name: str | Recipe) -> Recipe:
     return QUICK if name == QUICK.name else find_recipe(name)
 
 
-def require_torch() -> None:
-    """Raise an error that names the extra, unless torch is there."""
-    imported("torch", "Training needs torch", "torch")
-
-
 def untrained_network(network: str, n_classes: int, image_size: int, channels: int, seed: int) -> Any:
     """Return a network by its name, the small ones of the studies included, with fresh weights."""
-    require_torch()
     from gmmatch_paper.studies.image_cells.small_networks import SMALL_NETWORKS, TinyNetwork
     from gmmatch_paper.training.networks import build_network
     from gmmatch_paper.training.networks.base import seeded
@@ -91,7 +85,6 @@ def train_network(
     test_epochs: bool = False,
 ) -> Trained:
     """Train a network by its name, or a module, on images."""
-    require_torch()
     from gmmatch_paper.training.loop import train
 
     if isinstance(network, str):
@@ -128,14 +121,10 @@ def probe_accuracy(
 
 
 def pick_device(device: str) -> str:
-    """Return ``"cuda"`` or ``"cpu"`` for ``"auto"``, and any other name as it is."""
-    if device != "auto":
-        return device
-    try:
-        import torch
-    except ImportError:
-        return "cpu"
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    """Return a device by its name, or the best one for ``"auto"``; torch takes seconds to import."""
+    from gmmatch_paper.training.devices import choose_device
+
+    return choose_device(device)
 
 
 def device_name(device: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gmmatch.errors import MissingDependencyError, install_command, unknown_name
+from gmmatch.errors import unknown_name
 from gmmatch_paper.checks import check_whole_number
 
 if TYPE_CHECKING:
@@ -77,13 +77,6 @@ def build_network(name: str, n_classes: int, image_size: int = 32, channels: int
     for argument, value in (("n_classes", n_classes), ("image_size", image_size), ("channels", channels)):
         check_whole_number(value, argument)
     module, _, attribute = _NETWORKS[key].partition(":")
-    try:
-        build = getattr(import_module(f"gmmatch_paper.training.networks.{module}"), attribute)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingDependencyError(
-            f"network={name!r} needs PyTorch, which is not installed: {install_command('torch')}."
-        ) from error
+    build = getattr(import_module(f"gmmatch_paper.training.networks.{module}"), attribute)
     network: ImageClassifier = build(int(n_classes), int(image_size), int(channels))
     return network
