@@ -239,7 +239,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with ray_folder() as folder:
         counts = measure(Path(folder), arguments.deaths, arguments.methods or list(NAMES))
-    report(counts, arguments.json)
+    report("cluster", counts, arguments.json)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,7 +12,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+from gmmatch import __version__
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+# What each command counts with: counts say by which of its versions they were made.
+HARNESS = {
+    "kills": ("kills", "killed_commands"),
+    "disks": ("disks", "kills", "killed_commands"),
+    "cluster": ("cluster",),
+    "load": ("load",),
+    "neighbours_exits": ("neighbours_exits",),
+}
 
 
 def parser_of(module: str, about: str | None) -> ArgumentParser:
@@ -21,8 +33,17 @@ def parser_of(module: str, about: str | None) -> ArgumentParser:
     return parser
 
 
-def report(counts: dict[str, Any], path: Path | None) -> None:
-    """Write what was counted to a file, if one is given, and print it in one line."""
+def harness_version(module: str) -> str:
+    """Return a hash of the files that a command of this folder consists of."""
+    digest = hashlib.sha256()
+    for name in HARNESS[module]:
+        digest.update((HERE / f"{name}.py").read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def report(module: str, counts: dict[str, Any], path: Path | None) -> None:
+    """Write what was counted, and with what, to a file, if one is given, and print it in one line."""
+    counts = {"version": __version__, "harness": harness_version(module), **counts}
     if path is not None:
         path.write_text(json.dumps(counts, indent=1) + "\n")
     print(json.dumps(counts))

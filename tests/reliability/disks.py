@@ -239,7 +239,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         found = measure(Path(name), asked.removals, asked.damages, asked.commands)
-    report(found, asked.json)
+    report("disks", found, asked.json)
 
 
 if __name__ == "__main__":

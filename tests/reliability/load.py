@@ -120,7 +120,7 @@ def main() -> None:
     found = run_load(60.0 * options.minutes, options.memory, options.every)
     gains = {name: gained(found["notes"], name) for name in ("megabytes", "files", "threads")}
     result = {"minutes": options.minutes, "gained": gains, **found}
-    report(result, options.json)
+    report("load", result, options.json)
     flat = (
         gains["megabytes"] <= MOST_MEGABYTES
         and gains["files"] <= MOST_FILES

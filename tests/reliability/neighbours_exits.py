@@ -73,7 +73,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     counts = count_exits(options.runs, options.side_by_side)
-    report({"runs": options.runs, "exit_statuses": counts}, options.json)
+    report("neighbours_exits", {"runs": options.runs, "exit_statuses": counts}, options.json)
     sys.exit(any(set(count) != {"0"} for count in counts.values()))
 
 
