@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def check_array(
         raise InvalidTypeError(f"{name} is a LazyFrame, which holds no rows yet: pass {name}.collect().")
     try:
         array = to_numpy(values) if is_torch_array(values) else np.asarray(values, dtype=dtype)
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            raise InvalidInputError(f"{name} has masked values, which have no meaning here: fill them in.")
         if numbers and array.dtype == object and array.size and np.ndim(array.flat[0]):
             array = _stack_vectors(array.ravel(), name)
         if numbers and array.dtype.kind in "OSU":
@@ -72,8 +75,6 @@ def check_array(
         raise
     except Exception as error:  # an object decides itself what it raises where it is converted
         raise InvalidInputError(f"{name} must be {what}: {first_line(error)}.") from error
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InvalidInputError(f"{name} has masked values, which have no meaning here: fill them in.")
     if numbers and array.dtype.kind == "c":  # scikit-learn's own words
         raise InvalidInputError(f"{name}: Complex data not supported; pass real numbers.")
     if numbers and array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
@@ -164,7 +165,7 @@ def check_whole_number(value: Any, name: str, least: int = 1, what: str = "whole
     Traceback (most recent call last):
     gmmatch.errors.InvalidInputError: epochs=0: expected a whole number of at least 1.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InvalidInputError(f"{name}={value!r}: expected a {what} of at least {least}.")
 
 

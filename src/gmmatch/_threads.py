@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gmmatch.errors import InvalidInputError
@@ -85,7 +86,7 @@ def resolve_jobs(n_jobs: int | None) -> int:
     """
     if n_jobs is None:
         return 1
-    if isinstance(n_jobs, bool) or not hasattr(n_jobs, "__index__") or n_jobs == 0:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise InvalidInputError(f"n_jobs={n_jobs!r}: give a number of threads, or -1 for every core.")
     if n_jobs > 0:
         return int(n_jobs)

@@ -147,7 +147,7 @@ def share_budget(
     array([ 5, 15])
     """
     total = int(capacities.sum())
-    if k == TRUSTED:
+    if isinstance(k, str) and k == TRUSTED:
         if replacement or per_class not in (None, "proportional"):
             raise InvalidInputError(
                 "k='trusted' picks every trusted row once: leave out per_class and replacement."

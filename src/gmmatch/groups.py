@@ -61,7 +61,7 @@ class Groups:
         unlabeled row. One exception: if the integers in ``y`` are exactly -1 and 1, they are two classes.
         ``unlabeled="drop"`` leaves such rows out, with a warning; ``"group"`` makes them the last group.
         """
-        if unlabeled not in ("drop", "group"):
+        if not isinstance(unlabeled, str) or unlabeled not in ("drop", "group"):
             raise InvalidInputError(f"unlabeled={unlabeled!r}: give 'drop' or 'group'.")
         if y is None:
             return cls([None], np.zeros(n, dtype=np.int64))

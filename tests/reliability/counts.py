@@ -23,6 +23,7 @@ HARNESS = {
     "cluster": ("cluster",),
     "load": ("load",),
     "neighbours_exits": ("neighbours_exits",),
+    "fuzz": ("fuzz", "fuzzed_arguments"),
 }
 
 

@@ -58,8 +58,9 @@ class ParquetSource(BaseSource):
             return [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
 
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
-        first = 0
+        first = end = 0
         for path, sizes in zip(self.files, self._groups, strict=True):
+            end += sum(sizes)
             later = list(range(len(sizes)))
             while later and first + sizes[later[0]] <= start:
                 first += sizes[later.pop(0)]
@@ -69,6 +70,8 @@ class ParquetSource(BaseSource):
                     if skipped < len(batch):
                         yield _as_records(batch.slice(skipped), first + skipped, self.location, path.parent)
                     first += len(batch)
+                if first != end:
+                    raise ValueError(f"{end - first:,} of its rows are missing")
 
 
 def _as_records(batch: Any, first: int, location: str, folder: Path | None = None) -> Records:

@@ -195,7 +195,7 @@ class Method(ABC):
             if isinstance(parameter.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise InvalidInputError(f"{parameter.name}={value!r}: expected True or False.")
         check_option("screening", self.screening, "apply", "Screening()")
-        if self.k == TRUSTED and self.screening is None:
+        if isinstance(self.k, str) and self.k == TRUSTED and self.screening is None:
             raise InvalidInputError(
                 f"k='trusted': method {self.name!r} does not screen; pass screening=Screening() or method='robust'."
             )
@@ -204,7 +204,7 @@ class Method(ABC):
         if reference is not None and not self.follows_target:
             raise InvalidInputError(f"reference: method {self.name!r} follows no target; leave it out.")
         if reference is None:
-            if weight != 1.0:
+            if not isinstance(weight, (int, float)) or weight != 1.0:
                 raise InvalidInputError(
                     "reference_weight goes with reference: give the rows to follow, or leave it out."
                 )

@@ -143,7 +143,7 @@ engine, memory_limit, n_jobs
     array([1, 2])
     """
     shared: dict[str, Any] = {"k": k, "per_class": per_class, "random_state": random_state}
-    if screening != "default":
+    if not (isinstance(screening, str) and screening == "default"):
         shared["screening"] = screening
     return make_method(method, {**shared, **options}).select(
         X, y, sample_weight=sample_weight, include=include, exclude=exclude, ids=ids, reference=reference,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gmmatch._array import Indices, Mask, Vector
-from gmmatch._checks import check_array, check_sample_weight
+from gmmatch._checks import check_array, check_sample_weight, check_whole_number
 from gmmatch._containers import count_rows, is_ray_dataset, take_rows, wrong_length
 from gmmatch._threads import cached_property
 from gmmatch.budget import Budget, resolve_count
@@ -94,6 +94,7 @@ class Selection:
         provenance: Mapping[str, Any] | None = None,
         screening: ScreeningResult | None = None,
     ) -> None:
+        check_whole_number(n_rows, "n_rows", least=0)
         picks = check_numbers(order, n_rows, "order", "rows")
         labels = [None] if classes is None else list(map(plain_label, classes))
         k, n_groups = len(picks), len(labels)

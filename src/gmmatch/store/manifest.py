@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_origin, get_type_hints
 
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line
 from gmmatch.files import is_leftover, write_file
@@ -188,7 +189,24 @@ def _from_document(document: dict[str, Any]) -> Manifest:
             ArrowShard(**{name: entry[name] for name in names}) for entry in document["shards"]
         ]
     values = {name: document[name] for name in Manifest.__dataclass_fields__}
-    return Manifest(**{**values, "shards": tuple(values["shards"])})
+    manifest = Manifest(**{**values, "shards": tuple(values["shards"])})
+    for record in (manifest, *manifest.shards):
+        _check_types(record)
+    if manifest.dtype not in DTYPES or (manifest.n_rows and not manifest.n_features):
+        raise ValueError("it does not say what its rows are")
+    return manifest
+
+
+def _check_types(record: Any) -> None:
+    """Raise unless the values of a dataclass have the types that it declares; numbers count something."""
+    for name, hint in get_type_hints(type(record)).items():
+        value = getattr(record, name)
+        kind = hint if isinstance(hint, UnionType) else get_origin(hint) or hint
+        is_flag, is_number = isinstance(value, bool), isinstance(value, int)
+        if not isinstance(value, kind) or is_flag != ("bool" in str(hint) and value is not None):
+            raise ValueError(f"its {name} is of another type: {value!r:.50}")
+        if is_number and not 0 <= value < 1 << 63:
+            raise ValueError(f"its {name} is {value!r:.50}")
 
 
 def _as_new_document(document: Mapping[str, Any]) -> dict[str, Any]:
