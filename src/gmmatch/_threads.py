@@ -23,9 +23,8 @@ Result = TypeVar("Result")
 _this_thread = threading.local()
 _libraries: dict[str, Any] = {}
 
-# Up to this many numbers, a second thread of BLAS costs more than it brings: blocks are small, and it waits by
-# spinning.
-_SMALL_PRODUCT = 1 << 23
+# Up to this many numbers, a second thread of BLAS costs more than it brings.
+_SMALL_PRODUCT = 1 << 20
 
 
 if TYPE_CHECKING:

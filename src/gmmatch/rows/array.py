@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, read_only
-from gmmatch._threads import available_cores, resolve_jobs, run_parallel
+from gmmatch._threads import available_cores, one_blas_thread, resolve_jobs, run_parallel
 from gmmatch.matching.scan import pick_group
 from gmmatch.median.compiled import SCALARS, sort_rows, write_terms
 from gmmatch.median.search import Medians
@@ -47,7 +47,8 @@ class ArrayRows(LocalRows):
 
     def map(self, row_map: RowMap) -> ArrayRows:
         """Return the rows that ``row_map`` makes of these, in memory."""
-        return ArrayRows(self.map_blocks(row_map), self.n_jobs)
+        with one_blas_thread():  # blocks are small, and waiting threads spin
+            return ArrayRows(self.map_blocks(row_map), self.n_jobs)
 
     def block(self, first: int, stop: int) -> NDArray[Any]:
         """Return a run of rows."""

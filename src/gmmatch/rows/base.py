@@ -329,7 +329,7 @@ class LocalRows(Rows):
         if self.n_jobs == 1 or len(self) * self.n_features < _THREADED_ELEMENTS:
             yield from map(run, numbers)
             return
-        with ThreadPoolExecutor(self.n_jobs) as pool:
+        with ThreadPoolExecutor(self.n_jobs) as threads:
             # A few at a time: the results of many groups are large.
             for first in range(0, len(numbers), 4 * self.n_jobs):
-                yield from pool.map(run, numbers[first : first + 4 * self.n_jobs])
+                yield from threads.map(run, numbers[first : first + 4 * self.n_jobs])
