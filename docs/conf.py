@@ -67,7 +67,7 @@ html_theme_options: dict[str, Any] = {
     "navbar_align": "left",
     "navbar_start": ["navbar-logo", "version"],
     "icon_links": [{"name": name, "url": url, "icon": _ICONS[name]} for name, url in _URLS.items()],
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
     "show_prev_next": True,
     # A list of sections only where pages are long: guides, results and studies use its room.
@@ -78,7 +78,13 @@ html_theme_options: dict[str, Any] = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 # The start page, and pages of one screen, have no neighbors to list.
-html_sidebars: dict[str, list[str]] = {"index": [], "start": [], "choose": [], "changelog": []}
+html_sidebars: dict[str, list[str]] = {
+    "index": [],
+    "start": [],
+    "choose": [],
+    "commands": [],
+    "changelog": [],
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
