@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gmmatch.cli.io.arguments import (
+    Columns,
     ConfidenceOption,
     DecisionsOption,
+    DeviceOption,
     ForceOption,
     JsonOption,
     SeedOption,
-    SplitOption,
     output_path,
     picks_by,
     reads,
-    runs_on,
     writes,
 )
 from gmmatch.cli.io.files import check_output, protect_inputs
@@ -33,11 +33,7 @@ def clean(
             help="A folder of images; Parquet, CSV or JSON-lines files; or a store that was made from such.",
         ),
     ],
-    image_column: Annotated[str | None, reads("The column of images.")] = None,
-    text: Annotated[str | None, reads("The column of texts, or a template of several.")] = None,
-    label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None,
-    id_column: Annotated[str | None, reads("The column of ids; '' for none.")] = None,
-    split: SplitOption = None,
+    columns: Columns,
     decisions: DecisionsOption = None,
     encoder: Annotated[
         str | None, reads("What makes vectors of the rows, as in `gmmatch embed`.", "--encoder", "-e")
@@ -56,7 +52,7 @@ def clean(
     link: Annotated[bool, writes("Whether to link images or copy them.", "--link/--copy")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
-    device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
     seed: SeedOption = 0,
 ) -> None:
     """Write a dataset without the rows that are wrong.
@@ -73,24 +69,16 @@ def clean(
     """
     import gmmatch as gm
     from gmmatch.cli.export import check_folder
-    from gmmatch.cli.io.inputs import open_with_ids
-    from gmmatch.data import open_source
     from gmmatch.data.files import is_store
     from gmmatch.data.images import ImageFolder
 
     protect_inputs(output, [source, decisions, store])
-    columns: dict[str, Any] = {
-        "image_column": image_column,
-        "text_column": text,
-        "label_column": label_column,
-        "split": split,
-    }
     rows: Any = None
     given = None
     if is_store(source):
         rows = gm.open_store(source)
     else:
-        rows = open_with_ids(lambda id_column: open_source(source, id_column=id_column, **columns), id_column)
+        rows = columns.open(source)
         given = gm.load_encoder(encoder, kind=rows.kind, device=device)
         note(f"{source}: {rows.how or rows.format}.")
     if isinstance(rows, ImageFolder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,10 +12,11 @@ import typer
 
 from gmmatch.cli.io.arguments import (
     AddressOption,
+    Columns,
+    DeviceOption,
     EmbeddingColumnOption,
     EngineOption,
     JsonOption,
-    SplitOption,
     heading,
     output_path,
     reads,
@@ -25,7 +25,7 @@ from gmmatch.cli.io.arguments import (
 )
 from gmmatch.cli.io.files import check_output, protect_inputs
 from gmmatch.cli.io.group import Interrupted
-from gmmatch.cli.io.inputs import is_selection, open_with_ids
+from gmmatch.cli.io.inputs import is_selection
 from gmmatch.cli.io.output import note, print_json, print_lines, progress
 from gmmatch.errors import InvalidInputError
 
@@ -41,23 +41,13 @@ def embed(
     source: Annotated[
         str,
         typer.Argument(
+            metavar="INPUT",
             help="A folder of images; a Parquet, CSV, JSON-lines or WebDataset file, or a folder or pattern of "
-            "such files; a file of vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset."
+            "such files; a file of vectors (.npy, .npz, .safetensors); or hf:NAME, a Hugging Face dataset.",
         ),
     ],
-    image_column: Annotated[str | None, reads("The column of images.")] = None,
-    text: Annotated[
-        str | None,
-        reads(
-            "The column of texts, or a template of several: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE"
-        ),
-    ] = None,
+    columns: Columns,
     embedding_column: EmbeddingColumnOption = None,
-    label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None,
-    id_column: Annotated[
-        str | None, reads("The column of ids; '' for none. By default one named like id, or row numbers.")
-    ] = None,
-    split: SplitOption = None,
     streaming: Annotated[bool, reads("Read an hf: dataset as it is used.", "--streaming")] = False,
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
@@ -94,7 +84,7 @@ def embed(
         int | None,
         runs_on("Threads that decode images; with --engine ray, workers that encode.", min=1),
     ] = None,
-    device: Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
     engine: EngineOption = None,
     address: AddressOption = None,
 ) -> None:
@@ -113,13 +103,7 @@ def embed(
       gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
     _check_paths(source, output)
-    from gmmatch.data import open_source
-
-    open_table = partial(
-        open_source, source, text_column=_parse_text(text), image_column=image_column,
-        embedding_column=embedding_column, label_column=label_column, split=split, streaming=streaming,
-    )  # fmt: skip
-    rows = open_with_ids(open_table, id_column)
+    rows = columns.open(source, embedding_column=embedding_column, streaming=streaming)
     if rows.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     import gmmatch as gm
@@ -151,11 +135,6 @@ def embed(
         print_json(describe_report(report, rows.kind))
     else:
         _print_summary(report, rows.kind)
-
-
-def _parse_text(text: str | None) -> str | None:
-    """Return a template with its line ends and tabs, which a shell passes on as they were typed."""
-    return text if text is None or "{" not in text else text.replace("\\n", "\n").replace("\\t", "\t")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -19,12 +20,15 @@ from gmmatch.files import as_path
 
 if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
+    from gmmatch.data.tables import BaseSource
 
 
 def heading(name: str) -> Callable[..., Any]:
     """Return a function that makes an option under a heading of the help."""
 
     def make_option(help: str, *names: str, **more: Any) -> Any:
+        if "min" in more:
+            more.setdefault("metavar", "N")
         return typer.Option(*names, help=help, rich_help_panel=name, **more)
 
     return make_option
@@ -57,7 +61,7 @@ def output_path(help: str, *names: str) -> Any:
 
 
 BudgetOption: TypeAlias = Annotated[
-    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted': all that look right.", "-k")
+    str, picks_by("How many rows: 500, 0.1 or 10%; 'trusted': all that look right.", "-k", metavar="AMOUNT")
 ]
 _METHODS_HELP = "see `gmmatch methods`. gm-matching is the paper's."
 MethodOption: TypeAlias = Annotated[
@@ -91,6 +95,10 @@ PicksArgument: TypeAlias = Annotated[
     Path, typer.Argument(parser=as_path, metavar="PICKS", help="What `gmmatch select` wrote.")
 ]
 EmbeddingColumnOption: TypeAlias = Annotated[str | None, reads("The column of vectors.")]
+IdColumnOption: TypeAlias = Annotated[
+    str | None, reads("The column of ids; '' for none. By default one named like id, or row numbers.")
+]
+DeviceOption: TypeAlias = Annotated[str, runs_on("Where the model runs: auto, cpu, cuda or mps.")]
 SplitOption: TypeAlias = Annotated[str | None, reads("Which split, where there are several.")]
 EngineOption: TypeAlias = Annotated[Literal["ray"] | None, runs_on("Run on a Ray cluster.")]
 AddressOption: TypeAlias = Annotated[
@@ -112,10 +120,7 @@ class Input:
         ),
     ]
     embedding_column: EmbeddingColumnOption = None
-    id_column: Annotated[
-        str | None,
-        reads("The column of ids; '' for none. By default one named like id, or row numbers."),
-    ] = None
+    id_column: IdColumnOption = None
 
     def open(self, labels: str | None = None, path: str | None = None) -> Embeddings:
         """Open it, or others with such columns; by default with its own labels, without any if 'none'."""
@@ -132,6 +137,36 @@ class Input:
         other = Input.open(self, labels, path)
         check_encoders(rows.origin, other.origin, f"{option} {path}")
         return other
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What to take from images, texts or vectors that are to be encoded."""
+
+    image_column: Annotated[str | None, reads("The column of images.")] = None
+    text: Annotated[
+        str | None,
+        reads(
+            "The column of texts, or a template of several: '{title}\\n{body}'.", metavar="COLUMN|TEMPLATE"
+        ),
+    ] = None
+    label_column: Annotated[str | None, reads("The column of labels; '' for none.")] = None
+    id_column: IdColumnOption = None
+    split: SplitOption = None
+
+    def open(self, source: str, **more: Any) -> BaseSource:
+        """Open a source with these columns."""
+        from gmmatch.cli.io.inputs import open_with_ids
+        from gmmatch.data import open_source
+
+        text = self.text
+        if text is not None and "{" in text:  # a shell passes line ends and tabs on as they were typed
+            text = text.replace("\\n", "\n").replace("\\t", "\t")
+        open_columns = partial(
+            open_source, source, image_column=self.image_column, text_column=text, label_column=self.label_column,
+            split=self.split, **more,
+        )  # fmt: skip
+        return open_with_ids(open_columns, self.id_column)
 
 
 @dataclass(frozen=True)
