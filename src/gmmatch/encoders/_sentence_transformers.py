@@ -7,12 +7,12 @@ from pathlib import Path
 
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, check_texts, sha256_of
-from gmmatch.encoders.models import MINILM, NamedModelEncoder, named_weights
+from gmmatch.encoders.models import MINILM, ModelEncoder, named_weights
 
 _WHAT = ("a text model of sentence-transformers", "sentence_transformers", "text")
 
 
-class SentenceEncoder(NamedModelEncoder):
+class SentenceEncoder(ModelEncoder):
     """A text model of ``sentence-transformers``, called as that package calls it.
 
     Parameters
@@ -42,7 +42,7 @@ class SentenceEncoder(NamedModelEncoder):
     """
 
     kind: Kind = "text"
-    settings = (*NamedModelEncoder.settings, "prompt")
+    settings = ("folder", *ModelEncoder.settings, "prompt")
 
     def __init__(
         self,
@@ -56,7 +56,11 @@ class SentenceEncoder(NamedModelEncoder):
         spec = str(model)
         if "/" not in spec and spec != MINILM and not Path(spec).is_dir():
             spec = f"sentence-transformers/{spec}"
-        super().__init__(spec, _WHAT, device, dtype, trust_pickle)
+        super().__init__(device, dtype, "text")
+        with self._loading(spec, _WHAT, trust_pickle) as (path, options, weights):
+            from sentence_transformers import SentenceTransformer
+
+            self.model = SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
         self.prompt = prompt
         # Texts of a batch are sorted by length, so that smaller ones compute less padding.
         self._at_once, self.batch_size = self.batch_size, 256
@@ -74,11 +78,6 @@ class SentenceEncoder(NamedModelEncoder):
             named_weights(self.model.state_dict()),
         )
         self.n_features = self.encode(self.prepare(["a text"])).shape[1]
-
-    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
-        from sentence_transformers import SentenceTransformer
-
-        self.model = SentenceTransformer(path, device="cpu", model_kwargs=weights, **options)
 
     def prepare(self, items: Items) -> list[str]:
         """Check that the items are texts."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gmmatch.data.images import JPEG_SCALE, load_image
 from gmmatch.data.source import Kind
 from gmmatch.encoders.base import Items, Vectors, sha256_of
-from gmmatch.encoders.models import NamedModelEncoder, named_weights
+from gmmatch.encoders.models import ModelEncoder, named_weights
 from gmmatch.errors import GMMatchError, InvalidInputError, first_line
 
 Pooling: TypeAlias = Literal["auto", "cls", "mean"]
@@ -20,7 +20,7 @@ _WHAT = ("a vision model of transformers", "transformers", "vision")
 _CLS_TOKENS = ("cls_token", "class_embedding")
 
 
-class TransformersEncoder(NamedModelEncoder):
+class TransformersEncoder(ModelEncoder):
     """A vision model of ``transformers``.
 
     A vector is the first of these that there is:
@@ -62,7 +62,7 @@ class TransformersEncoder(NamedModelEncoder):
     """
 
     kind: Kind = "image"
-    settings = ("pooling", *NamedModelEncoder.settings)
+    settings = ("pooling", "folder", *ModelEncoder.settings)
 
     def __init__(
         self,
@@ -74,10 +74,13 @@ class TransformersEncoder(NamedModelEncoder):
         image_size: int | None = None,
         trust_pickle: bool = False,
     ) -> None:
-        spec, self._image_size, self._asked = str(model), image_size, pooling
+        spec, self._asked = str(model), pooling
         if pooling not in ("auto", "cls", "mean"):
             raise InvalidInputError(f"pooling={pooling!r}: use auto, cls or mean.")
-        super().__init__(spec, _WHAT, device, dtype, trust_pickle)
+        super().__init__(device, dtype, "vision")
+        with self._loading(spec, _WHAT, trust_pickle) as (path, options, weights):
+            self.processor = _load_processor(path, image_size, **options)
+            self.model, self._missing = _load_model(path, weights, **options)
         gaps = sorted(key for key in self._missing if "pooler" not in key)
         if gaps:
             raise InvalidInputError(
@@ -85,8 +88,8 @@ class TransformersEncoder(NamedModelEncoder):
                 f"whole {type(self.model).__name__}."
             )
         self._place_model()
-        weights = self.model.state_dict().items()
-        known = {name: value for name, value in weights if not (self._missing and "pooler" in name)}
+        state = self.model.state_dict().items()
+        known = {name: value for name, value in state if not (self._missing and "pooler" in name)}
         # Without what a version of transformers adds to it.
         every = self.processor.to_dict().items()
         settings = {key: value for key, value in every if value is not None and key[0] != "_"}
@@ -104,10 +107,6 @@ class TransformersEncoder(NamedModelEncoder):
                 "jpeg_scale": JPEG_SCALE if self._edge else None,
             }
         )
-
-    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
-        self.processor = _load_processor(path, self._image_size, **options)
-        self.model, self._missing = _load_model(path, weights, **options)
 
     def prepare(self, items: Items) -> list[NDArray[np.float32]]:
         """Decode and preprocess; numbers of shape (3, height, width)."""

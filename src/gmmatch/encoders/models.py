@@ -7,7 +7,6 @@ functions of ``transformers`` ask many times, and wait long when there is no net
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -165,7 +164,7 @@ def explained(name: str, what: str, package: str, extra: str) -> Iterator[None]:
 class ModelEncoder(Described):
     """What encoders by a model share: where and in which precision it runs.
 
-    A subclass makes ``model``, and then calls ``_place_model``.
+    A subclass makes ``model``, if it is somebody else's in ``_loading``, and then calls ``_place_model``.
     """
 
     model: Any
@@ -176,6 +175,25 @@ class ModelEncoder(Described):
         self.device = choose_device(device)
         self.dtype = choose_dtype(dtype, self.device)
         self.batch_size = 32 if self.device == "cpu" else 256
+
+    @contextmanager
+    def _loading(
+        self, spec: str, what: tuple[str, str, str], trust_pickle: bool
+    ) -> Iterator[tuple[str, dict[str, bool], dict[str, bool]]]:
+        """Find a model, and yield its path or name, options to load any of its files, and those to load weights."""
+        with explained(spec, *what):
+            path, on_this_machine = find_model(spec)
+            folder = Path(path).resolve() if Path(path).is_dir() else None
+            if folder is not None:
+                check_trusted(folder, trust_pickle)
+            # Code in a pickle is not run even if it is trusted.
+            weights = {"weights_only": True, **({} if trust_pickle else {"use_safetensors": True})}
+            yield path, {"local_files_only": on_this_machine, "trust_remote_code": False}, weights
+        if spec == MINILM:
+            path, folder = spec, None
+        # Not the whole path: the same weights are the same encoder wherever they lie.
+        self.name = path if folder is None else folder.name
+        self.folder = None if folder is None else str(folder)
 
     def _place_model(self) -> None:
         precise = self.model.to(getattr(self._torch, self.dtype)).eval().requires_grad_(False)
@@ -191,35 +209,6 @@ class ModelEncoder(Described):
         """Return the model's output as float16 numbers if it computes in float16, else as float32."""
         array: Vectors = (vectors if self.dtype == "float16" else vectors.float()).cpu().numpy()
         return array
-
-
-class NamedModelEncoder(ModelEncoder, ABC):
-    """An encoder by a model that is found by its name or folder; ``_load`` loads it."""
-
-    settings: tuple[str, ...] = ("folder", *ModelEncoder.settings)
-
-    def __init__(
-        self, spec: str, what: tuple[str, str, str], device: str, dtype: str, trust_pickle: bool
-    ) -> None:
-        super().__init__(device, dtype, what[2])
-        with explained(spec, *what):
-            path, on_this_machine = find_model(spec)
-            folder = Path(path).resolve() if Path(path).is_dir() else None
-            if folder is not None:
-                check_trusted(folder, trust_pickle)
-            # Code in a pickle is not run even if it is trusted.
-            weights = {"weights_only": True, **({} if trust_pickle else {"use_safetensors": True})}
-            options = {"local_files_only": on_this_machine, "trust_remote_code": False}
-            self._load(path, options, weights)
-        if spec == MINILM:
-            path, folder = spec, None
-        # Not the whole path: the same weights are the same encoder wherever they lie.
-        self.name = path if folder is None else folder.name
-        self.folder = None if folder is None else str(folder)
-
-    @abstractmethod
-    def _load(self, path: str, options: dict[str, bool], weights: dict[str, bool]) -> None:
-        """Make ``self.model``, and what else comes with it, with options for all files and for weights."""
 
 
 def choose_device(device: str) -> str:

@@ -244,8 +244,9 @@ class BackingOff:
         while True:
             size = min(self.limit or len(batch), len(batch))
             try:
-                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
-                return parts[0] if len(parts) == 1 else np.concatenate(parts)
+                return np.concatenate(
+                    [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
+                )
             except (MemoryError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
                 says_memory = any(text in reason.lower() for text in _MEMORY_MESSAGES)
