@@ -246,10 +246,9 @@ def _open_folder(folder: Path, request: ColumnRequest, split: str | None, locati
         request.refuse(location, "is a folder of images and has no columns")
         return ImageFolder(folder, files, split, location)
     names, chosen = pick_split(by_format[formats[0]], split, location)
-    source = _TABLES[formats[0]]([folder / name for name in names], request, location)
     of_split = f" of the split {chosen!r}" if chosen else ""
-    source.how = f"a folder with {_count_files(len(names), formats[0])}{of_split}: {source.how}"
-    return source
+    how = f"a folder with {_count_files(len(names), formats[0])}{of_split}: "
+    return _open_files([folder / name for name in names], request, None, location, how)
 
 
 def _count_files(n: int, format: str) -> str:

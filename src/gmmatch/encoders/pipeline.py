@@ -244,9 +244,8 @@ class BackingOff:
         while True:
             size = min(self.limit or len(batch), len(batch))
             try:
-                return np.concatenate(
-                    [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
-                )
+                parts = [self.encoder.encode(batch[i : i + size]) for i in range(0, len(batch), size)]
+                return np.concatenate(parts)
             except (MemoryError, RuntimeError) as error:
                 reason = str(error) or type(error).__name__
                 says_memory = any(text in reason.lower() for text in _MEMORY_MESSAGES)
