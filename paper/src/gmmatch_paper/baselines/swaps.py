@@ -37,20 +37,8 @@ def swap_towards_zero(
 ) -> tuple[float, float]:
     """Swap rows, in place, until the sum of all picks is about as short as swaps can make it.
 
-    Parameters
-    ----------
-    vectors : array of shape (n, d)
-    groups : list of SwapGroup
-    fixed : array of shape (d,)
-        The sum of the vectors that are picked beforehand.
-    random : Generator
-    sweeps : int
-        Most passes over all groups.
-
-    Returns
-    -------
-    before, after : float
-        The length of the sum of all picks.
+    ``fixed`` is the sum of the vectors that are picked beforehand, ``sweeps`` the most passes over all groups. The
+    length of the sum is returned, before and after.
 
     Examples
     --------

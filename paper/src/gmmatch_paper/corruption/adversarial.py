@@ -139,11 +139,6 @@ class PGD(_Attack):
 class FGSM(_Attack):
     """The fast gradient-sign method (Goodfellow et al., 2015): one step of full length uphill.
 
-    Parameters
-    ----------
-    epsilon, batch_size, rate, seed
-        As for :class:`PGD`.
-
     Examples
     --------
     >>> model = torch.nn.Linear(2, 2)

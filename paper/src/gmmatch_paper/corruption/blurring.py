@@ -101,19 +101,7 @@ class MotionBlur:
 
 
 def line_kernel(length: float, degrees: float) -> dict[tuple[int, int], float]:
-    """Return the weights of the pixels along a line through the middle, as offset to weight.
-
-    Parameters
-    ----------
-    length
-        In pixels; need not be whole.
-    degrees
-        The direction, counted from the horizontal.
-
-    Returns
-    -------
-    dict
-        Weights that sum to 1, by (down, right).
+    """Return the weights of the pixels along a line through the middle, by (down, right); they sum to 1.
 
     Examples
     --------

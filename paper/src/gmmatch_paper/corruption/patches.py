@@ -128,20 +128,8 @@ def rectangles(
 ) -> Mask:
     """Return which pixels lie in the rectangles of each image.
 
-    A larger rectangle at the same place covers a smaller one.
-
-    Parameters
-    ----------
-    size
-        Height and width of the images.
-    places : array of shape (b, p, 2)
-        Where each of p rectangles lies, from 0 (at the top, at the left) to 1: always inside the image.
-    heights, widths : arrays of shape (b, p) or (b, 1)
-        As shares of the image; rounded to whole pixels, at least one.
-
-    Returns
-    -------
-    bool array of shape (b, h, w)
+    ``places``, of shape (b, p, 2), go from 0 (at the top, at the left) to 1, ``heights`` and ``widths`` are shares of
+    the image; the result has shape (b, h, w). A larger rectangle at the same place covers a smaller one.
 
     Examples
     --------

@@ -52,24 +52,10 @@ class Fog:
 
 
 def clouds(size: tuple[int, int], streams: Streams, roughness: float = 1.6) -> NDArray[np.float64]:
-    """Return random fields whose amplitude falls with a power of the frequency, as plasma fractals' does.
+    """Return fields from 0 to 1, (b, h, w), whose amplitude falls with a power of the frequency, as fractals' does.
 
     White noise is filtered in Fourier space, which works for every size, where the usual midpoint
     displacement needs a power of two.
-
-    Parameters
-    ----------
-    size
-        Height and width.
-    streams
-        One generator per field.
-    roughness
-        The power.
-
-    Returns
-    -------
-    array of shape (b, h, w)
-        From 0 to 1 in every field.
 
     Examples
     --------

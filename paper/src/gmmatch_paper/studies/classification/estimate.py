@@ -62,16 +62,7 @@ def estimate(
 ) -> Estimate:
     """Return what is left of the cells of a plan.
 
-    Parameters
-    ----------
-    cells
-        All cells.
-    finished
-        Cells that were measured before; how long they took is the best guess for the others.
-    plan, data
-        Of the study.
-    device
-        Where it is to run: without finished cells, a few steps are timed there.
+    How long finished cells took is the best guess for the others; without them a few steps are timed on the device.
     """
     names = tuple(cells[0]) if cells else ()
     known = {tuple(cell.get(name) for name in names) for cell in finished}

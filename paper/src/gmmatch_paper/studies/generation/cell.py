@@ -26,15 +26,7 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class MeasureGeneration:
-    """What a worker calls for every cell of the study.
-
-    Parameters
-    ----------
-    places
-        Where data, encoder and cache are.
-    spaces
-        The feature spaces by name, as the user named them.
-    """
+    """What a worker calls for every cell of the study."""
 
     places: Places
     spaces: Mapping[str, str]

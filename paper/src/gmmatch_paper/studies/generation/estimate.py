@@ -16,15 +16,6 @@ from gmmatch_paper.studies.image_cells.data import ImageData
 def cell_seconds(recipe: str, data: ImageData, device: str) -> float:
     """Return about how long training and sampling take, from a few updates and a few samples.
 
-    Parameters
-    ----------
-    recipe
-        By name.
-    data
-        Decides the size of the images.
-    device
-        Where it is to run: ``"cpu"`` or ``"cuda"``.
-
     Examples
     --------
     >>> from gmmatch_paper.studies.image_cells.data import load_images

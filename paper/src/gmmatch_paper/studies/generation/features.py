@@ -91,16 +91,7 @@ def space_name(spec: str) -> str:
 def feature_space(spec: str, data: ImageData, cache: Cache, device: str) -> FeatureSpace:
     """Return a feature space: ``"classifier"``, trained if the cache has none, or Inception from a file.
 
-    Parameters
-    ----------
-    spec
-        As the user named it; see :func:`space_name`.
-    data
-        The clean images: the classifier learns from the training images, the moments are of the test images.
-    cache
-        Keeps the classifier.
-    device
-        ``"cpu"`` or ``"cuda"``.
+    The classifier learns from the clean training images, the moments are of the test images.
     """
     accuracy = None
     if spec == CLASSIFIER:
@@ -117,13 +108,8 @@ def feature_space(spec: str, data: ImageData, cache: Cache, device: str) -> Feat
 def inception_features(path: str, device: str) -> Callable[[NDArray[np.uint8]], NDArray[np.float32]]:
     """Return the features that FIDs are measured in.
 
-    Parameters
-    ----------
-    path
-        The Inception network of 2015 in TorchScript, as NVIDIA publishes it for StyleGAN: it takes bytes
-        (n, 3, height, width) of any size and ``return_features=True``.
-    device
-        Where to run it.
+    ``path`` is the Inception network of 2015 in TorchScript, as NVIDIA publishes it for StyleGAN: it takes bytes
+    (n, 3, height, width) of any size and ``return_features=True``.
     """
     import torch
 

@@ -27,11 +27,6 @@ class Cache:
 
     Several processes can use it at once: what one of them computes, the others wait for.
 
-    Parameters
-    ----------
-    folder
-        Where to keep the files; made when it is needed.
-
     Examples
     --------
     >>> import tempfile

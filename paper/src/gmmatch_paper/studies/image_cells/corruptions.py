@@ -120,19 +120,7 @@ class NoisyImages:
 def corrupt_data(
     data: ImageData, spec: CorruptionSpec, seed: int, attacked: NDArray[np.uint8] | None = None
 ) -> NoisyImages:
-    """Return the training data under a corruption.
-
-    Parameters
-    ----------
-    data
-        The clean data.
-    spec
-        What to do to it.
-    seed
-        Decides which rows, and how.
-    attacked
-        For the attacks: the images that an attack made; see
-        :func:`~gmmatch_paper.studies.image_cells.attacks.attacked_images`.
+    """Return the training data under a corruption; ``attacked`` are the images that an attack made.
 
     Examples
     --------

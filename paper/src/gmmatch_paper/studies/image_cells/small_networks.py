@@ -13,13 +13,6 @@ SMALL_NETWORKS = {"tiny": 8, "tiny-wide": 16}
 class TinyNetwork(ImageClassifier):
     """Two convolutions and a mean over the picture.
 
-    Parameters
-    ----------
-    n_classes, channels
-        Of the data.
-    width
-        Channels of the first convolution; the second has twice as many.
-
     Examples
     --------
     >>> import torch

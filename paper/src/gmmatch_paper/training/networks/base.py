@@ -19,18 +19,6 @@ class ImageClassifier(nn.Module):
 
     Dropout before the last layer, where a network has it, belongs to the features.
 
-    Parameters
-    ----------
-    n_features : int
-        The length of the vectors that ``features`` gives.
-    n_classes : int
-        How many logits there are.
-
-    Attributes
-    ----------
-    head : torch.nn.Linear
-        The last layer, from features to logits.
-
     Examples
     --------
     >>> import torch
@@ -77,13 +65,6 @@ def choose_stem_stride(network: str, image_size: int) -> int:
     halve it three times more. That leaves little of a small one. So up to 48 pixels (CIFAR, MNIST)
     nothing is lost before the first block, and up to 96 (Tiny-ImageNet, STL-10) one half: a 64x64 image
     then has maps of the same sizes, at the same cost, as a 32x32 one.
-
-    Parameters
-    ----------
-    network : str
-        What the network is called, for the error.
-    image_size : int
-        Height and width of the images.
 
     Examples
     --------

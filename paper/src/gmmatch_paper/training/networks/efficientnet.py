@@ -32,17 +32,6 @@ _DROPPED = 0.2
 class InvertedBottleneck(nn.Module):
     """MBConv: expand the channels, convolve each, weigh them, project them back, add the input.
 
-    Parameters
-    ----------
-    inputs, outputs : int
-        Channels that come in and leave. The input is added where these agree and the stride is 1.
-    kernel, stride : int
-        Of the convolution per channel.
-    expansion : int
-        How many times more channels there are inside.
-    drop : float
-        The rate of stochastic depth.
-
     Examples
     --------
     >>> import torch
@@ -76,11 +65,6 @@ class EfficientNetB0(ImageClassifier):
     For ImageNet the first convolution has stride 2, and so has the first block with 24 channels. Up to 96
     pixels that block has stride 1, and up to 48 the first convolution as well. A fifth of the pooled features is
     dropped before the head; the rate of stochastic depth grows from 0 in the first block to a fifth.
-
-    Parameters
-    ----------
-    n_classes, image_size, channels : int
-        As in :func:`~gmmatch_paper.training.networks.build_network`.
 
     Examples
     --------

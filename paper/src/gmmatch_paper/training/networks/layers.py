@@ -51,15 +51,6 @@ class SqueezeExcitation(nn.Module):
     go through two linear layers with biases to s = sigmoid(W2 relu(W1 z)) (equation 3), and channel c of
     the output is s_c times the input's (equation 4).
 
-    Parameters
-    ----------
-    channels : int
-        Channels of the image.
-    squeezed : int
-        Units between the two layers.
-    activation : torch.nn.Module, optional
-        What stands between the layers, ReLU by default.
-
     Examples
     --------
     >>> import torch
@@ -88,11 +79,6 @@ class StochasticDepth(nn.Module):
 
     From Huang et al., "Deep networks with stochastic depth", ECCV 2016: at the end of a residual branch it
     leaves out the branch.
-
-    Parameters
-    ----------
-    rate : float
-        The chance that an image is replaced.
 
     Examples
     --------

@@ -22,18 +22,8 @@ from gmmatch_paper.training.networks.layers import SqueezeExcitation, conv_norm,
 class ResidualBlock(nn.Module):
     """A residual block: two 3x3 convolutions, or 1x1, 3x3, 1x1 with a bottleneck, beside a shortcut.
 
-    Parameters
-    ----------
-    inputs : int
-        Channels that come in.
-    width : int
-        Channels of the 3x3 convolutions.
-    stride : int
-        By how much the image shrinks.
-    bottleneck : bool
-        Whether the 3x3 convolution stands between two 1x1 ones; four times ``width`` channels then leave.
-    squeeze : bool
-        Whether a squeeze-and-excitation weighs the channels before the shortcut is added.
+    ``width`` is that of the 3x3 convolutions; with a bottleneck four times as many channels leave. With ``squeeze``
+    a squeeze-and-excitation weighs the channels before the shortcut is added.
 
     Examples
     --------
@@ -70,18 +60,6 @@ class ResNet(ImageClassifier):
     The stem for ImageNet is a 7x7 convolution with stride 2 and a max-pool. For small images it is one 3x3
     convolution without a pool: with stride 1 up to 48 pixels, as the paper has it for CIFAR, and with
     stride 2 up to 96.
-
-    Parameters
-    ----------
-    n_classes, image_size, channels : int
-        As in :func:`~gmmatch_paper.training.networks.build_network`.
-
-    Attributes
-    ----------
-    depths : tuple of int
-        Blocks per stage.
-    bottleneck, squeeze : bool
-        The kind of block, see :class:`ResidualBlock`.
 
     Examples
     --------

@@ -38,13 +38,6 @@ class ShuffleBlock(nn.Module):
 
     Figure 3c and 3d of the paper.
 
-    Parameters
-    ----------
-    inputs, outputs : int
-        Channels that come in and leave; equal where the stride is 1.
-    stride : int
-        1 or 2.
-
     Examples
     --------
     >>> ShuffleBlock(24, 116, stride=2)(torch.zeros(2, 24, 32, 32)).shape
@@ -81,11 +74,6 @@ class ShuffleNetV2(ImageClassifier):
 
     The stem for ImageNet is a 3x3 convolution with stride 2 and a max-pool; for small images there is no
     pool, and up to 48 pixels the convolution has stride 1.
-
-    Parameters
-    ----------
-    n_classes, image_size, channels : int
-        As in :func:`~gmmatch_paper.training.networks.build_network`.
 
     Examples
     --------

@@ -108,13 +108,6 @@ class ModulatedNorm(nn.GroupNorm):
     Automatic casting would return float32, which the convolution after it casts back: two more passes over
     memory. The sums inside are in float32 either way.
 
-    Parameters
-    ----------
-    groups, channels : int
-        As in :class:`torch.nn.GroupNorm`.
-    silu : bool
-        Whether SiLU comes last.
-
     Examples
     --------
     >>> norm = ModulatedNorm(2, 4, silu=True)
@@ -144,13 +137,6 @@ class ModulatedNorm(nn.GroupNorm):
 class ResidualBlock(nn.Module):
     """Two convolutions beside a short cut; the time step shifts and scales what is between them.
 
-    Parameters
-    ----------
-    inputs, outputs : int
-        Channels before and after.
-    embedded : int
-        Length of the time step's embedding.
-
     Examples
     --------
     >>> ResidualBlock(8, 16, 32)(torch.zeros(2, 8, 7, 7), torch.zeros(2, 32)).shape
@@ -176,11 +162,6 @@ class ResidualBlock(nn.Module):
 
 class Attention(nn.Module):
     """Every pixel attends to all others, in heads of 32 channels or one head of fewer.
-
-    Parameters
-    ----------
-    channels : int
-        Of the maps.
 
     Examples
     --------

@@ -22,11 +22,6 @@ class VGG16(ImageClassifier):
     every convolution, and the means of the last 512 maps as features. Pools keep the last pixel of an odd
     row, so that 28x28 images work.
 
-    Parameters
-    ----------
-    n_classes, image_size, channels : int
-        As in :func:`~gmmatch_paper.training.networks.build_network`.
-
     Examples
     --------
     >>> import torch

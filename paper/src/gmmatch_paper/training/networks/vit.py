@@ -40,13 +40,6 @@ def choose_patch(image_size: int) -> int:
 class Attention(nn.Module):
     """Self-attention with several heads.
 
-    Parameters
-    ----------
-    width : int
-        Length of the tokens.
-    heads : int
-        How many heads share it.
-
     Examples
     --------
     >>> Attention(width=12, heads=3)(torch.zeros(2, 5, 12)).shape
@@ -71,13 +64,6 @@ class EncoderLayer(nn.Module):
     """Attention and a two-layer perceptron, each after a layer norm and beside a shortcut.
 
     Equations 2 and 3 of the paper.
-
-    Parameters
-    ----------
-    width : int
-        Length of the tokens.
-    heads : int
-        Heads of the attention.
 
     Examples
     --------
@@ -106,11 +92,6 @@ class VisionTransformer(ImageClassifier):
 
     Attention is torch's fused one. ``torch.vmap`` runs that image by image, with a warning: for gradients
     per image, compute within ``torch.nn.attention.sdpa_kernel(SDPBackend.MATH)``.
-
-    Parameters
-    ----------
-    n_classes, image_size, channels : int
-        As in :func:`~gmmatch_paper.training.networks.build_network`.
 
     Examples
     --------

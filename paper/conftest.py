@@ -1,4 +1,4 @@
-"""What the tests of gmmatch-paper share."""
+"""What the tests and the examples of gmmatch-paper share."""
 
 from __future__ import annotations
 
