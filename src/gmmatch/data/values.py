@@ -79,10 +79,14 @@ def as_texts(
             if i in broken:
                 raise BrokenRowError(broken[i])
             # A missing value, or a chat without messages, leaves a gap in a template.
-            if all(value is None or value == [] for value in row):
+            if row[0] in (None, []) and all(value in (None, []) for value in row):
                 raise BrokenRowError(f"has no text in column {chosen.data!r}", missing=True)
-            cells = dict(zip(chosen.members, row, strict=True))
-            text = "".join(literal + _text_of(cells, column, is_template) for literal, column in fields)
+            text = "".join(
+                literal
+                if column is None
+                else literal + _text_of(row[chosen.members.index(column)], column, is_template)
+                for literal, column in fields
+            )
             text.encode()  # JSON can hold halves of characters, which no encoder takes
             texts.append(text)
         except BrokenRowError as error:
@@ -92,10 +96,11 @@ def as_texts(
     return texts
 
 
-def _text_of(cells: Mapping[str, Any], column: str | None, is_template: bool) -> str:
-    value = None if column is None else cells[column]
-    if value is None or value == [] or isinstance(value, str):
-        return value or ""
+def _text_of(value: Any, column: str, is_template: bool) -> str:
+    if isinstance(value, str):
+        return value
+    if value in (None, []):
+        return ""
     if is_template and isinstance(value, (int, float)):
         return str(value)
     if is_chat(value) and all(isinstance(message["content"], (str, type(None))) for message in value):
@@ -147,13 +152,16 @@ def _arrow_lists(values: list[Any], column: str, name: Callable[[int], str]) -> 
     """Return lists of numbers, as JSON has them, as an Arrow array."""
     import pyarrow as pa
 
-    kind, arrays = pa.list_(pa.float64()), []
-    for row, value in enumerate(values):
-        try:
-            arrays.append(pa.array([value], kind))
-        except (pa.ArrowException, TypeError, OverflowError):
-            raise InvalidInputError(f"{name(row)} has no list of numbers in column {column!r}.") from None
-    return pa.concat_arrays(arrays)
+    kind, refusals = pa.list_(pa.float64()), (pa.ArrowException, TypeError, OverflowError)
+    try:
+        return pa.array(values, kind)
+    except refusals:
+        for i, value in enumerate(values):
+            try:
+                pa.array([value], kind)
+            except refusals:
+                raise InvalidInputError(f"{name(i)} has no list of numbers in column {column!r}.") from None
+        raise
 
 
 def as_matrix(columns: Mapping[str, Any], name: Callable[[int], str]) -> NDArray[Any]:
