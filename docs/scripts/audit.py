@@ -19,7 +19,7 @@ def front(speed_page: str) -> str:
         counts = [f"{one['rows']:,}", percent(one["true"], 0), noise, f"{own['kept']:,.0f}"]
         seconds = [own["cpu_seconds"], best_setting(one, "cleanlab", "wrong_trusted")["cpu_seconds"]]
         rows.append(
-            [one["name"], *counts, *compare(one, "wrong_trusted"), "{:.0f} / {:.0f} s".format(*seconds)]
+            [one["name"], *counts, *compare(one, "wrong_trusted"), "{:.1f} / {:.1f} s".format(*seconds)]
         )
     heads = ["labels", "rows", "wrong", "estimated", "kept", "gmmatch", *PEERS, "CPU"]
     return f"{table(heads, rows)}\n\n{speed(speed_page)}"
