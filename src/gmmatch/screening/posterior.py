@@ -40,6 +40,8 @@ class Posterior:
     noise : Noise
     sure : bool
         Whether the data reject that there is no noise.
+    contradicted : boolean array of shape (n,)
+        Whether another class is likelier than the given label, by the evidence alone.
     """
 
     labels: Labels
@@ -47,16 +49,12 @@ class Posterior:
     posterior: NDArray[np.float32]
     noise: Noise
     sure: bool
+    contradicted: Mask
 
     @property
     def wrong(self) -> NDArray[np.float32]:
         """The probability that the given label is wrong."""
         return np.asarray(1.0 - self.posterior[self.labels.given_cells])
-
-    @property
-    def contradicted(self) -> Mask:
-        """Whether another class is likelier than the given label, by the evidence alone."""
-        return np.asarray(self.classes.max(axis=0) > self.classes[self.labels.given_cells])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +82,15 @@ class Explanation:
 
     def apply(self, scores: Scores, refitted: Scores | None, labels: Labels) -> Posterior:
         """Return the posterior from the evidence of the given labels, and of the drawn ones."""
+        # What one model says stands as it is; offsets of the classes are for several that are weighed.
+        alone = scores[0] if len(scores) == 1 else None
         if self.plain is not None:
             assert refitted is not None
             scores = np.concatenate([self.plain.combine(scores, labels)[None], refitted])
         classes, posterior = self.channel.classify(scores, labels), self.channel.posterior(scores, labels)
-        return Posterior(labels, classes, posterior, self.channel.noise, self.sure)
+        evidence = classes if alone is None else alone
+        contradicted = np.asarray(evidence.max(axis=0) > evidence[labels.given_cells])
+        return Posterior(labels, classes, posterior, self.channel.noise, self.sure, contradicted)
 
 
 def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:

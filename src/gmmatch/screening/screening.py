@@ -229,8 +229,9 @@ def screen(
     Parameters
     ----------
     X : array of shape (n, s), tensor, paths of .npy files, store or Rows
+        None with ``pred_probs``: then only labels are judged.
     y : array of shape (n,), optional
-        Labels; without them only the rows are of_labels.
+        Labels; without them only the rows are judged.
     pred_probs : array of shape (n, K), optional
         Out-of-fold probabilities of your own model, as evidence in place of that of plain learners; columns in the
         order of the sorted labels.
@@ -257,6 +258,8 @@ def screen(
     >>> int(result.trusted[:30].sum()), int(result.trusted[30:].sum())
     (0, 270)
     """
+    if X is None and pred_probs is not None:
+        X, duplicates = np.zeros((len(pred_probs), 1)), "keep"
     y = per_row_values(X, y, "labels")
     with open_rows(X, engine=engine, memory_limit=memory_limit, n_jobs=n_jobs) as rows:
         problem = Problem.of(
