@@ -37,7 +37,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "results-methods.md": {"digits": digits.tables, "corrupt-rows": choosing.corrupt_rows},
     "results-robust.md": {"robust": screening.robust, "texts": texts.tables},
     "results-labels.md": {"labels": labels.labels},
-    "results-noise.md": {"noise": noise.noise},
+    "results-noise.md": {"noise": noise.noise, "pred-probs": noise.pred_probs},
     "results-duplicates.md": {"duplicates": duplicates.duplicates},
     "results-picks.md": {"picks": picks.picks},
     "promises.md": promises.COUNTS,

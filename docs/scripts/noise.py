@@ -10,6 +10,7 @@ from docs.scripts.results import ROOT, cite, load, percent, table
 
 RESULTS = "benchmarks/results/noise.json"
 ABLATIONS = "benchmarks/results/noise-ablations.json"
+PRED_PROBS = "benchmarks/results/pred-probs.json"
 KINDS = {
     "sym=0.1": "any other class, 10%", "sym=0.2": "any other class, 20%", "sym=0.4": "any other class, 40%",
     "sym=0.6": "any other class, 60%", "pair=0.2": "next class, 20%", "pair=0.4": "next class, 40%",
@@ -139,3 +140,16 @@ def ablations(runs: Sequence[Run]) -> str:
 
 def _name(rule: str) -> str:
     return f"`{rule}`" if rule == "gmmatch" else rule
+
+
+def pred_probs() -> str:
+    """Return how well labels are judged by the probabilities of somebody else's network."""
+    found, lines = load(PRED_PROBS), []
+    for run in found["runs"]:
+        low, high = run["noise_interval"]
+        lines.append([
+            run["data"], run["network"].partition("_")[0], f"{run['f1']:.3f}", f"{run['f1_disagreement']:.3f}",
+            f"{run['f1_cleanlab']:.3f}", f"{percent(low)} to {percent(high)}", percent(run["noise"]),
+        ])  # fmt: skip
+    columns = ["labels", "network", "`gmmatch`", "disagreement", "cleanlab", "noise said", "noise"]
+    return f"{table(columns, lines, numbers_from=2)}\n\n`{found['command']}`, kept in {cite(PRED_PROBS)}."

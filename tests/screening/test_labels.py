@@ -123,6 +123,8 @@ def test_given_probabilities_take_the_place_of_learners() -> None:
     probabilities[np.arange(len(y)), y] = 0.94
     result = gm.screen(np.random.default_rng(3).standard_normal(X.shape), given, pred_probs=probabilities)
     assert np.array_equal(~result.trusted, given != y)
+    alone = gm.screen(None, given, pred_probs=probabilities)
+    assert np.array_equal(~alone.trusted, given != y) and alone.counts == {"mislabeled": (given != y).sum()}
     with pytest.raises(gm.errors.InvalidInputError, match="pred_probs has 3 columns for 4 classes"):
         gm.screen(X, given, pred_probs=probabilities[:, :3])
 

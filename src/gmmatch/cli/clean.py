@@ -69,6 +69,7 @@ def clean(
     """
     import gmmatch as gm
     from gmmatch.cli.export import check_folder
+    from gmmatch.cli.screen import print_classes
     from gmmatch.data.files import is_store
     from gmmatch.data.images import ImageFolder
 
@@ -98,6 +99,7 @@ def clean(
     lines = [(reason, f"{count:,}") for reason, count in cleaned.counts.items()]
     print_table(f"{cleaned.n_kept:,} of {cleaned.n_rows:,} rows stay", ("removed", "rows"), lines)
     print_lines(cleaned.screening.summary)
+    print_classes(cleaned.screening)
     if cleaned.n_relabeled:
         print_lines(f"{cleaned.n_relabeled:,} of the rows that stay have another label.")
     note(f"Wrote {output}, {cleaned.removed} and {cleaned.report}. To decide about suspects yourself:")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gmmatch.cli.io.inputs import Embeddings
     from gmmatch.screening.result import ScreeningResult
 
-_SHOWN = 5
+_SHOWN, _SHOWN_CLASSES = 5, 20
 # What says nothing where people read.
 _NOTHING = {"probability": 0.0, "duplicate_of": -1}
 _COLUMNS = ("row", "id", "label", "suggested", "verdict", "probability", "reason", "duplicate_of")
@@ -135,6 +135,7 @@ def _print(screening: ScreeningResult, suspects: pa.Table, to_stderr: bool) -> N
     print_lines(screening.summary, to_stderr=to_stderr)
     if not suspects.num_rows:
         return
+    print_classes(screening, to_stderr=to_stderr)
     first = suspects.slice(0, _SHOWN).to_pydict()
     if "id" in first:
         del first["row"]
@@ -145,3 +146,17 @@ def _print(screening: ScreeningResult, suspects: pa.Table, to_stderr: bool) -> N
     ]  # fmt: skip
     left = ("label", "suggested", "verdict", "reason")
     print_table("The most suspicious", list(first), zip(*cells, strict=True), left=left, to_stderr=to_stderr)
+
+
+def print_classes(screening: ScreeningResult, to_stderr: bool = False) -> None:
+    """Print what was found in each class, those with the most label noise first."""
+    classes = sorted(screening.per_class(), key=lambda line: -(line["noise_rate"] or 0.0))
+    lines = [
+        [str(line["label"]), *(f"{line[name]:,}" for name in ("rows", "wrong", "doubtful")), f"{rate:.1%}"]
+        for line in classes[:_SHOWN_CLASSES]
+        if (rate := line["noise_rate"]) is not None
+    ]
+    more = f"and {len(classes) - len(lines):,} more classes" if len(classes) > len(lines) else ""
+    if lines:
+        columns = ("class", "rows", "wrong", "doubtful", "estimated noise")
+        print_table("", columns, lines, caption=more, to_stderr=to_stderr)

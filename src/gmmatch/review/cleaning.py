@@ -18,6 +18,7 @@ from gmmatch.data.tables import BaseSource
 from gmmatch.encoders.registry import load_encoder
 from gmmatch.errors import InvalidInputError
 from gmmatch.files import csv_bytes, write_file
+from gmmatch.frames import html_table
 from gmmatch.report.content import open_contents
 from gmmatch.report.page import write_report
 from gmmatch.report.rendering import check_target
@@ -61,6 +62,16 @@ class Cleaned:
     n_relabeled: int
     counts: dict[str, int]
     screening: ScreeningResult
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.n_kept:,} of {self.n_rows:,} rows stay, {self.n_relabeled:,} of them with another label."
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            repr(self), ["removed", "rows"], [(why, f"{n:,}") for why, n in self.counts.items()]
+        )
 
 
 def clean(

@@ -17,6 +17,7 @@ from gmmatch._array import Mask, to_numpy
 from gmmatch._checks import warn_caller
 from gmmatch.errors import DataFileNotFoundError, GMMatchWarning, InvalidInputError, listed
 from gmmatch.files import csv_bytes, explain_failure, write_file
+from gmmatch.frames import SHOWN, html_table
 from gmmatch.groups import Groups, Label
 from gmmatch.review.tools import read_answers, read_label_issues
 
@@ -96,6 +97,10 @@ class Decisions:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {answer}" for answer, count in self.counts.items())
         return f"Decisions about {len(self):,} rows{counts and ': '}{counts}"
+
+    def _repr_html_(self) -> str:
+        lines = [[getattr(decision, name) for name in COLUMNS[:-1]] for decision in list(self)[-SHOWN:]]
+        return html_table(repr(self), COLUMNS[:-1], lines, len(self))
 
     @property
     def counts(self) -> dict[str, int]:
