@@ -345,3 +345,19 @@ def test_formats_that_cannot_be_written_are_refused_before_the_work(photos, tmp_
     Image.new("P", (4, 4)).save(photos / "cat" / "moving.gif")
     line = refused("corrupt", photos, "-o", tmp_path / "bad", "--kind", "fog", "--rate", 1.0)
     assert "moving.gif" in line and ".png" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.csv", "", "is empty"),
+        ("t.csv", "text,label\na\n", "cannot be read"),
+        ("t.jsonl", "not json\n", "cannot be read"),
+        ("t.jsonl", "[1]\n", "cannot be read"),
+        ("t.parquet", "nothing of the kind", "cannot be read"),
+    ],
+)
+def test_a_damaged_file_is_one_line_and_leaves_nothing(name, content, words, tmp_path, refused):
+    (tmp_path / name).write_text(content)
+    line = refused("corrupt", tmp_path / name, "-o", tmp_path / f"n{name}", "--kind", "symmetric")
+    assert words in line and sorted(path.name for path in tmp_path.iterdir()) == [name]

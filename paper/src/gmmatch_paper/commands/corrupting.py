@@ -188,7 +188,13 @@ class Copy:
                 write_table(table, self.mask)
             return facts
         with explain_failure(self.output), replacing(self.output) as [temporary]:
-            values, save = open_column(self.source, self.contents, self.column)
+            try:
+                values, save = open_column(self.source, self.contents, self.column)
+            except (ValueError, LookupError, AttributeError) as error:
+                if isinstance(error, InvalidInputError):
+                    raise
+                reason = first_line(error).rstrip(".")
+                raise InvalidInputError(f"{self.source} cannot be read: {reason}.") from None
             result = self._corrupt(values)
             save(list(result.data) if self.source.suffix.lower() != ".npy" else result.data, temporary)
             facts, table = self._describe(range(len(values)), result, values)
@@ -287,10 +293,12 @@ def open_column(path: Path, contents: str, column: str | None) -> tuple[Any, Cal
 
         return table[position].to_pylist(), save_parquet
     text = path.read_bytes().decode("utf-8-sig")
+    if not text.strip():
+        raise InvalidInputError(f"{path} is empty: there is nothing to corrupt.")
     if suffix == ".jsonl":
         lines = [line for line in text.split("\n") if line.strip()]
         records = [json.loads(line) for line in lines]
-        name = _find_column(path, contents, column, list(records[0]) if records else [])
+        name = _find_column(path, contents, column, list(records[0]))
 
         def save_lines(values: Any, target: Path) -> None:
             new = [

@@ -97,7 +97,7 @@ class LabelNoise(ABC):
         classes = _Classes.of(labels, self.classes)
         if len(classes.names) < 2:
             raise InvalidInputError(
-                f"y has {len(classes.names)} classes: labels can turn into others only where there are two."
+                f"{len(classes.names)} classes in y: labels can turn into others only where there are two."
             )
         rows, turned = self._flips(classes, choice_generator(self.seed))
         data = _with_room(labels, classes.names)
