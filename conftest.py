@@ -22,7 +22,6 @@ collect_ignore_glob = (
         "src/gmmatch/median/triton.py",
         "src/gmmatch/rows/triton_*.py",
         "src/gmmatch/rows/tensor_picks.py",
-        "paper/src/gmmatch_paper/training/networks/norm_kernels.py",
     ]
 )
 
