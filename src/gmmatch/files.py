@@ -278,13 +278,18 @@ def table_csv(table: Any) -> bytes:
 
 def write_table(table: Any, path: Path) -> None:
     """Write a pyarrow Table as Parquet or, for any other ending, as CSV."""
+    with write_whole(path) as temporary:
+        save_table(table, temporary, path.suffix)
+
+
+def save_table(table: Any, path: Path, suffix: str) -> None:
+    """Write a table to a file in the format that belongs to a suffix, whatever the file is called."""
     import pyarrow.parquet as pq
 
-    with write_whole(path) as temporary:
-        if path.suffix.lower() == ".parquet":
-            pq.write_table(table, temporary, write_page_checksum=True)
-        else:
-            temporary.write_bytes(table_csv(table))
+    if suffix.lower() == ".parquet":
+        pq.write_table(table, path, write_page_checksum=True)
+    else:
+        path.write_bytes(table_csv(table))
 
 
 def sha256_of(path: Path) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from gmmatch.cli.io.files import check_output
 from gmmatch.data import ImageBytes, load_image, open_source
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line, unknown_name
-from gmmatch.files import explain_failure, overlap, replacing, replacing_folder, write_table
+from gmmatch.files import explain_failure, overlap, replacing, replacing_folder, save_table
 from gmmatch_paper.arrays import Mask
 from gmmatch_paper.corruption import (
     Corrupted,
@@ -181,25 +181,31 @@ class Copy:
 
     def write(self, update: Progress) -> dict[str, Any]:
         """Write the copy and its mask; return what was done."""
-        if self.source.is_dir():
-            with explain_failure(self.output), replacing_folder(self.output) as folder:
-                facts, table = self._fill(folder, update)
-                (folder / _MARK).write_text(json.dumps({"source": str(self.source)}) + "\n", encoding="utf-8")
-                write_table(table, self.mask)
+        # The mask is replaced last, and an older one goes just before the copy that it would not describe.
+        with explain_failure(self.output), replacing(self.mask) as [mask]:
+            if self.source.is_dir():
+                with replacing_folder(self.output) as folder:
+                    facts, table = self._fill(folder, update)
+                    (folder / _MARK).write_text(
+                        json.dumps({"source": str(self.source)}) + "\n", encoding="utf-8"
+                    )
+                    save_table(table, mask, self.mask.suffix)
+                    self.mask.unlink(missing_ok=True)
+                return facts
+            with replacing(self.output) as [temporary]:
+                try:
+                    values, save = open_column(self.source, self.contents, self.column)
+                except (ValueError, LookupError, AttributeError) as error:
+                    if isinstance(error, InvalidInputError):
+                        raise
+                    reason = first_line(error).rstrip(".")
+                    raise InvalidInputError(f"{self.source} cannot be read: {reason}.") from None
+                result = self._corrupt(values)
+                save(list(result.data) if self.source.suffix.lower() != ".npy" else result.data, temporary)
+                facts, table = self._describe(range(len(values)), result, values)
+                save_table(table, mask, self.mask.suffix)
+                self.mask.unlink(missing_ok=True)
             return facts
-        with explain_failure(self.output), replacing(self.output) as [temporary]:
-            try:
-                values, save = open_column(self.source, self.contents, self.column)
-            except (ValueError, LookupError, AttributeError) as error:
-                if isinstance(error, InvalidInputError):
-                    raise
-                reason = first_line(error).rstrip(".")
-                raise InvalidInputError(f"{self.source} cannot be read: {reason}.") from None
-            result = self._corrupt(values)
-            save(list(result.data) if self.source.suffix.lower() != ".npy" else result.data, temporary)
-            facts, table = self._describe(range(len(values)), result, values)
-            write_table(table, self.mask)
-        return facts
 
     def _corrupt(self, values: Any) -> Corrupted:
         """Return the values of a column with some of them corrupted."""
