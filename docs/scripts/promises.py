@@ -1,4 +1,4 @@
-"""The counts on the page of promises, from committed results, and the tests that it names."""
+"""The counts on the page of promises, from committed results, and the tests that it and SECURITY.md name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from docs.scripts.results import DOCS, ROOT, load
+from tests.reliability.counts import harness_version
 
 RESULTS = "tests/reliability/results"
 
@@ -65,27 +66,42 @@ def _dead(found: dict[str, Any]) -> str:
     )
 
 
-def _counted(file: str, say: Callable[[dict[str, Any]], str]) -> str:
-    path = f"{RESULTS}/{file}"
-    return f"Counted: {say(load(path))} (`{path}`)."
+def _fuzz(found: dict[str, Any]) -> str:
+    return (
+        f"{found['inputs']:,} inputs of {len(found['cases'])} kinds: {found['read']:,} read, {found['refused']:,} "
+        f"refused in one sentence, {found['failed']:,} with any other end"
+    )
+
+
+def _counted(module: str, options: str, say: Callable[[dict[str, Any]], str]) -> str:
+    """Return a line with a count, the command that made it, and with which versions it was run."""
+    path = f"{RESULTS}/{module}.json"
+    found = load(path)
+    by = f"gmmatch {found['version']}" if "version" in found else "gmmatch 0.2"
+    if found.get("harness") != harness_version(module):
+        by += " and an earlier version of the command"
+    return f"Counted by `python -m tests.reliability.{module}{options}` with {by}: {say(found)} (`{path}`)."
 
 
 COUNTS: Mapping[str, Callable[[], str]] = {
-    "exits": partial(_counted, "neighbours_exits.json", _exits),
-    "load": partial(_counted, "load.json", _load),
-    "kills": partial(_counted, "kills.json", _kills),
-    "disks": partial(_counted, "disks.json", _disks),
-    "damaged": partial(_counted, "disks.json", _damaged),
-    "workers": partial(_counted, "cluster.json", _workers),
-    "dead": partial(_counted, "cluster.json", _dead),
+    "exits": partial(_counted, "neighbours_exits", " --runs 500", _exits),
+    "load": partial(_counted, "load", " --minutes 30", _load),
+    "fuzz": partial(_counted, "fuzz", " --inputs 100000", _fuzz),
+    "kills": partial(_counted, "kills", " --kills 500", _kills),
+    "disks": partial(_counted, "disks", "", _disks),
+    "damaged": partial(_counted, "disks", "", _damaged),
+    "workers": partial(_counted, "cluster", " --deaths 100", _workers),
+    "dead": partial(_counted, "cluster", " --deaths 100", _dead),
 }
 
 
 def missing() -> list[str]:
-    """Return the tests that the page names and that are not there."""
-    text = (DOCS / "promises.md").read_text(encoding="utf-8")
-    named = re.findall(r"([\w/]+\.py)::(\w+)", text)
-    return [f"{file}::{name}" for file, name in named if not _is_there(file, name)]
+    """Return the tests that the pages name and that are not there, and the statements that name none."""
+    pages = [path.read_text(encoding="utf-8") for path in (DOCS / "promises.md", ROOT / "SECURITY.md")]
+    named = [test for page in pages for test in re.findall(r"([\w/]+\.py)::(\w+)", page)]
+    statements = re.findall(r"^- (.*?)(?=^- |^$|\Z)", pages[1], re.MULTILINE | re.DOTALL)
+    unproved = [statement for statement in statements if "::" not in statement]
+    return [f"{file}::{name}" for file, name in named if not _is_there(file, name)] + unproved
 
 
 def _is_there(file: str, name: str) -> bool:

@@ -133,3 +133,19 @@ def test_picks_of_a_table_with_ids_are_updated(tmp_path, succeeds):
     succeeds("select", tmp_path / "x.parquet", "-k", 3, "-m", "herding", "-o", picks)
     succeeds("update", picks, tmp_path / "y.parquet")
     assert gm.Selection.load(picks).n_rows == 60
+
+
+def test_commands_ask_nothing_of_a_network(photos, tmp_path, succeeds, monkeypatch):
+    import socket
+
+    def refuse(*_, **__):
+        pytest.fail("a connection was asked for")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    store, picks = tmp_path / "x.emb", tmp_path / "p.parquet"
+    succeeds("embed", photos, "-o", store, "--encoder", "pixels:4x4")
+    succeeds("select", store, "-k", 4, "-m", "herding", "-o", picks, "--report", tmp_path / "p.html")
+    succeeds("export", picks, photos, "-o", tmp_path / "out")
+    succeeds("info", store)

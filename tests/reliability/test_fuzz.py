@@ -12,7 +12,7 @@ import pytest
 import gmmatch as gm
 from gmmatch.errors import GMMatchError, InvalidInputError
 from tests.reliability import fuzz
-from tests.reliability.counts import counted
+from tests.reliability.counts import committed, counted
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 
@@ -89,3 +89,10 @@ def test_picks_of_no_number_of_rows(n_rows):
 def test_the_command_counts_what_became_of_its_inputs():
     found = counted("fuzz", "--inputs", 54, "--first", 1_000_000)
     assert (found["read"] + found["refused"], found["failed"]) == (54, 0)
+
+
+def test_the_committed_counts_are_of_every_case():
+    found = committed("fuzz")
+    assert found["inputs"] >= 100_000
+    assert set(found["cases"]) == set(fuzz.CASES) and found["failed"] == 0
+    assert found["read"] + found["refused"] == found["inputs"]

@@ -11,7 +11,9 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ import pytest
 from PIL import Image
 
 import gmmatch as gm
+from gmmatch.data import load_image
 from gmmatch.errors import FarRowWarning, InvalidInputError
 
 NAMES = (
@@ -309,3 +312,19 @@ def test_a_pipe_that_a_store_names_is_not_waited_for(store, tmp_path, gmmatch):
     forge(store, tmp_path / "pipe.csv")
     options = ("-k", 4, "-m", "easy", "-o", tmp_path / "p.parquet", "--report", tmp_path / "page.html")
     assert "is not a file that can be read twice" in gmmatch("select", store, *options).stderr
+
+
+def test_a_picture_that_claims_two_gigabytes_of_data_takes_no_memory(tmp_path):
+    path = tmp_path / "x.png"
+    Image.new("RGB", (6, 6)).save(path)
+    data = bytearray(path.read_bytes())
+    start = data.index(b"IDAT") - 4
+    data[start : start + 4] = (0x7F00017F).to_bytes(4, "big")
+    path.write_bytes(data)
+    tracemalloc.start()
+    try:
+        with suppress(InvalidInputError):  # Pillow may read what is there
+            load_image(path)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()

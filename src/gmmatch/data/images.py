@@ -128,7 +128,8 @@ def load_image(item: Any, edge: int | None = None) -> Image:
         raise BrokenImageError(name, "there is no image")
     with (
         _name_broken(name),
-        Path(name).open("rb") if data is None else io.BytesIO(data) as file,
+        # From memory: an open file allocates as many bytes as a damaged one asks for, not as many as there are.
+        io.BytesIO(Path(name).read_bytes() if data is None else data) as file,
         open_image(file) as picture,
     ):
         if edge is not None:
