@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 import gmmatch as gm
 from gmmatch.update import is_updated_by
@@ -79,6 +80,16 @@ def test_the_mean_of_all_rows_is_matched_though_old_rows_are_gone():
 
 
 @pytest.mark.slow
+def test_a_median_does_not_move_with_each_update():
+    digits = load_digits(return_X_y=True)[0][np.random.default_rng(0).permutation(1797)[:1000]]
+    updated = update_in_steps(gm.GMMatching(k=50).select(digits[:500]), digits, None, 50)
+    scratch = gm.GMMatching(k=50).select(digits)
+    errors = [gm.metrics.mmd(digits[picks.indices], digits) for picks in (updated, scratch)]
+    assert errors[0] < 1.15 * errors[1]
+    represented = np.array(updated.provenance["represented"])
+    assert represented.max() < 5.0 * represented.mean()
+
+
 def test_new_rows_are_screened_and_verdicts_of_all_rows_are_kept():
     rows, truth, given = noisy_classes(1200, 0)
     first = gm.select(rows[:900], given[:900], k=100, random_state=0)

@@ -24,6 +24,7 @@ from gmmatch.rows import Rows, open_rows
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.selection.describe import drop_record_of_others
 from gmmatch.selection.selection import Selection, check_ids
+from gmmatch.targets import Targets
 
 # What a selection does not hold of its rows, and new picks would need.
 _UNKNOWN = ("scores", "pred_probs", "answers")
@@ -82,7 +83,7 @@ def update(
     weights = np.concatenate([_old_weights(selection), np.ones(identity["n_rows"])])
     steps = selection.provenance.get("preprocess") or None
     with method.open_problem(rows, labels, sample_weight=weights, preprocess=steps) as problem:
-        targets = method.targets(problem)
+        targets = _merge_targets(method, problem, selection.k)
         order = method.pick(problem, targets)
         if hasattr(method, "target"):  # picked one after another from few rows, they would match less well
             owners = np.repeat(np.arange(len(problem.quotas)), problem.quotas)
@@ -144,6 +145,26 @@ class ScreenNewRows:
         weights = np.where(old, problem.weights, screened.weights * scale)
         together = replace(screened, available=problem.available, quotas=problem.quotas, weights=weights)
         return together.restrict(old | screened.available)
+
+
+def _merge_targets(method: Any, problem: Problem, n_old: int) -> Any:
+    """Return the target of the new rows, merged with the mean of the old picks, which matches the target of old rows.
+
+    The median of picks that match a median is another one: it would move with each update.
+    """
+    targets, groups = method.targets(problem), problem.groups
+    if not isinstance(targets, Targets) or not hasattr(method, "target"):
+        return targets
+    old = np.arange(len(problem.weights)) < n_old
+    sides = [np.where(side, problem.weights, 0.0) for side in (old, ~old)]
+    totals = np.array([_sum_weights(groups, side) for side in sides])[:, :, None]
+    merged = (totals > 0.0).all(axis=(0, 2))
+    if not merged.any():
+        return targets
+    picked = problem.rows.group_means(groups.codes, sides[0], len(groups))
+    new = method.targets(replace(problem, weights=np.where(merged[groups.codes] & old, 0.0, problem.weights)))
+    points = (totals[0] * picked + totals[1] * new.points) / totals.sum(axis=0)
+    return Targets(np.where(merged[:, None], points, targets.points), new.details)
 
 
 def _sum_weights(groups: Groups, weights: Vector) -> Vector:
