@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gmmatch import __version__
-from gmmatch._array import Indices, Vector, array_namespace, asarray_like, is_torch_array
+from gmmatch._array import Indices, Mask, Vector, array_namespace, asarray_like, is_torch_array
 from gmmatch.budget import largest_remainder
 from gmmatch.errors import InvalidInputError, listed
 from gmmatch.groups import Groups, Label, encode_labels, plain_label
@@ -158,7 +158,7 @@ def _merge_targets(method: Any, problem: Problem, n_old: int) -> Any:
     old = np.arange(len(problem.weights)) < n_old
     sides = [np.where(side, problem.weights, 0.0) for side in (old, ~old)]
     totals = np.array([_sum_weights(groups, side) for side in sides])[:, :, None]
-    merged = (totals > 0.0).all(axis=(0, 2))
+    merged: Mask = np.all(totals > 0.0, axis=(0, 2))
     if not merged.any():
         return targets
     picked = problem.rows.group_means(groups.codes, sides[0], len(groups))
