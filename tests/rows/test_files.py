@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -58,6 +59,23 @@ def test_without_room_for_a_temporary_file_picks_are_the_same(data, paths, monke
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
     assert pick(paths, y, "gm-matching", memory_limit=100) == expected
+
+
+def first_columns(block):
+    return block.astype(np.float64)[:, :4]
+
+
+def test_rows_are_mapped_a_few_at_a_time(tmp_path):
+    X = np.zeros((8000, 256), dtype=np.float32)
+    np.save(tmp_path / "x.npy", X)
+    with gm.open_rows(tmp_path / "x.npy") as rows:
+        mapped = rows.map(first_columns)
+        tracemalloc.start()
+        values = mapped.take(np.arange(len(X)))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert values.shape == (8000, 4)
+    assert peak < X.nbytes / 2
 
 
 def test_temporary_files_are_deleted(data, paths, tmp_path, monkeypatch):

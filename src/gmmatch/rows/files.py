@@ -133,7 +133,14 @@ class FileRows(LocalRows):
         self._scratch.close()
 
     def _take(self, index: Indices) -> NDArray[Any]:
-        return self._map(self._reader.take(index + self._span[0]))
+        index = index + self._span[0]
+        if not self._row_maps:
+            return read_only(self._reader.take(index))
+        # A map needs several times the memory of the rows that it makes.
+        rows = np.empty((len(index), self.n_features), dtype=self._dtype)
+        for first, stop in pairwise(block_edges(len(index), self._reader.shape[1]).tolist()):
+            rows[first:stop] = self._map(self._reader.take(index[first:stop]))
+        return read_only(rows)
 
     def _map(self, block: NDArray[Any]) -> NDArray[Any]:
         for row_map in self._row_maps:
