@@ -15,6 +15,7 @@ from pathlib import Path
 from docs.scripts import (
     audit,
     choosing,
+    cleaning,
     costs,
     digits,
     duplicates,
@@ -48,6 +49,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "store": costs.store,
         "within": support.within,
     },
+    "guides/clean.md": {"cleaning": cleaning.steps},
     "methods/index.md": {"methods": costs.methods},
 }
 
