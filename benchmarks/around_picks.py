@@ -164,7 +164,7 @@ def update(options: argparse.Namespace) -> list[dict[str, Any]]:
                 runs.append({"data": path.stem.removesuffix("_data"), "noise": noise, "method": method})
                 runs[-1] |= _ten_updates(X, y, truth, method)
                 print(json.dumps(runs[-1]), flush=True)
-    for method in ("gm-matching", "robust"):
+    for method in ("gm-matching", "robust") if options.rows else ():
         runs.append(_many_rows(method, options.rows))
         print(json.dumps(runs[-1]), flush=True)
     return runs
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.around_picks", description=__doc__)
     parser.add_argument("part", choices=sorted(PARTS))
     parser.add_argument("--data", type=Path, nargs="*", default=[], help=".npz files with rows and labels")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of the timed update")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the timed update; 0 for none")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     runs = PARTS[options.part](options)
