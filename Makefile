@@ -5,7 +5,7 @@ PYTHON ?= python3
 # Processes that run tests side by side.
 JOBS ?= 2
 # Tests that need nothing but the core.
-CORE := tests/selection tests/methods tests/screening tests/duplicates tests/test_*.py
+CORE := tests/selection tests/methods tests/screening tests/duplicates tests/test_m*.py tests/test_p*.py
 
 BIN := .venv/bin
 # Half of pip's time would go to bytecode of modules that nothing here imports; Python writes what it needs.
@@ -39,13 +39,13 @@ test-all: test ## Run all tests
 	$(MAKE) test-paper
 	$(MAKE) test-slow
 
-# Without extras: tests that need one are left out.
+# Without extras: tests that need a package of theirs are left out.
 test-lowest: ## Run quick tests of the core with the lowest versions that pyproject.toml allows
 	rm -rf build/lowest
 	$(PYTHON) -m venv build/lowest
 	$(PYTHON) -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 	print(*(line.replace('>=', '==') for line in project['dependencies']), sep='\n')" > build/lowest.txt
-	build/lowest/bin/python -m pip install --quiet -c build/lowest.txt -e . pytest pytest-xdist hypothesis pandas
+	build/lowest/bin/python -m pip install --quiet -c build/lowest.txt -e . pytest pytest-xdist hypothesis pandas imbalanced-learn
 	build/lowest/bin/python -m pytest -n $(JOBS) -m "not slow" $(CORE)
 
 lint: .venv/.installed-dev-vision-text-ray ## Check style and types
