@@ -184,10 +184,14 @@ def test_pictures_that_say_nothing_have_reasons_of_their_own(folder, tmp_path, s
     assert "--check-rows" in refused("screen", tmp_path / "v.npy", "--check-rows")
 
 
-def test_what_cannot_be_cleaned_is_refused_before_the_work(folder, tmp_path, refused, vectors):
+def test_what_cannot_be_cleaned_is_refused_before_the_work(folder, tmp_path, succeeds, refused, vectors):
     photos = folder[0]
     assert "within" in refused("clean", photos, "-o", photos / "clean")
     assert "cannot be exported" in refused("clean", vectors, "-o", tmp_path / "c.npy")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
     assert "gmmatch did not write" in refused("clean", photos, "-o", tmp_path / "mine", "--force")
+    succeeds("embed", photos, "-o", tmp_path / "p.emb", "-e", "pixels:8x8:gray", "--on-error", "skip")
+    assert "gmmatch did not write" in refused("clean", tmp_path / "p.emb", "-o", tmp_path / "mine", "--force")
+    assert "within" in refused("clean", tmp_path / "p.emb", "-o", photos, "--force")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep me"

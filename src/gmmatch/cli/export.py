@@ -24,7 +24,7 @@ from gmmatch.cli.io.arguments import (
 from gmmatch.cli.io.files import check_output, has_changed, protect_inputs
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import is_remote, overlap
+from gmmatch.files import is_remote
 from gmmatch.review.tools import ToolName
 
 if TYPE_CHECKING:
@@ -220,17 +220,10 @@ def _task_writer(source: BaseSource, output: Path, tool: ToolName, *, force: boo
 
 def check_folder(output: Path, source: Path, *, force: bool) -> None:
     """Raise unless images may be written to this folder."""
-    from gmmatch.data.exporting import MARK
+    from gmmatch.data.exporting import check_replaceable
 
-    if overlap(output, source):
-        raise InvalidInputError(
-            f"--output {output} and {source} lie within each other: choose another folder."
-        )
+    check_replaceable(output, source)
     check_output(output, force=force, folder=True)
-    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
-        raise InvalidInputError(
-            f"--output {output} holds files that gmmatch did not write: choose another folder."
-        )
 
 
 def match_rows(selection: Selection, source: BaseSource) -> tuple[Indices, Indices]:

@@ -14,7 +14,7 @@ from gmmatch.data.images import ImageFolder
 from gmmatch.data.tables import BaseSource
 from gmmatch.data.text_tables import CSVTable, JSONLines, csv_records, delimiter_of, json_lines, open_binary
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import csv_bytes, explain_failure, replacing_folder, write_whole
+from gmmatch.files import csv_bytes, explain_failure, overlap, replacing_folder, write_whole
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
@@ -25,6 +25,14 @@ Columns = Mapping[str, list[Any]]
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
+
+
+def check_replaceable(output: Path, source: Path) -> None:
+    """Raise if images of a folder must not be written to another: over each other, or over files of somebody's."""
+    if overlap(output, source):
+        raise InvalidInputError(f"{output} and {source} lie within each other: choose another folder.")
+    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+        raise InvalidInputError(f"{output} holds files that gmmatch did not write: choose another folder.")
 
 
 def put_image(image: Path, target: Path, link: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gmmatch._array import Indices, Mask
 from gmmatch.data.checks import check_rows
-from gmmatch.data.exporting import writer_of
+from gmmatch.data.exporting import check_replaceable, writer_of
 from gmmatch.data.images import ImageFolder
 from gmmatch.data.opening import open_source, read_description
 from gmmatch.data.tables import BaseSource
@@ -137,6 +137,8 @@ def clean(
     opened: BaseSource = open_source(source) if rows is None else open_source_of(rows)
     write = writer_of(opened)[1]
     is_folder = isinstance(opened, ImageFolder)
+    if isinstance(opened, ImageFolder):
+        check_replaceable(target, opened.folder)
     report = target / "report.html" if is_folder else target.with_suffix(".report.html")
     check_target(target.with_name("report.html"))
     skipped = []
