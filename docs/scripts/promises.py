@@ -37,8 +37,9 @@ def _kills(found: dict[str, Any]) -> str:
 
 def _kills_again(found: dict[str, Any]) -> str:
     return (
-        f"Again with gmmatch {found['version']}, stopped before its end: {found['killed_at_random']:,} at random moments "
-        f"and {found['killed_at_a_step']:,} at every step, after the mask of `corrupt` was repaired, which failed at first"
+        f"Again with gmmatch {found['version']}, stopped before its end: {found['killed_at_random']:,} at random "
+        f"moments and {found['killed_at_a_step']:,} at every step, after the mask of `corrupt` was repaired, which "
+        "failed at first"
     )
 
 
