@@ -1,8 +1,8 @@
 """``python -m benchmarks.audit FILE.npz ...``: sets that people mislabeled, cleaned by gmmatch and by its peers.
 
 A file holds embeddings ``rows``, true ``labels``, those that people gave (``human``), and texts that say what they
-are: ``name``, ``labels_by`` and ``encoder``. Every tool keeps as many rows of each class as gmmatch trusts, those
-that it believes in most; and a fifth of each class. gmmatch runs as it is, each peer in all its settings, of which
+are: ``name``, ``labels_by`` and ``encoder``. Every tool keeps as many rows as gmmatch trusts, those that it
+believes in most, of each class or of all; and a fifth. gmmatch runs as it is, each peer in all its settings, of which
 the tables show the one that is best on that very set.
 """
 
@@ -117,10 +117,13 @@ def audit(data: dict[str, Any]) -> dict[str, Any]:
         runs.append(run | {"wrong_fifth": wrong_share(fifth)})
     settings = []
     for tool, setting, belief, seconds in peers(rows, labels):
-        setting = {"tool": tool, "setting": setting, "cpu_seconds": round(seconds, 2)}
-        for name, quota in quotas.items():
-            setting[f"wrong_{name}"] = wrong_share(best_of_each_class(belief, labels, quota))
-        settings.append(setting)
+        # As many of each class, and as many in all: a peer has the better of both.
+        for words, groups in ((setting, labels), (f"{setting}, of all classes", np.zeros_like(labels))):
+            one = {"tool": tool, "setting": words, "cpu_seconds": round(seconds, 2)}
+            for name, quota in quotas.items():
+                counts = quota if groups is labels else quota.sum(keepdims=True)
+                one[f"wrong_{name}"] = wrong_share(best_of_each_class(belief, groups, counts))
+            settings.append(one)
     about = {key: str(data[key]) for key in ("name", "labels_by", "encoder")}
     sizes = {"rows": len(rows), "columns": rows.shape[1], "classes": n_classes}
     own = {key: round(fmean(run[key] for run in runs), 5) for key in runs[0]}

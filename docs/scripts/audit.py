@@ -31,8 +31,8 @@ def tables() -> str:
     names = [f"{one['name']} ({one['labels_by']})" for one in content["sets"]]
     parts = []
     for field, words in (
-        ("wrong_trusted", "Mislabeled rows among those kept, as many of each class as gmmatch trusts:"),
-        ("wrong_fifth", "Mislabeled rows among the fifth of each class that each tool believes in most:"),
+        ("wrong_trusted", "Mislabeled rows among those kept, as many as gmmatch trusts:"),
+        ("wrong_fifth", "Mislabeled rows among the fifth that each tool believes in most:"),
     ):
         rows = [[name, *compare(one, field)] for name, one in zip(names, content["sets"], strict=True)]
         parts += [words, table(["labels", "gmmatch", *PEERS], rows)]
