@@ -32,7 +32,10 @@ def tables() -> str:
     parts = []
     for field, words in (
         ("wrong_trusted", "Mislabeled rows among those kept, as many as gmmatch trusts:"),
-        ("wrong_fifth", "Mislabeled rows among the fifth that each tool believes in most, gmmatch of each class:"),
+        (
+            "wrong_fifth",
+            "Mislabeled rows among the fifth that each tool believes in most, gmmatch of each class:",
+        ),
     ):
         rows = [[name, *compare(one, field)] for name, one in zip(names, content["sets"], strict=True)]
         parts += [words, table(["labels", "gmmatch", *PEERS], rows)]
