@@ -105,3 +105,12 @@ def test_polars_frames_and_labels_go_in_and_come_out():
 def test_what_is_no_column_of_vectors_says_so(column, words):
     with pytest.raises(InvalidInputError, match=words):
         gm.select(pd.Series(column), k=1)
+
+
+def test_a_notebook_shows_copies_and_sizes():
+    rows = np.concatenate([np.eye(20), np.eye(20)[:12]])
+    page = gm.duplicates(rows, threshold=0.99)._repr_html_()
+    assert page.count("<tr>") == 11 and "<td>20</td><td>0</td><td>1.0</td>" in page and "and 2 more" in page
+    point = gm.CurvePoint("easy", 1200, 0.1, 0.1, 1.0, 3.0, accuracy=0.9)
+    page = gm.BudgetCurve((point,), 5000, "20 test rows")._repr_html_()
+    assert "<td>easy</td><td>1,200</td><td>90.0%</td>" in page

@@ -16,7 +16,7 @@ from gmmatch._checks import check_whole_number
 from gmmatch._threads import blas_threads_for
 from gmmatch.budget import Budget, resolve_count
 from gmmatch.errors import InvalidInputError, imported
-from gmmatch.frames import Package, as_frame
+from gmmatch.frames import Package, as_frame, html_table
 from gmmatch.groups import Groups
 from gmmatch.metrics import SubsetMetrics
 from gmmatch.rows import Rows, open_rows
@@ -128,6 +128,12 @@ class BudgetCurve:
 
     def __repr__(self) -> str:
         return f"BudgetCurve of {', '.join(self.methods)}: {self.sentence}"
+
+    def _repr_html_(self) -> str:
+        lines = [
+            (p.method, f"{p.k:,}", "" if p.accuracy is None else f"{p.accuracy:.1%}") for p in self.points
+        ]
+        return html_table(self.sentence, ["method", "picks", "accuracy"], lines)
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""

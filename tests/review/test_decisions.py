@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import gmmatch as gm
 from gmmatch import Decision
+from gmmatch.errors import GMMatchError
 
 TEXT = st.text(alphabet=string.ascii_letters + " ,;\t\"'=+-@\n\u00e9\u05d0", max_size=12)
 
@@ -120,3 +121,19 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
     refuse("line 2: row '-3' is no row number", "row,answer\n-3,drop\n")
     (tmp_path / "d.csv").write_text("")
     assert len(gm.read_decisions(tmp_path / "d.csv")) == 0
+
+
+def test_one_review_at_a_time_writes_a_file(tmp_path):
+    pytest.importorskip("uvicorn")
+    y = np.arange(60) % 3
+    X = 0.1 * np.random.default_rng(0).standard_normal((60, 3)) + np.eye(3)[y]
+    options = {"output": tmp_path / "decisions.csv", "screening": gm.screen(X, y, random_state=0)}
+
+    def announce(address):
+        with pytest.raises(GMMatchError, match=r"decisions\.csv is being written by process \d+"):
+            gm.review(X, y, **options, announce=print)
+        raise InterruptedError(address)
+
+    with pytest.raises(InterruptedError, match="http://127"):
+        gm.review(X, y, **options, announce=announce)
+    assert not list(tmp_path.iterdir())  # nor is there a lock left

@@ -23,6 +23,7 @@ from gmmatch.duplicates.sketch import (
 )
 from gmmatch.duplicates.threshold import natural_threshold, values_tell
 from gmmatch.errors import InvalidInputError
+from gmmatch.frames import SHOWN, html_table
 from gmmatch.rows import Rows, open_rows
 from gmmatch.rows.base import RowMap
 
@@ -291,3 +292,8 @@ class Duplicates:
         return (
             f"Duplicates: {count:,} of {len(self):,} rows, {of}, at a cosine of at least {self.threshold:.4g}"
         )
+
+    def _repr_html_(self) -> str:
+        rows = self.rows[:SHOWN]
+        lines = list(zip(rows, self.original[rows], self.similarity[rows].round(4), strict=True))
+        return html_table(repr(self), ["row", "duplicate of", "cosine"], lines, len(self.rows))

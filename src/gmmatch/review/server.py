@@ -7,7 +7,7 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from gmmatch.rows.open import per_row_values
 from gmmatch.screening.calibration import calibrate
 from gmmatch.screening.result import ScreeningResult
 from gmmatch.screening.screening import screen
+from gmmatch.store.commits import WriterLock
 
 # Answers after which the order of what is left is computed again.
 _REORDER = 10
@@ -266,7 +267,7 @@ def review(
     y : array of shape (n,), optional
         Labels.
     output : path
-        The file of decisions (.csv); continued if it is there.
+        The file of decisions (.csv); continued if it is there. One review at a time may write to it.
     source, optional
         The pictures or texts behind the rows, as in :func:`gmmatch.write_report`.
     ids : array of shape (n,), optional
@@ -312,7 +313,7 @@ def review(
         return session.decisions
     token = secrets.token_urlsafe(24)
     assert uvicorn is not None
-    with socket.socket() as listener:
+    with closing(WriterLock(session.path)), socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen()
