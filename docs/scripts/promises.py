@@ -96,8 +96,8 @@ COUNTS: Mapping[str, Callable[[], str]] = {
     "load": partial(_counted, "load", " --minutes 30", _load),
     "fuzz": partial(_counted, "fuzz", " --inputs 100000", _fuzz),
     "kills": partial(_counted, "kills", " --kills 500", _kills),
-    "disks": partial(_counted, "disks", "", _disks),
-    "damaged": partial(_counted, "disks", "", _damaged),
+    "disks": partial(_counted, "disks", " --damages 2000", _disks),
+    "damaged": partial(_counted, "disks", " --damages 2000", _damaged),
     "workers": partial(_counted, "cluster", " --deaths 100", _workers),
     "dead": partial(_counted, "cluster", " --deaths 100", _dead),
 }
