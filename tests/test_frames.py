@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import gmmatch as gm
+from gmmatch.curve import CurvePoint
 from gmmatch.errors import InvalidInputError, InvalidTypeError, MissingDependencyError
 
 RNG = np.random.default_rng(0)
@@ -111,6 +112,6 @@ def test_a_notebook_shows_copies_and_sizes():
     rows = np.concatenate([np.eye(20), np.eye(20)[:12]])
     page = gm.duplicates(rows, threshold=0.99)._repr_html_()
     assert page.count("<tr>") == 11 and "<td>20</td><td>0</td><td>1.0</td>" in page and "and 2 more" in page
-    point = gm.CurvePoint("easy", 1200, 0.1, 0.1, 1.0, 3.0, accuracy=0.9)
+    point = CurvePoint("easy", 1200, 0.1, 0.1, 1.0, 3.0, accuracy=0.9)
     page = gm.BudgetCurve((point,), 5000, "20 test rows")._repr_html_()
     assert "<td>easy</td><td>1,200</td><td>90.0%</td>" in page

@@ -10,7 +10,6 @@ import hashlib
 import io
 import lzma
 import os
-import secrets
 import shutil
 import tarfile
 import tempfile
@@ -302,7 +301,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _temporary_path(target: Path) -> Path:
-    return target.with_name(f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}")
+    return target.with_name(f"{_PREFIX}{os.urandom(8).hex()}{_SUFFIX}")
 
 
 def _flush_folder(folder: Path) -> None:

@@ -37,15 +37,16 @@ _ROUNDING = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Short vectors sorted by cell.
+    """Short vectors and their cells.
 
     Attributes
     ----------
     vectors : array of shape (n, c)
+        In the order in which they came: a copy by cell would take as much memory again.
     positions : int64 array of shape (n,)
-        Where each vector was before.
+        The vectors of one cell after another.
     starts : int64 array of shape (C + 1,)
-        Where the cells start.
+        Where the cells start in ``positions``.
     centers : array of shape (C, c)
     margins : array of shape (C, C)
         How near vectors of cell a come to the plane between a and b.
@@ -64,14 +65,18 @@ class Cells:
         nearest = np.concatenate([_scores(piece, centers).argmax(axis=1) for piece in pieces])
         positions = np.argsort(nearest, kind="stable")
         starts = np.searchsorted(nearest[positions], np.arange(len(centers) + 1))
-        cells = cls(vectors[positions], positions, starts, centers, np.empty((len(centers),) * 2))
+        cells = cls(vectors, positions, starts, centers, np.empty((len(centers),) * 2))
         for a in range(len(centers)):
             cells.margins[a] = cells.plane_distances(a, slice(None)).min(axis=0, initial=np.inf)
         return cells
 
+    def members(self, a: int) -> Indices:
+        """Return the positions of the vectors of a cell."""
+        return self.positions[self.starts[a] : self.starts[a + 1]]
+
     def plane_distances(self, a: int, others: Any) -> Vectors:
         """Return the distance of each vector of a cell from the planes between it and other cells."""
-        vectors, centers = self.vectors[self.starts[a] : self.starts[a + 1]], self.centers[others]
+        vectors, centers = self.vectors[self.members(a)], self.centers[others]
         distances = cdist(self.centers[[a]], centers)
         # No vector lies between centers that are the same.
         distances[distances < 1e-6] = 1.0
@@ -136,7 +141,7 @@ def _compare(
     left: Cells, right: Cells, a: int, b: int, radius: float, level: float
 ) -> Iterator[tuple[Indices, Indices]]:
     """Multiply vectors of two cells that may be near each other, those nearest to the plane first."""
-    rows, columns = np.arange(*left.starts[a : a + 2]), np.arange(*right.starts[b : b + 2])
+    rows, columns = left.members(a), right.members(b)
     if not len(rows) or not len(columns):
         return
     reach, depth = np.full(len(rows), np.inf), np.zeros(len(columns))
@@ -158,7 +163,7 @@ def _compare(
                 once = i < j
                 i, j = i[once], j[once]
             if len(i):
-                yield left.positions[i], right.positions[j]
+                yield i, j
 
 
 def _scores(vectors: Vectors, centers: Vectors) -> Vectors:

@@ -103,7 +103,7 @@ def judge_labels(
     others[sample] = False
     if others.any():
         judge = RowJudge(prepare, evidence, explanation, rule)
-        out.table[others] = rows.map_blocks(judge, per_row=(known, others))[others]
+        np.copyto(out.table, rows.map_blocks(judge, per_row=(known, others)), where=others[:, None])
     judged = out.table[known >= 0]
     judged[:, 3] = classes[judged[:, 3].astype(np.int64)]
     out.rate, out.interval = estimate_rate(judged[:, 0], judged[:, 1])
@@ -138,7 +138,7 @@ class RowJudge:
     def __call__(self, block: Any, given: Any, wanted: Any) -> Matrix:
         """Return the verdicts on the wanted rows of a block; 0 for the others."""
         given, wanted = to_numpy(given), to_numpy(wanted)
-        table = np.zeros((len(given), 5))
+        table = np.zeros((len(given), 5), dtype=np.float32)
         if wanted.any():
             with one_blas_thread():
                 values, given = to_numpy(self.prepare(block[wanted])), given[wanted]
