@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, sample_indices, to_numpy
 from gmmatch._threads import one_blas_thread
@@ -135,7 +136,7 @@ class RowJudge:
         drawn = explanation.drawn
         self.refitted = [] if drawn is None else [learner.fit(drawn) for learner in evidence.learners]
 
-    def __call__(self, block: Any, given: Any, wanted: Any) -> Matrix:
+    def __call__(self, block: Any, given: Any, wanted: Any) -> NDArray[np.float32]:
         """Return the verdicts on the wanted rows of a block; 0 for the others."""
         given, wanted = to_numpy(given), to_numpy(wanted)
         table = np.zeros((len(given), 5), dtype=np.float32)

@@ -192,7 +192,7 @@ class ScreeningResult:
         n_classes, labeled = len(self.labels), self.given >= 0
         judged = labeled & (self.verdict_codes != NOT_JUDGED)
         cells = self.given[labeled] * len(VERDICTS) + self.verdict_codes[labeled]
-        counts = np.bincount(cells, minlength=n_classes * len(VERDICTS)).reshape(n_classes, -1)
+        counts = np.bincount(cells, minlength=n_classes * len(VERDICTS)).reshape(-1, len(VERDICTS))
         total = np.bincount(self.given[judged], self.probability[judged], minlength=n_classes)
         with np.errstate(invalid="ignore"):
             rates = total / counts[:, :NOT_JUDGED].sum(axis=1)
