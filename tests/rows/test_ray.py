@@ -97,7 +97,7 @@ def test_a_store_brings_its_labels_and_ids(fake_ray, data, tmp_path):
 
 @pytest.mark.slow
 def test_a_screening_runs_on_workers(fake_ray, data):
-    X, y = data[0][:200], data[1][:200]
+    X, y = data[0][:400], data[1][:400]
     verdicts = [gm.screen(X, y, random_state=0, engine=on).verdict.tolist() for on in (None, "ray:3")]
     assert verdicts[0] == verdicts[1] and len(fake_ray.actors) == 3
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from gmmatch.errors import GMMatchError
 from gmmatch_paper.studies.records import read_record
@@ -122,6 +123,7 @@ def test_a_process_that_dies_ends_the_run_and_the_next_one_resumes(
     (tmp_path / "deadly_cells.py").write_text(DEADLY)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")  # for the processes
+    get_reusable_executor().shutdown()  # those of other tests cannot import the module
     function = importlib.import_module("deadly_cells").measure
     with pytest.raises(GMMatchError, match="A process died"):
         run_study(study_of(function, 1, 2, 3, 4, 13), output=tmp_path, jobs=2, long_run=LONG)
