@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gmmatch._array import Indices, Matrix, Vector, sample_indices, to_numpy
 from gmmatch._threads import one_blas_thread
@@ -26,7 +26,7 @@ from gmmatch.screening.evidence import (
 from gmmatch.screening.learners import GivenProbabilities, Learner, make_learners
 from gmmatch.screening.posterior import Explanation, explain
 from gmmatch.screening.result import NOT_JUDGED, TRUSTED, WRONG
-from gmmatch.screening.verdict import Rule, Verdicts
+from gmmatch.screening.verdict import Rule
 
 # Rows that quantiles and principal components are computed from.
 _STATISTICS_ROWS = 4_000
@@ -34,34 +34,21 @@ _STATISTICS_ROWS = 4_000
 
 @dataclass(eq=False)
 class LabelVerdicts:
-    """What is said of the labels: arrays of shape (n,), and of all together."""
+    """What is said of the labels.
 
-    verdict: NDArray[np.int8]
-    probability: Vector
-    suspicion: Vector
-    suggested: Indices
-    confidence: Vector
+    Attributes
+    ----------
+    table : array of shape (n, 5)
+        The verdict on each row, as :meth:`Rule.judge` returns it.
+    rate, interval : float and (low, high), optional
+        The share of wrong labels; None if no row was judged.
+    notes : list of str
+    """
+
+    table: Matrix
     rate: float | None = None
     interval: tuple[float, float] | None = None
     notes: list[str] = field(default_factory=list)
-
-    def put(self, rows: Any, verdicts: Verdicts, classes: Indices) -> None:
-        """Enter the verdicts on some rows; ``classes`` translates class numbers."""
-        self.verdict[rows], self.probability[rows] = verdicts.verdict, verdicts.probability
-        self.suspicion[rows], self.confidence[rows] = verdicts.suspicion, verdicts.confidence
-        self.suggested[rows] = classes[verdicts.suggested]
-
-    def summarize(self) -> None:
-        """Compute the rate and the interval: from what is certainly wrong to what may be, by two standard errors."""
-        is_judged = self.verdict != NOT_JUDGED
-        n, probability, verdict = int(is_judged.sum()), self.probability[is_judged], self.verdict[is_judged]
-        self.rate = float(probability.mean())
-        margin = 2.0 * float(np.sqrt(max(self.rate * (1.0 - self.rate), 1 / n) / n))
-        low = min(float((verdict == WRONG).mean()), self.rate) - margin
-        high = max(float((verdict != TRUSTED).mean()), self.rate) + margin
-        self.interval = max(0.0, low), min(1.0, high)
-        self.probability[~is_judged] = self.rate
-        self.suspicion[~is_judged] = np.median(self.suspicion[is_judged])
 
 
 def judge_labels(
@@ -78,8 +65,7 @@ def judge_labels(
     pred_probs : array of shape (n, K), optional
     seed : int
     """
-    n, zeros = len(codes), np.zeros(len(codes))
-    out = LabelVerdicts(np.full(n, NOT_JUDGED, np.int8), zeros, zeros.copy(), np.full(n, -1), zeros.copy())
+    out = LabelVerdicts(np.tile([NOT_JUDGED, 0.0, 0.0, -1.0, 0.0], (len(codes), 1)))
     if not names:
         return out
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
@@ -107,39 +93,37 @@ def judge_labels(
                 f"pred_probs has {pred_probs.shape[1]} columns for {len(names)} classes: give one for each, in the "
                 "order of the sorted labels."
             )
-        rows, prepare = ArrayRows(pred_probs), ChooseClasses(classes)
+        rows, prepare = ArrayRows(pred_probs), partial(np.take, indices=classes, axis=1)
         learners = [GivenProbabilities(read_rows(rows, prepare, sample), folds, len(classes))]
     evidence = Evidence(learners, known[sample])
     explanation, posterior = explain(evidence, seed)
     rule = Rule.of(posterior)
-    out.put(sample, rule.judge(posterior), classes)
+    out.table[sample] = rule.judge(posterior)
     others = known >= 0
     others[sample] = False
     if others.any():
         judge = RowJudge(prepare, evidence, explanation, rule)
-        table = rows.map_blocks(judge_block, judge, per_row=(known, others))[others]
-        verdict, probability, suspicion, suggested, confidence = table.T
-        verdicts = Verdicts(
-            verdict.astype(np.int8), probability, suspicion, suggested.astype(np.int64), confidence
-        )
-        out.put(others, verdicts, classes)
-    out.summarize()
+        out.table[others] = rows.map_blocks(judge, per_row=(known, others))[others]
+    judged = out.table[known >= 0]
+    judged[:, 3] = classes[judged[:, 3].astype(np.int64)]
+    out.rate, out.interval = estimate_rate(judged[:, 0], judged[:, 1])
+    # A row that was not judged is as suspicious as most.
+    out.table[:, 1:3] = out.rate, np.median(judged[:, 2])
     if not explanation.informed:
         # Trust needs evidence.
-        out.verdict[out.verdict == TRUSTED] = NOT_JUDGED
+        judged[judged[:, 0] == TRUSTED, 0] = NOT_JUDGED
         out.notes.append("The rows hardly predict the labels, so that most labels cannot be judged.")
+    out.table[known >= 0] = judged
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class ChooseClasses:
-    """The map of rows of ``pred_probs`` to the columns of the classes that are judged."""
-
-    classes: Indices
-
-    def __call__(self, block: Any) -> Any:
-        """Return positive numbers, so that they have logarithms."""
-        return (block[:, self.classes] + 1e-12).astype(np.float32)
+def estimate_rate(verdict: Vector, probability: Vector) -> tuple[float, tuple[float, float]]:
+    """Return the rate and its interval: from what is certainly wrong to what may be, by two standard errors."""
+    n, rate = len(verdict), float(probability.mean())
+    margin = 2.0 * float(np.sqrt(max(rate * (1.0 - rate), 1 / n) / n))
+    low = min(float((verdict == WRONG).mean()), rate) - margin
+    high = max(float((verdict != TRUSTED).mean()), rate) + margin
+    return rate, (max(0.0, low), min(1.0, high))
 
 
 class RowJudge:
@@ -151,22 +135,16 @@ class RowJudge:
         drawn = explanation.drawn
         self.refitted = [] if drawn is None else [learner.fit(drawn) for learner in evidence.learners]
 
-    def __call__(self, block: Any, given: Indices) -> Verdicts:
-        """Return the verdicts on a block of rows."""
-        values = to_numpy(self.prepare(block))
-        first = [soften(model(values)) for model in self.models]
-        labels = Labels.of(given, first[0])
-        scores = np.stack([labels.select(log_p) for log_p in first])
-        second = [labels.select(soften(model(values))) for model in self.refitted]
-        return self.rule.judge(self.explanation.apply(scores, np.array(second), labels))
-
-
-def judge_block(block: Any, given: Any, wanted: Any, judge: RowJudge) -> NDArray[np.float64]:
-    """Return verdict, probability, suspicion, suggested class and confidence of the wanted rows of a block."""
-    given, wanted = to_numpy(given), to_numpy(wanted)
-    table = np.zeros((len(given), 5))
-    if wanted.any():
-        with one_blas_thread():
-            verdicts = judge(block[wanted], given[wanted])
-        table[wanted] = np.stack(list(vars(verdicts).values()), axis=1)
-    return table
+    def __call__(self, block: Any, given: Any, wanted: Any) -> Matrix:
+        """Return the verdicts on the wanted rows of a block; 0 for the others."""
+        given, wanted = to_numpy(given), to_numpy(wanted)
+        table = np.zeros((len(given), 5))
+        if wanted.any():
+            with one_blas_thread():
+                values, given = to_numpy(self.prepare(block[wanted])), given[wanted]
+                first = [soften(model(values)) for model in self.models]
+                labels = Labels.of(given, first[0])
+                scores = np.stack([labels.select(log_p) for log_p in first])
+                second = [labels.select(soften(model(values))) for model in self.refitted]
+                table[wanted] = self.rule.judge(self.explanation.apply(scores, np.array(second), labels))
+        return table

@@ -192,7 +192,12 @@ class GivenProbabilities(Learner):
 
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
         """Return the logarithms of the probabilities."""
-        return lambda features: np.log((features / features.sum(axis=1, keepdims=True)).T)
+
+        def predict(features: Values) -> Values:
+            positive = features.T.astype(np.float32) + np.float32(1e-12)
+            return np.log(positive / positive.sum(axis=0))
+
+        return predict
 
 
 def make_learners(

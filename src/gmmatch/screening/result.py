@@ -32,6 +32,7 @@ _ARRAYS = {
     "verdict_codes": "i1", "reason_codes": "i1", "given": "i4", "suggested_codes": "i4", "duplicate_of": "i8",
     "probability": "f4", "suspicion": "f4", "confidence": "f4",
 }  # fmt: skip
+_OF_ALL_ROWS = ("labels", "noise_rate", "noise_interval", "notes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +135,8 @@ class ScreeningResult:
     @property
     def counts(self) -> dict[str, int]:
         """How many rows there are for each reason that occurs."""
-        rows = np.bincount(self.reason_codes, minlength=len(REASONS)).tolist()
-        return {reason: count for reason, count in zip(REASONS[1:], rows[1:], strict=True) if count}
+        codes, rows = np.unique(self.reason_codes[self.reason_codes > NO_REASON], return_counts=True)
+        return dict(zip((REASONS[code] for code in codes), rows.tolist(), strict=True))
 
     @property
     def summary(self) -> str:
@@ -145,29 +146,23 @@ class ScreeningResult:
             "outlier": ("an outlier", "outliers"), "duplicate": ("a copy of another row", "copies of another row"),
             "group": ("a group of its own", "in groups of their own"), "out of distribution": ("of no class",) * 2,
         }  # fmt: skip
-        counts = {reason: count for reason, count in self.counts.items() if reason != "mislabeled"}
-        others = [
+        counts = [(reason, count) for reason, count in self.counts.items() if reason != "mislabeled"]
+        if others := [
             f"{count:,} {'are' if count > 1 else 'is'} {words.get(reason, (reason, reason))[count > 1]}"
-            for reason, count in counts.items()
-        ]
-        if others:
+            for reason, count in counts
+        ]:
             sentences.append(f"Of {len(self):,} rows, {', '.join(others)}.")
-        not_judged = int((self.verdict_codes == NOT_JUDGED).sum())
-        if not_judged:
+        if not_judged := int((self.verdict_codes == NOT_JUDGED).sum()):
             sentences.append(f"{not_judged:,} rows were not judged.")
         return " ".join([*sentences, *self.notes]) or f"Nothing speaks against any of the {len(self):,} rows."
 
     def _labels_sentence(self) -> str:
         assert self.noise_interval is not None
         low, high = self.noise_interval
-        mislabeled = self.reason_codes == MISLABELED
-        wrong, doubtful = (
-            int((mislabeled & (self.verdict_codes == code)).sum()) for code in (WRONG, DOUBTFUL)
-        )
+        counts = np.bincount(self.verdict_codes[self.reason_codes == MISLABELED], minlength=len(VERDICTS))
+        wrong, doubtful = int(counts[WRONG]), int(counts[DOUBTFUL])
         n_judged = max(1, int(((self.given >= 0) & (self.verdict_codes != NOT_JUDGED)).sum()))
-        certain = (
-            f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
-        )
+        certain = f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
         doubt = f" {doubtful:,} more rows are doubtful." if doubtful else ""
         if high < 0.005:
             return f"No label looks wrong (at most {_percent(high)} may be).{doubt}"
@@ -192,20 +187,18 @@ class ScreeningResult:
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return for each class: ``label``, ``rows``, ``wrong``, ``doubtful`` and ``noise_rate``."""
-        labeled = self.given >= 0
-
-        def count(rows: Mask, weights: Any = None) -> NDArray[Any]:
-            weights = None if weights is None else weights[rows]
-            return np.bincount(self.given[rows], weights, minlength=len(self.labels))
-
-        rows, n_judged = count(labeled), count(labeled & (self.verdict_codes != NOT_JUDGED))
-        wrong, doubtful = (count(labeled & (self.verdict_codes == code)) for code in (WRONG, DOUBTFUL))
-        total = count(labeled & (self.verdict_codes != NOT_JUDGED), self.probability)
-        rates = [
-            float(t / j) if j and self.noise_rate is not None else None
-            for t, j in zip(total, n_judged, strict=True)
-        ]
-        columns = (self.labels, rows.tolist(), wrong.tolist(), doubtful.tolist(), rates)
+        n_classes, labeled = len(self.labels), self.given >= 0
+        judged = labeled & (self.verdict_codes != NOT_JUDGED)
+        cells = self.given[labeled] * len(VERDICTS) + self.verdict_codes[labeled]
+        counts = np.bincount(cells, minlength=n_classes * len(VERDICTS)).reshape(n_classes, -1)
+        total = np.bincount(self.given[judged], self.probability[judged], minlength=n_classes)
+        with np.errstate(invalid="ignore"):
+            rates = total / counts[:, :NOT_JUDGED].sum(axis=1)
+        known = np.isfinite(rates) & (self.noise_rate is not None)
+        columns = (
+            self.labels, counts.sum(axis=1).tolist(), counts[:, WRONG].tolist(), counts[:, DOUBTFUL].tolist(),
+            np.where(known, rates, None).tolist(),
+        )  # fmt: skip
         keys = ("label", "rows", "wrong", "doubtful", "noise_rate")
         return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
 
@@ -237,24 +230,20 @@ class ScreeningResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in plain values, the arrays compressed."""
-        plain = {name: getattr(self, name) for name in ("labels", "noise_rate", "notes")}
-        interval = None if self.noise_interval is None else list(self.noise_interval)
         arrays = {name: _pack(getattr(self, name), dtype) for name, dtype in _ARRAYS.items()}
-        return {"n_rows": len(self), **plain, "noise_interval": interval, **arrays}
+        return {"n_rows": len(self), **{name: getattr(self, name) for name in _OF_ALL_ROWS}, **arrays}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> ScreeningResult:
         """Return the result that :meth:`to_json` wrote."""
-        arrays: dict[str, Any] = {name: _unpack(document[name], dtype) for name, dtype in _ARRAYS.items()}
-        interval = document["noise_interval"]
-        plain = {name: document[name] for name in ("labels", "noise_rate", "notes")}
-        return cls(**arrays, **plain, noise_interval=None if interval is None else (interval[0], interval[1]))
+        values = {name: document[name] for name in _OF_ALL_ROWS}
+        if values["noise_interval"] is not None:
+            values["noise_interval"] = tuple(values["noise_interval"])
+        return cls(**{name: _unpack(document[name], dtype) for name, dtype in _ARRAYS.items()}, **values)
 
     def __repr__(self) -> str:
-        rows = np.bincount(self.verdict_codes, minlength=len(VERDICTS)).tolist()
-        counts = ", ".join(
-            f"{count:,} {verdict}" for verdict, count in zip(VERDICTS, rows, strict=True) if count
-        )
+        codes, rows = np.unique(self.verdict_codes, return_counts=True)
+        counts = ", ".join(f"{count:,} {VERDICTS[code]}" for code, count in zip(codes, rows, strict=True))
         return f"ScreeningResult of {len(self):,} rows: {counts}. {self.summary}"
 
     def _repr_html_(self) -> str:

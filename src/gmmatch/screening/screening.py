@@ -106,12 +106,13 @@ class Screening:
             # Bad rows take no part in the evidence, and no class is suggested for them.
             bad = np.isin(outliers.reason, (1, 2))
             of_labels = judge_labels(rows, np.where(bad, -1, codes), labels, pred_probs, seed)
-        verdict = of_labels.verdict.copy() if labels else np.full(n, TRUSTED, dtype=np.int8)
+        verdict, probability, suspicion, suggested, confidence = of_labels.table.T
+        if not labels:
+            verdict[:] = TRUSTED
         reason = np.where(np.isin(verdict, (WRONG, DOUBTFUL)), MISLABELED, NO_REASON)
         in_group = (outliers.reason == 3) & (verdict != WRONG)
         verdict[in_group], reason[in_group] = DOUBTFUL, GROUP
         verdict[bad], reason[bad] = WRONG, np.where(outliers.reason == 1, OUTLIER, OUT_OF_DISTRIBUTION)[bad]
-        suspicion = of_labels.suspicion.copy()
         # Whatever their labels, bad rows are more suspicious than any other.
         suspicion[bad] = (
             max(float(suspicion.max(initial=0.0)), 0.0) + 1.0 + outliers.score[bad].clip(0.0, 1e6)
@@ -121,7 +122,7 @@ class Screening:
             duplicate_of = find_duplicates(rows, mask=~bad, n_jobs=n_jobs)
             reason[(reason == NO_REASON) & (duplicate_of >= 0)] = DUPLICATE
         return ScreeningResult(
-            verdict, reason, of_labels.probability, suspicion, codes, of_labels.suggested, of_labels.confidence,
+            verdict, reason, probability, suspicion, codes, suggested, confidence,
             duplicate_of, list(labels), of_labels.rate, of_labels.interval, [*of_labels.notes, *outliers.notes],
         )  # fmt: skip
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gmmatch._array import Indices
+from gmmatch._array import Matrix
 from gmmatch.screening.posterior import Posterior
 from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
@@ -20,17 +18,6 @@ _LEAST_SHARE = 0.07
 # Where noise is certain, labels that are wrong with this probability are doubtful: with half of it many right labels
 # are, with twice as much the interval misses the truth more often.
 _DOUBT = 0.25
-
-
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What is said of the labels of some rows; arrays of shape (n,)."""
-
-    verdict: NDArray[np.int8]
-    probability: NDArray[Any]
-    suspicion: NDArray[Any]
-    suggested: Indices
-    confidence: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -54,11 +41,17 @@ class Rule:
         likely, contradicted = posterior.wrong > 0.5, posterior.contradicted
         enough = likely.any() and likely.mean() >= _LEAST_SHARE * contradicted.mean()
         sure = bool(posterior.sure and enough and posterior.wrong[likely].mean() > _SURE_PRECISION)
-        doubtful = cls(sure, 0.0).judge(posterior).verdict == DOUBTFUL
+        doubtful = cls(sure, 0.0).judge(posterior)[:, 0] == DOUBTFUL
         return cls(sure, float(doubtful.mean()) + 0.01)
 
-    def judge(self, posterior: Posterior) -> Verdicts:
-        """Return the verdicts: wrong where noise is certain and likely, doubtful where evidence objects."""
+    def judge(self, posterior: Posterior) -> Matrix:
+        """Return the verdicts: wrong where noise is certain and likely, doubtful where evidence objects.
+
+        Returns
+        -------
+        array of shape (n, 5)
+            Verdict, probability that the label is wrong, suspicion, suggested class, and its probability.
+        """
         labels, probability = posterior.labels, posterior.wrong
         likely = probability > 0.5
         doubtful = likely | (probability > _DOUBT if self.sure else posterior.contradicted)
@@ -72,6 +65,5 @@ class Rule:
             joint[-1] = -1.0
         position = np.where(verdict == TRUSTED, labels.given_cells[0], joint.argmax(axis=0))
         confidence = posterior.posterior[position, np.arange(len(labels))]
-        return Verdicts(
-            verdict.astype(np.int8), probability, suspicion, labels.classes_at(position), confidence
-        )
+        columns = verdict, probability, suspicion, labels.classes_at(position), confidence
+        return np.stack(columns, axis=1).astype(np.float64)
