@@ -21,8 +21,7 @@ from gmmatch.screening.evidence import Standardize, principal_components
 from gmmatch.screening.groups import FEWEST_ROWS, Group, find_groups, is_group, model_sample
 from gmmatch.screening.learners import find_nearest
 from gmmatch.screening.mixture import find_valley
-
-OUTLIER, OUT_OF_DISTRIBUTION, GROUP = 1, 2, 3
+from gmmatch.screening.result import GROUP, NO_REASON, OUT_OF_DISTRIBUTION, OUTLIER
 
 # Rows that neighbors are looked for among, and that mixtures are fitted to: more change little and cost more.
 _SAMPLE_ROWS, _MIXTURE_ROWS = 4_000, 2_000
@@ -47,8 +46,8 @@ class Outliers:
     Attributes
     ----------
     reason : int8 array of shape (n,)
-        0 none; 1 outlier; 2 out of distribution: a corrupted group, or rows of no class; 3 a group that lies apart
-        and may be a kind of its own.
+        ``NO_REASON``, ``OUTLIER``, ``OUT_OF_DISTRIBUTION`` for a corrupted group or rows of no class, or ``GROUP``
+        for a group that lies apart and may be a kind of its own.
     score : float64 array of shape (n,)
         How far the row lies beyond the limit of a rule; above 0 for rows with a reason.
     notes : list of str
@@ -81,8 +80,8 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
     >>> X[500] = 1e30
     >>> with open_rows(X) as rows:
     ...     outliers = find_outliers(rows, np.full(1000, -1), 0)
-    >>> int(outliers.reason[500]), np.flatnonzero(outliers.reason == 2).tolist() == list(range(300))
-    (1, True)
+    >>> int(outliers.reason[500]), np.flatnonzero(outliers.reason == OUT_OF_DISTRIBUTION).tolist() == list(range(300))
+    (2, True)
     """
     random = np.random.default_rng(seed)
     index = random.permutation(len(rows))[:_SAMPLE_ROWS]
@@ -90,8 +89,8 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         standardize = measure_columns(raw)
         score = find_far(rows, raw, standardize)
-        outliers = Outliers(np.where(score > 0.0, OUTLIER, 0).astype(np.int8), score)
-        near = outliers.reason[index] == 0
+        outliers = Outliers(np.where(score > 0.0, OUTLIER, NO_REASON).astype(np.int8), score)
+        near = outliers.reason[index] == NO_REASON
         index, raw = index[near], raw[near]
         if len(index) < FEWEST_ROWS:
             return replace(
@@ -109,7 +108,7 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
             rows, codes, n_classes, agreement, index[:_MIXTURE_ROWS], space, outliers, random
         )
         if n_classes > 2:
-            usable = (outliers.reason[index] == 0) & (codes[index] >= 0)
+            usable = (outliers.reason[index] == NO_REASON) & (codes[index] >= 0)
             outliers = _mark_unexplained(rows, codes, index[usable], space, outliers, random)
     return outliers
 
@@ -263,7 +262,7 @@ def _mark_groups(
     numbers, margin = rows.map_blocks(group_margins, space, groups, shares, per_row=(codes,)).T
     reason, notes = outliers.reason.copy(), list(outliers.notes)
     for number, group in enumerate(groups):
-        inside = (numbers == number) & (reason == 0)
+        inside = (numbers == number) & (reason == NO_REASON)
         reason[inside] = OUT_OF_DISTRIBUTION if sure else GROUP
         notes.append(_describe_group(int(inside.sum()), len(rows), group, n_classes > 0, sure))
     return Outliers(reason, np.maximum(outliers.score, margin), notes)
@@ -307,7 +306,7 @@ def _mark_unexplained(
     # Half way down: rows in the valley are as likely good.
     margin = 0.5 * (usual - cut) - rows.map_blocks(label_information, space, references, information)
     margin[codes < 0] = -1.0
-    unexplained = (margin > 0.0) & (outliers.reason == 0)
+    unexplained = (margin > 0.0) & (outliers.reason == NO_REASON)
     if unexplained.mean() > 0.5:
         return outliers
     size = f"{unexplained.sum():,} rows ({unexplained.mean():.0%})"

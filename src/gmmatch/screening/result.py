@@ -162,7 +162,9 @@ class ScreeningResult:
         counts = np.bincount(self.verdict_codes[self.reason_codes == MISLABELED], minlength=len(VERDICTS))
         wrong, doubtful = int(counts[WRONG]), int(counts[DOUBTFUL])
         n_judged = max(1, int(((self.given >= 0) & (self.verdict_codes != NOT_JUDGED)).sum()))
-        certain = f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
+        certain = (
+            f"{_percent(wrong / n_judged)} for certain ({wrong:,} rows)" if wrong else "none for certain"
+        )
         doubt = f" {doubtful:,} more rows are doubtful." if doubtful else ""
         if high < 0.005:
             return f"No label looks wrong (at most {_percent(high)} may be).{doubt}"

@@ -8,16 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gmmatch._array import Mask, Matrix, RandomState, Vector
+from gmmatch._array import Mask, RandomState, Vector
 from gmmatch._checks import check_fraction, warn_caller
 from gmmatch._threads import one_blas_thread
 from gmmatch.budget import TRUSTED as ALL_TRUSTED
 from gmmatch.duplicates.search import find_duplicates
 from gmmatch.errors import GMMatchWarning, InvalidInputError
-from gmmatch.groups import Groups
 from gmmatch.problem import Problem
 from gmmatch.rows import open_rows
-from gmmatch.rows.base import Rows
 from gmmatch.rows.open import per_row_values
 from gmmatch.screening.calibration import calibrate
 from gmmatch.screening.labels import judge_labels
@@ -88,31 +86,27 @@ class Screening:
             if getattr(self, name) is not None:
                 check_fraction(getattr(self, name), name)
 
-    def judge(
-        self, rows: Rows, classes: Groups | None = None, *, pred_probs: Matrix | None = None, seed: int = 0,
-        n_jobs: int | None = None,
-    ) -> ScreeningResult:  # fmt: skip
+    def judge(self, problem: Problem, *, n_jobs: int | None = None) -> ScreeningResult:
         """Return the verdicts on the rows, and on their labels if there are any."""
-        n, labels = (
-            len(rows),
-            [] if classes is None else [label for label in classes.labels if label is not None],
-        )
+        rows, classes, n = problem.rows, problem.classes, len(problem.rows)
+        labels = [] if classes is None else [label for label in classes.labels if label is not None]
         codes = (
             np.full(n, -1) if classes is None else np.where(classes.codes < len(labels), classes.codes, -1)
         )
         # Blocks of rows are spread over threads already; threads of BLAS would compete with them for the same cores.
         with one_blas_thread():
-            outliers = find_outliers(rows, codes, len(labels), seed)
+            outliers = find_outliers(rows, codes, len(labels), problem.seed)
             # Bad rows take no part in the evidence, and no class is suggested for them.
-            bad = np.isin(outliers.reason, (1, 2))
-            of_labels = judge_labels(rows, np.where(bad, -1, codes), labels, pred_probs, seed)
+            bad = np.isin(outliers.reason, (OUTLIER, OUT_OF_DISTRIBUTION))
+            of_labels = judge_labels(rows, np.where(bad, -1, codes), labels, problem.pred_probs, problem.seed)
         verdict, probability, suspicion, suggested, confidence = of_labels.table.T
         if not labels:
             verdict[:] = TRUSTED
+        verdict[bad] = WRONG
+        in_group = (outliers.reason == GROUP) & (verdict != WRONG)
+        verdict[in_group] = DOUBTFUL
         reason = np.where(np.isin(verdict, (WRONG, DOUBTFUL)), MISLABELED, NO_REASON)
-        in_group = (outliers.reason == 3) & (verdict != WRONG)
-        verdict[in_group], reason[in_group] = DOUBTFUL, GROUP
-        verdict[bad], reason[bad] = WRONG, np.where(outliers.reason == 1, OUTLIER, OUT_OF_DISTRIBUTION)[bad]
+        reason = np.where(bad | in_group, outliers.reason, reason)
         # Whatever their labels, bad rows are more suspicious than any other.
         suspicion[bad] = (
             max(float(suspicion.max(initial=0.0)), 0.0) + 1.0 + outliers.score[bad].clip(0.0, 1e6)
@@ -121,38 +115,23 @@ class Screening:
         if self.duplicates == "drop":
             duplicate_of = find_duplicates(rows, mask=~bad, n_jobs=n_jobs)
             reason[(reason == NO_REASON) & (duplicate_of >= 0)] = DUPLICATE
-        return ScreeningResult(
-            verdict, reason, probability, suspicion, codes, suggested, confidence,
-            duplicate_of, list(labels), of_labels.rate, of_labels.interval, [*of_labels.notes, *outliers.notes],
+        result = ScreeningResult(
+            verdict, reason, probability, suspicion, codes, suggested, confidence, duplicate_of, labels,
+            of_labels.rate, of_labels.interval, [*of_labels.notes, *outliers.notes],
         )  # fmt: skip
+        return result if problem.answers is None else calibrate(result, problem.answers)
 
     def apply(self, problem: Problem) -> Problem:
         """Return the problem with the rows to pick from, weighted by trust."""
-        result = self.judge(problem.rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed)
-        if problem.answers is not None:
-            result = calibrate(result, problem.answers)
+        result = self.judge(problem)
         problem = replace(problem, screening=result).settle()
-        if self.relabel is not None:
-            problem = self._correct_labels(problem, result)
+        if self.relabel is not None and problem.classes is not None:
+            problem = _correct_labels(problem, result, self.relabel)
         kept, trust = self._choose_rows(problem, result)
         problem = replace(problem, weights=problem.weights * np.where(problem.included, 1.0, trust))
         counts = np.bincount(result.verdict_codes[kept & problem.available], minlength=4)
         record = {"summary": result.summary, "doubtful": int(counts[DOUBTFUL]), "wrong": int(counts[WRONG])}
         return problem.restrict(kept | problem.included, screening=record)
-
-    def _correct_labels(self, problem: Problem, result: ScreeningResult) -> Problem:
-        if problem.classes is None:
-            return problem
-        assert self.relabel is not None
-        changed = np.flatnonzero(relabeled_rows(result, self.relabel))
-        codes = problem.classes.codes.copy()
-        codes[changed] = result.suggested_codes[changed]
-        record = {
-            "rows": changed.tolist(),
-            "given": [result.labels[code] for code in result.given[changed]],
-            "confidence": result.confidence[changed].astype(float).round(4).tolist(),
-        }
-        return problem.relabel(codes).add_record(relabeled=record)
 
     def _choose_rows(self, problem: Problem, result: ScreeningResult) -> tuple[Mask, Vector]:
         """Return the rows to pick from, and how much each is trusted."""
@@ -163,26 +142,22 @@ class Screening:
         if problem.budget == ALL_TRUSTED:
             in_doubt = (result.reason_codes == GROUP) & (self.groups == "auto")
             return (tiers == 0) & ~in_doubt, trust
-        kept = np.zeros(len(tiers), dtype=bool)
-        pools = (
-            problem.groups if problem.classes is None or problem.per_class is not None else problem.classes
-        )
-        total = max(1, int(pools.count(problem.available).sum()))
-        short = 0
-        for group, members in enumerate(pools.split(problem.available)):
-            if problem.per_class is not None or problem.classes is None:
-                quota = int(problem.quotas[group])
-            else:
-                quota = -(-int(problem.quotas.sum()) * len(members) // total)
+        ignore_labels = problem.classes is not None and problem.per_class is None
+        pools = problem.classes if problem.classes is not None and ignore_labels else problem.groups
+        members_of, quotas = pools.split(problem.available), problem.quotas
+        if ignore_labels:
+            sizes = np.array([len(members) for members in members_of])
+            quotas = -(-quotas.sum() * sizes // max(1, sizes.sum()))
+        kept, short = np.zeros(len(tiers), dtype=bool), 0
+        for quota, members in zip(quotas.tolist(), members_of, strict=True):
             members = members[np.lexsort((suspicion[members], tiers[members]))]
             least = min(len(members), max(quota, min(_CHOICE * quota, len(members) // 2)))
-            good = int((tiers[members] == 0).sum())
+            good, usable, allowed = np.searchsorted(tiers[members], (0, 1, 3), side="right")
             expected = np.cumsum(1.0 - trust[members][:good]) / np.arange(1, good + 1)
-            tolerated = int(np.searchsorted(expected, self.tolerance, side="right"))
-            allowed = int((tiers[members] < 9).sum())
+            tolerated = np.searchsorted(expected, self.tolerance, side="right")
             size = min(allowed, max(min(good, max(least, tolerated)), quota))
             kept[members[:size]] = True
-            short += max(0, min(quota, size) - int((tiers[members] <= 1).sum()))
+            short += max(0, min(quota, size) - usable)
         if short:
             warn_caller(
                 GMMatchWarning(
@@ -193,16 +168,28 @@ class Screening:
         return kept, trust
 
     def _tiers(self, problem: Problem, result: ScreeningResult) -> NDArray[np.int8]:
-        """Return in which order rows come in: 0 at once, 1 copies, 2 doubtful, 3 wrong, 9 never."""
-        tiers = np.zeros(len(result), dtype=np.int8)
-        doubtful, group = result.verdict_codes == DOUBTFUL, result.reason_codes == GROUP
-        tiers[(result.duplicate_of >= 0) & (self.duplicates == "drop")] = 1
-        tiers[doubtful & ~group] = np.maximum(tiers, {"keep": 0, "auto": 2, "drop": 9}[self.doubtful])[
-            doubtful & ~group
-        ]
-        tiers[group & (self.groups == "drop")] = 9
-        tiers[result.verdict_codes == WRONG] = 3 if self.doubtful != "drop" else 9
-        return tiers
+        """Return in which order rows come in: 0 at once, 1 copies, 2 doubtful, 3 wrong, 4 never."""
+        wrong, group = result.verdict_codes == WRONG, result.reason_codes == GROUP
+        doubtful = (result.verdict_codes == DOUBTFUL) & ~group
+        copies = (result.duplicate_of >= 0) & (self.duplicates == "drop")
+        last = 4 if self.doubtful == "drop" else 3
+        return np.select(
+            [wrong, group & (self.groups == "drop"), doubtful & (self.doubtful != "keep"), copies],
+            [last, 4, 4 if self.doubtful == "drop" else 2, 1], 0,
+        ).astype(np.int8)  # fmt: skip
+
+
+def _correct_labels(problem: Problem, result: ScreeningResult, min_confidence: float) -> Problem:
+    """Return the problem with the suggested labels of rows, and a record of the given ones."""
+    assert problem.classes is not None
+    changed, codes = relabeled_rows(result, min_confidence), problem.classes.codes.copy()
+    codes[changed] = result.suggested_codes[changed]
+    record = {
+        "rows": np.flatnonzero(changed).tolist(),
+        "given": [result.labels[code] for code in result.given[changed]],
+        "confidence": result.confidence[changed].astype(float).round(4).tolist(),
+    }
+    return problem.relabel(codes).add_record(relabeled=record)
 
 
 _CHOICES = {
@@ -231,7 +218,7 @@ def screen(
     ----------
     X : array of shape (n, s), tensor, paths of .npy files, store or Rows
     y : array of shape (n,), optional
-        Labels; without them only the rows are of_labels.
+        Labels; without them only the rows are judged.
     pred_probs : array of shape (n, K), optional
         Out-of-fold probabilities of your own model, as evidence in place of that of plain learners; columns in the
         order of the sorted labels.
@@ -263,8 +250,4 @@ def screen(
         problem = Problem.of(
             rows, y, k=1, per_class=None, pred_probs=pred_probs, answers=answers, random_state=random_state
         )
-        screening = Screening(groups=groups, duplicates=duplicates)
-        result = screening.judge(
-            rows, problem.classes, pred_probs=problem.pred_probs, seed=problem.seed, n_jobs=n_jobs
-        )
-        return result if problem.answers is None else calibrate(result, problem.answers)
+        return Screening(groups=groups, duplicates=duplicates).judge(problem, n_jobs=n_jobs)
