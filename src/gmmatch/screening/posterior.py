@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gmmatch._array import Indices, Mask, Vector
 from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channel, raise_background
 from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
-from gmmatch.screening.learners import log_softmax
+from gmmatch.screening.learners import log_softmax, sum_classes
 
 # Units of log-likelihood by which noise must beat no noise: chance does so once in 400 clean data sets.
 _SURE_GAIN = 4.0
@@ -51,12 +51,12 @@ class Posterior:
     @property
     def wrong(self) -> NDArray[np.float32]:
         """The probability that the given label is wrong."""
-        return np.asarray(1.0 - self.posterior[self.labels.given_cells])
+        return np.asarray(1.0 - self.posterior[0])
 
     @property
     def contradicted(self) -> Mask:
         """Whether another class is likelier than the given label, by the evidence alone."""
-        return np.asarray(self.classes.max(axis=0) > self.classes[self.labels.given_cells])
+        return np.asarray(self.classes.max(axis=0) > self.classes[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
         return first, first.apply(scores, None, labels)
     clustered = clusters(plain.combine(scores, labels))
     guess = raise_background(fit_channel(clustered, labels, clusters.noise), clustered, labels)
-    if guess.posterior(clustered, labels)[labels.given_cells].min() > 0.5:
+    if guess.posterior(clustered, labels)[0].min() > 0.5:
         # No label is likely wrong.
         return first, first.apply(scores, None, labels)
     drawn = []
@@ -141,22 +141,19 @@ class Clusters:
             scatter += (1e-3 * np.trace(scatter) / len(scatter) + 1e-9) * np.eye(len(scatter))
             self.slopes = np.linalg.solve(scatter, means.T).T
             self.intercept = np.log(counts / n) - 0.5 * (means * self.slopes).sum(axis=1)
-            self.noise = estimate_noise(weights, all_classes := Labels(labels.given, n_classes))
+            self.noise = estimate_noise(sum_classes(weights.T, labels.given, n_classes).T)
             weights = np.exp(log_softmax(self.slopes @ points + self.intercept[:, None]))
-            weights = weights * self.noise.transitions(all_classes) + 1e-12
+            weights = weights * self.noise.matrix[:-1][:, labels.given].clip(0.0) + 1e-12
             weights /= weights.sum(axis=0)
 
     def _by_class(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self.labels.candidates is None:
-            return pooled
-        n_rest = self.labels.n_classes - self.labels.n_candidates + 1
-        scores = np.repeat(pooled[-1:] - np.float32(np.log(n_rest)), self.labels.n_classes, axis=0)
-        rest = scores[0].copy()
-        np.put_along_axis(scores, self.labels.candidates[:-1], pooled[:-1], axis=0)
+        labels = self.labels
+        rest = pooled[-1] - np.float32(np.log(max(1, labels.n_rest)))
+        scores = np.repeat(rest[None], labels.n_classes, axis=0)
+        np.put_along_axis(scores, labels.candidates[:-1], pooled[:-1], axis=0)
         # Clusters must not learn which label is given.
-        assert self.labels.unlikely is not None
-        unlikely = np.flatnonzero(self.labels.unlikely)
-        scores[self.labels.given[unlikely], unlikely] = rest[unlikely]
+        unlikely = np.flatnonzero(labels.unlikely)
+        scores[labels.given[unlikely], unlikely] = rest[unlikely]
         return scores
 
     def _center(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -57,13 +57,12 @@ class Rule:
         doubtful = likely | (probability > _DOUBT if self.sure else posterior.contradicted)
         verdict = np.where(likely & self.sure, WRONG, np.where(doubtful, DOUBTFUL, TRUSTED))
         joint = posterior.classes * posterior.noise.raise_to(self.most_noise).transitions(labels)
-        given_p = joint[labels.given_cells].copy()
-        joint[labels.given_cells] = 0.0
+        given_p = joint[0].copy()
+        joint[0] = 0.0
         suspicion = np.log(joint.sum(axis=0) + 1e-12) - np.log(given_p + 1e-12)
-        if labels.candidates is not None:
-            # The rest of the classes together are no suggestion.
-            joint[-1] = -1.0
-        position = np.where(verdict == TRUSTED, labels.given_cells[0], joint.argmax(axis=0))
+        # The rest of the classes together are no suggestion.
+        joint[-1] = -1.0
+        position = np.where(verdict == TRUSTED, 0, joint.argmax(axis=0))
         confidence = posterior.posterior[position, np.arange(len(labels))]
         columns = verdict, probability, suspicion, labels.classes_at(position), confidence
         return np.stack(columns, axis=1).astype(np.float64)
