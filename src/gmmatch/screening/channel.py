@@ -88,8 +88,8 @@ class Channel:
         """Return the weighted evidence, shape (C, n)."""
         pooled: NDArray[np.float32] = np.tensordot(self.weights.astype(np.float32), scores, 1)
         # The rest of the classes count as many, with the mean offset: larger ones for all must not make it disappear.
-        with np.errstate(divide="ignore"):
-            offsets = np.append(self.offsets - self.offsets.mean(), np.log(labels.n_rest))
+        rest = np.log(max(labels.n_rest, 1e-30))
+        offsets = np.append(self.offsets - self.offsets.mean(), rest)
         pooled += offsets.astype(np.float32)[labels.candidates]
         return pooled
 
