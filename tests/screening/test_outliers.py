@@ -66,7 +66,7 @@ def test_clean_rows_of_many_laws_are_trusted(rows: str) -> None:
     assert screen(X).trusted.mean() > 0.995
 
 
-def test_rows_of_other_classes_with_random_labels_are_found() -> None:
+def test_rows_of_other_classes_with_random_labels_are_not_trusted() -> None:
     random, n = np.random.default_rng(4), 1500
     centers = random.standard_normal((16, 32))
     kind = random.integers(0, 16, n)
@@ -74,5 +74,5 @@ def test_rows_of_other_classes_with_random_labels_are_found() -> None:
     others = kind >= 10
     y = np.where(others, random.integers(0, 10, n), kind)
     result = screen(X, y)
-    assert (result.reason == "out of distribution")[others].mean() > 0.8
+    assert (~result.trusted)[others].mean() > 0.85
     assert (result.reason == "out of distribution")[~others].mean() < 0.03

@@ -137,7 +137,7 @@ def fit_group(values: Matrix, group: Vector) -> Vector:
     return group
 
 
-def find_valley(values: Vector, inside: Mask, *, both: bool = False) -> tuple[float, float]:
+def find_valley(values: Vector, inside: Mask) -> tuple[float, float]:
     """Return how empty the deepest valley of a density is between two sides, and where it lies.
 
     Parameters
@@ -145,8 +145,6 @@ def find_valley(values: Vector, inside: Mask, *, both: bool = False) -> tuple[fl
     values : array of shape (n,)
     inside : boolean array of shape (n,)
         The side with the larger values.
-    both : bool
-        Whether the valley must be one seen from both sides; else it is compared with the fullest bin of the inside.
 
     Returns
     -------
@@ -171,8 +169,6 @@ def find_valley(values: Vector, inside: Mask, *, both: bool = False) -> tuple[fl
     counts = np.histogram(values, edges)[0].astype(np.float64)
     between = np.arange(_BINS + 1, 2 * _BINS)
     peak = np.maximum.accumulate(counts[::-1])[::-1][between + 1]
-    if both:
-        peak = np.minimum(peak, np.maximum.accumulate(counts)[between - 1])
     depth = (counts[between] + np.sqrt(counts[between]) + 1.0) / np.maximum(peak, 1.0)
     deepest = between[depth <= depth.min() + 1e-9]
     return float(depth.min()), float(edges[deepest[len(deepest) // 2]] + 0.5 * width)

@@ -144,9 +144,12 @@ class Neighbors(Learner):
 
     def search(self, values: Values) -> tuple[Indices, Values]:
         """Return the nearest rows of the reference, by position in the sample, and their weights."""
+        from sklearn.neighbors import NearestNeighbors
+
         # Twice as many as there are votes: those of up to two folds of five are left out.
         most = min(2 * self.count, len(self.reference))
-        nearest, distances = find_nearest(values, self.features[self.reference], most)
+        model = NearestNeighbors(n_neighbors=most, algorithm="brute").fit(self.features[self.reference])
+        distances, nearest = model.kneighbors(values)
         return self.reference[nearest], (1.0 / (distances + 1e-3)).astype(np.float32)
 
     def fit(self, labels: Indices, excluded: tuple[int, ...] = ()) -> Model:
@@ -212,15 +215,6 @@ def make_learners(
         if values.shape[1] < _TREE_COLUMNS:
             learners.append(Trees(values, folds, n_classes))
     return learners
-
-
-def find_nearest(values: Values, references: Values, count: int) -> tuple[Indices, NDArray[Any]]:
-    """Return the nearest references of each row, the nearest first, and their distances: (rows, count)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    model = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(references)
-    distances, nearest = model.kneighbors(values)
-    return nearest, distances
 
 
 def log_softmax(logits: NDArray[Any]) -> NDArray[Any]:

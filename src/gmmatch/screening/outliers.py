@@ -1,9 +1,8 @@
-"""Rows that belong to nothing: outliers, corrupted groups, rows of no class.
+"""Rows that belong to nothing: outliers and corrupted groups.
 
-Three rules, fitted on a sample and applied to all rows. *Far out*: a row beyond the end of the tail of all
-distances from the middle. *A group*: in a mixture of two normal distributions, a valley with hardly any rows parts
-the smaller group from the rest. *Labels say nothing*: the labels around a row are as mixed as shuffled
-labels are, and a valley parts such rows from those whose neighbors agree.
+Two rules, fitted on a sample and applied to all rows. *Far out*: a row beyond the end of the tail of all distances
+from the middle. *A group*: in a mixture of two normal distributions, a valley with hardly any rows parts the smaller
+group from the rest.
 """
 
 from __future__ import annotations
@@ -19,22 +18,16 @@ from gmmatch._threads import one_blas_thread
 from gmmatch.preprocess import RobustScale
 from gmmatch.rows.base import Rows
 from gmmatch.screening.evidence import Standardize, principal_components
-from gmmatch.screening.groups import FEWEST_ROWS, Group, find_groups, find_valley, is_group
-from gmmatch.screening.learners import find_nearest
+from gmmatch.screening.groups import FEWEST_ROWS, Group, find_groups
 from gmmatch.screening.result import GROUP, NO_REASON, OUT_OF_DISTRIBUTION, OUTLIER
 
-# Rows that mixtures are fitted to and that neighbors are looked for among: more change little and cost more.
+# Rows that the tail and mixtures are fitted to: more change little and cost more.
 _SAMPLE_ROWS = 4_000
-# Of fewer rows, the labels around a row are mixed by chance.
-_FEWEST_FOR_LABELS = 1_000
 # The tail ends where a tenth of a row is expected, but not before rows are half again as far as usual: nearer ones
 # do no harm.
 _EXPECTED, _LEAST_RATE = 0.1, 0.1
 # What spoils many rows shows in the leading directions.
 _MAX_RANK = 32
-# Labels around a row are those of so many neighbors. A valley half as deep as the lower peak is enough, since rows
-# below it must also be within half again of what shuffled labels show.
-_NEIGHBORS, _LABEL_VALLEY, _SHUFFLED = 50, 0.5, 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,41 +90,30 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
         columns = RobustScale.fit(raw)
         axes = principal_components(columns(raw), min(raw.shape[1], _MAX_RANK, len(raw) // 40))
         space = Standardize(columns.center, columns.scale, axes)
-        values, given = np.asarray(space(raw), dtype=np.float64), codes[index]
-        outliers = _mark_groups(rows, values, given, n_classes, space, outliers, random)
-        usable = (outliers.reason[index] == NO_REASON) & (given >= 0)
-        if n_classes > 2 and usable.sum() >= _FEWEST_FOR_LABELS:
-            outliers = _mark_unexplained(rows, codes, values[usable], given[usable], space, outliers, random)
-    return outliers
+        values = np.asarray(space(raw), dtype=np.float64)
+        return _mark_groups(rows, values, codes[index], n_classes, space, outliers, random)
 
 
 def find_far(rows: Rows, raw: Matrix) -> Vector:
-    """Return how far the log size of each row exceeds the end of the tail, in units of columns or as it is."""
+    """Return how far the log size of each row exceeds the end of the tail."""
     columns = RobustScale.fit(raw)
-    lengths = np.linalg.norm(np.clip(raw - columns.center, -1e150, 1e150), axis=1)
-    length = float(np.median(lengths[lengths > 0.0])) if lengths.any() else 1.0
-    sizes = rows.map_blocks(log_sizes, columns.center, columns.scale, length)
-    excess = np.full(len(rows), -1e3)
-    for size in sizes.T:
-        moved = size[np.isfinite(size)]
-        if len(moved) > 1:
-            # Beyond the median the tail is exponential: a tenth of the rows may be far out.
-            start, end = np.quantile(moved, [0.5, 0.9])
-            rate = max((end - start) / np.log(5.0), _LEAST_RATE) * (1.0 + 4.0 / np.sqrt(len(moved)))
-            excess = np.fmax(excess, size - start - rate * np.log(0.5 * len(moved) / _EXPECTED))
-    return excess
+    sizes = rows.map_blocks(log_sizes, columns.center, columns.scale)
+    moved = sizes[np.isfinite(sizes)]
+    if len(moved) < 2:
+        return np.full(len(rows), -np.inf)
+    # Beyond the median the tail is taken as exponential up to the 90% quantile: a tenth of the rows may be far out.
+    start, end = np.quantile(moved, [0.5, 0.9])
+    rate = max((end - start) / np.log(5.0), _LEAST_RATE) * (1.0 + 4.0 / np.sqrt(len(moved)))
+    return np.asarray(sizes - start - rate * np.log(0.5 * len(moved) / _EXPECTED))
 
 
-def log_sizes(block: Any, center: Any, scale: Any, length: float) -> Any:
-    """Return the log mean square of each row's deviations in units of columns, and in units of the usual length."""
+def log_sizes(block: Any, center: Any, scale: Any) -> Any:
+    """Return the log mean square of each row's deviations, in units of the columns."""
     xp = array_namespace(block)
     with np.errstate(over="ignore", divide="ignore"):
-        deviations = xp.abs(block - xp.astype(center, block.dtype))
-        sizes = [
-            xp.mean(xp.clip(deviations / unit, 0.0, 1e15) ** 2, axis=1)
-            for unit in (xp.astype(scale, block.dtype), length)
-        ]
-        return xp.log(xp.astype(xp.stack(sizes, axis=1), xp.float64))
+        deviations = xp.abs(block - xp.astype(center, block.dtype)) / xp.astype(scale, block.dtype)
+        squares = xp.astype(xp.clip(deviations, 0.0, 1e15), xp.float64) ** 2
+        return xp.log(xp.mean(squares, axis=1))
 
 
 def spread_levels(raw: Matrix, random: np.random.Generator) -> Matrix:
@@ -173,51 +155,3 @@ def group_margins(block: Any, space: Standardize, groups: list[Group]) -> Matrix
     """Return how far rows lie beyond the valley of each group, shape (n, groups)."""
     values = to_numpy(space(block)).astype(np.float64)
     return np.stack([group.margins(values) for group in groups], axis=1)
-
-
-def _mark_unexplained(
-    rows: Rows, codes: Indices, values: Matrix, given: Indices, space: Standardize, outliers: Outliers,
-    random: np.random.Generator,
-) -> Outliers:  # fmt: skip
-    """Return the outliers with the rows around which labels say nothing."""
-    references = _directions(values)
-    near = find_nearest(references, references, _NEIGHBORS)[0]
-    information, shuffled = (measure_information(y[near], given) for y in (given, random.permutation(given)))
-    low = information < 0.5 * (np.median(shuffled) + np.median(information))
-    depth, cut = find_valley(-information, low, both=True)
-    below = information < -cut
-    too_rare = not is_group(low) or depth >= _LABEL_VALLEY
-    if too_rare or not np.median(information[below]) <= _SHUFFLED * np.quantile(shuffled, 0.99):
-        return outliers
-    # Half way down: rows in the valley are as likely good.
-    limit = 0.5 * (np.median(shuffled) - cut)
-    margin = limit - rows.map_blocks(label_information, space, references, given)
-    unexplained = (margin > 0.0) & (codes >= 0) & (outliers.reason == NO_REASON)
-    if unexplained.mean() > 0.5:
-        return outliers
-    size = f"{unexplained.sum():,} rows ({unexplained.mean():.0%})"
-    note = f"{size} are of no class: the labels around them say nothing."
-    reason = np.where(unexplained, OUT_OF_DISTRIBUTION, outliers.reason).astype(np.int8)
-    score = np.where(unexplained, np.maximum(outliers.score, margin), outliers.score)
-    return Outliers(reason, score, [*outliers.notes, note])
-
-
-def measure_information(labels: Indices, given: Indices) -> Vector:
-    """Return how far labels, shape (rows, neighbors), differ from all that are given (Kullback and Leibler)."""
-    n, count = labels.shape
-    usual = np.bincount(given) / len(given)
-    cells = np.arange(n)[:, None] * len(usual) + labels
-    shares = np.bincount(cells.ravel(), minlength=n * len(usual)).reshape(n, -1) / count
-    return np.asarray((shares * np.log(np.where(shares > 0.0, shares / usual.clip(1e-12), 1.0))).sum(axis=1))
-
-
-def label_information(block: Any, space: Standardize, references: Any, given: Any) -> Vector:
-    """Return the information of the labels around each row."""
-    near, _ = find_nearest(_directions(to_numpy(space(block))), to_numpy(references), _NEIGHBORS)
-    return measure_information(to_numpy(given)[near], to_numpy(given))
-
-
-def _directions(values: Matrix) -> NDArray[np.float32]:
-    directions: NDArray[np.float32] = values.astype(np.float32)
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True) + np.float32(1e-12)
-    return directions
