@@ -18,9 +18,7 @@ from gmmatch.screening.channel import Channel, Noise, estimate_noise, fit_channe
 from gmmatch.screening.evidence import Evidence, Labels, Scores, soften
 from gmmatch.screening.learners import log_softmax, sum_classes
 
-# Units of log-likelihood by which noise must beat no noise: chance does so once in 400 clean data sets.
-_SURE_GAIN = 4.0
-# Standard errors by which the second explanation must predict held-out labels better than the first.
+# Standard errors by which an explanation must predict labels better than another: so a few rows cannot decide.
 _SURE_ERRORS = 2.5
 # Pairs of more classes have too few rows each to stand out.
 _MAX_CLASSES = 256
@@ -96,10 +94,10 @@ def explain(evidence: Evidence, seed: int) -> tuple[Explanation, Posterior]:
     scores, labels = evidence.scores, evidence.labels
     plain = fit_channel(scores, labels, noisy=False)
     channel = raise_background(fit_channel(scores, labels), scores, labels)
-    clean, noisy = (option.log_likelihood(scores, labels).sum() for option in (plain, channel))
-    counts = np.bincount(labels.given, minlength=labels.n_classes)
-    informed = bool(clean - np.log(counts[labels.given] / len(labels)).sum() > _SURE_GAIN)
-    first = Explanation(channel, bool(noisy - clean > _SURE_GAIN), informed)
+    clean, noisy = (option.log_likelihood(scores, labels) for option in (plain, channel))
+    shares = np.bincount(labels.given, minlength=labels.n_classes) / len(labels)
+    informed = _standard_errors(clean - np.log(shares[labels.given])) > _SURE_ERRORS
+    first = Explanation(channel, _standard_errors(noisy - clean) > _SURE_ERRORS, informed)
     clusters = None if labels.n_classes > _MAX_CLASSES else Clusters(plain.combine(scores, labels), labels)
     if clusters is None:
         return first, first.apply(scores, None, labels)

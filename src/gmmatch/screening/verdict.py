@@ -10,8 +10,9 @@ from gmmatch._array import Matrix
 from gmmatch.screening.posterior import Posterior
 from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
-# Rows are called wrong only if this share of them is expected to be.
-_SURE_PRECISION = 0.8
+# Rows are called wrong only if the F1 of doing so is expected to be at least this: they are wrong, and most of what is
+# wrong is among them.
+_SURE_F1 = 0.8
 # And only if they are this share of the rows whose evidence contradicts the label: overlap explains all others, and a
 # smaller share as well. Of clean data 5% were, of data with noise 10% or more.
 _LEAST_SHARE = 0.07
@@ -38,9 +39,10 @@ class Rule:
     @classmethod
     def of(cls, posterior: Posterior) -> Rule:
         """Decide by the posterior of a sample."""
-        likely, contradicted = posterior.wrong > 0.5, posterior.contradicted
-        enough = likely.any() and likely.mean() >= _LEAST_SHARE * contradicted.mean()
-        sure = bool(posterior.sure and enough and posterior.wrong[likely].mean() > _SURE_PRECISION)
+        wrong, likely = posterior.wrong, posterior.wrong > 0.5
+        f1 = 2.0 * wrong[likely].sum() / max(float(likely.sum() + wrong.sum()), 1e-9)
+        enough = likely.mean() >= _LEAST_SHARE * posterior.contradicted.mean()
+        sure = bool(posterior.sure and enough and f1 > _SURE_F1)
         doubtful = cls(sure, 0.0).judge(posterior)[:, 0] == DOUBTFUL
         return cls(sure, float(doubtful.mean()) + 0.01)
 
