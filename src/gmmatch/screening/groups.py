@@ -1,6 +1,8 @@
 """Groups of rows of no class: a mixture has a part of its own for them, and a valley parts them from the rest.
 
-p(x) = (1 - e) N(x; mu, W) + e N(x; m, V)
+    p(x) = (1 - e) sum_z pi_z N(x; mu_z, W) + e N(x; m, V)
+
+The classes are those of the labels, with one scatter. The group has a mean and a scatter of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ FEWEST_ROWS = 250
 _START_SHARE, _STEPS = 0.2, 6
 # Bins between the medians of two sides, and as many beyond: fewer hide a valley, more make some by chance.
 _BINS = 10
+# Classes of a mixture: more have too few rows each.
+_MAX_CLASSES = 32
 # The emptiest bin as a share of the fullest bin of the group: heavy tails, skew and overlap have no such valley.
 _VALLEY = 0.25
 # A smaller group does little harm. Of two near halves neither can be called the wrong one.
@@ -34,43 +38,52 @@ _LARGEST_GAIN = 0.25
 
 
 class Normal:
-    """A normal distribution fitted to weighted rows."""
+    """Normal distributions with one scatter, from weights of rows, shape (n, K)."""
 
-    def __init__(self, values: Matrix, weights: Vector) -> None:
-        total, r = weights.sum() + 1e-9, values.shape[1]
-        self.mean = weights @ values / total
-        centered = values - self.mean
-        scatter = (centered.T * weights) @ centered
+    def __init__(self, values: Matrix, weights: Matrix) -> None:
+        counts, r = weights.sum(axis=0) + 1e-9, values.shape[1]
+        self.shares, self.means = counts / counts.sum(), weights.T @ values / counts[:, None]
+        scatter = (values.T * weights.sum(axis=1)) @ values - (self.means.T * counts) @ self.means
         # As many rows as there are dimensions are added, scattered as its own diagonal is: few rows in many
         # dimensions would else leave directions without scatter.
-        np.fill_diagonal(scatter, np.diag(scatter) * (1.0 + r / total))
-        self.root = np.linalg.inv(np.linalg.cholesky(scatter / (total + r) + 1e-7 * np.eye(r))).T
+        np.fill_diagonal(scatter, np.diag(scatter).clip(0.0) * (1.0 + r / counts.sum()))
+        scatter = scatter / (counts.sum() + r) + 1e-7 * np.eye(r)
+        self.root = np.linalg.inv(np.linalg.cholesky(scatter)).T
         self.log_scale = float(np.log(np.diag(self.root)).sum())
 
-    def squares(self, values: Matrix) -> Vector:
-        """Return squared distances from the mean, in units of the scatter."""
-        return np.asarray((((values - self.mean) @ self.root) ** 2).sum(axis=1).clip(1e-9))
+    def squares(self, values: Matrix) -> Matrix:
+        """Return squared distances from each mean, in units of the scatter, shape (n, K)."""
+        white, means = values @ self.root, self.means @ self.root
+        squares = (white**2).sum(axis=1)[:, None] - 2.0 * white @ means.T + (means**2).sum(axis=1)
+        return np.asarray(squares.clip(1e-9))
 
 
 class Mixture:
-    """Two normal distributions, that of most rows and that of a group, from how far rows belong to the group (n,)."""
+    """Normal classes, whose members are known, and a group, from how far rows belong to it: (n, K) and (n,)."""
 
-    def __init__(self, values: Matrix, group: Vector) -> None:
+    def __init__(self, values: Matrix, classes: Matrix, group: Vector) -> None:
         group = np.clip(group, 1e-6, 1.0 - 1e-6)
         self.log_odds = float(np.log(group.sum() / (1.0 - group).sum()))
-        self.usual, self.group = Normal(values, 1.0 - group), Normal(values, group)
+        self.usual, self.group = (
+            Normal(values, classes * (1.0 - group)[:, None]),
+            Normal(values, group[:, None]),
+        )
 
-    def columns(self, values: Matrix) -> Matrix:
-        """Return log odds of the group, log squared distance from the others, and minus that from it: (3, n)."""
-        from_usual, from_group = self.usual.squares(values), self.group.squares(values)
-        log_ratio = self.group.log_scale - self.usual.log_scale + 0.5 * (from_usual - from_group)
-        return np.stack([self.log_odds + log_ratio, np.log(from_usual), -np.log(from_group)])
+    def judge(self, values: Matrix) -> tuple[Matrix, Vector]:
+        """Return what rows look like.
 
-    def log_density(self, values: Matrix) -> Vector:
-        """Return the log density of rows, but for a constant."""
-        odds = self.columns(values)[0]
-        usual = self.usual.log_scale - 0.5 * self.usual.squares(values)
-        return np.asarray(usual - np.logaddexp(0.0, self.log_odds) + np.logaddexp(0.0, odds))
+        Returns
+        -------
+        columns : array of shape (3, n)
+            Log odds of the group, log squared distance from the nearest class, and minus that from the group.
+        log_density : array of shape (n,)
+            But for a constant.
+        """
+        squares, from_group = self.usual.squares(values), self.group.squares(values)[:, 0]
+        usual = np.logaddexp.reduce(np.log(self.usual.shares) - 0.5 * squares, axis=1) + self.usual.log_scale
+        odds = self.log_odds + self.group.log_scale - 0.5 * from_group - usual
+        columns = np.stack([odds, np.log(squares.min(axis=1)), -np.log(from_group)])
+        return columns, usual - np.logaddexp(0.0, self.log_odds) + np.logaddexp(0.0, odds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +108,7 @@ class Group:
 
     def margins(self, values: Matrix) -> Vector:
         """Return how far rows lie beyond the valley, shape (n,)."""
-        return np.asarray(self.mixture.columns(values)[self.column] - self.cut)
+        return np.asarray(self.mixture.judge(values)[0][self.column] - self.cut)
 
 
 def find_groups(
@@ -113,11 +126,15 @@ def find_groups(
     """
     groups, left, alone = list[Group](), np.arange(len(values)), False
     folds = random.permutation(len(values)) % FOLDS
+    classes = np.ones((len(values), 1))
+    if 1 < n_classes <= _MAX_CLASSES:
+        classes = np.eye(n_classes)[codes] * (codes >= 0)[:, None]
     while len(left) >= FEWEST_ROWS:
-        starts = [fit_group(values[left], start) for start in _start_groups(values[left])]
-        group = _choose_group(values[left], codes[left], starts, folds[left])
+        sample = values[left], classes[left]
+        starts = [fit_group(*sample, start) for start in _start_groups(values[left])]
+        group = _choose_group(*sample, codes[left], starts, folds[left])
         if group is None:
-            alone = bool(groups) and _gain(values[left], starts, folds[left]) < _LARGEST_GAIN
+            alone = bool(groups) and _gain(*sample, starts, folds[left]) < _LARGEST_GAIN
             break
         groups.append(group)
         left = left[~group.inside]
@@ -129,10 +146,10 @@ def is_group(inside: Mask) -> bool:
     return bool(inside.sum() >= _FEWEST_IN_GROUP and inside.mean() < _LARGEST_SHARE)
 
 
-def fit_group(values: Matrix, group: Vector) -> Vector:
+def fit_group(values: Matrix, classes: Matrix, group: Vector) -> Vector:
     """Take steps of EM; return how far rows belong to the group, shape (n,)."""
     for _ in range(_STEPS):
-        odds = Mixture(values, group).columns(values)[0]
+        odds = Mixture(values, classes, group).judge(values)[0][0]
         group = 1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0)))
     return group
 
@@ -196,40 +213,46 @@ def _likeness(codes: Indices, inside: Mask) -> float:
     return float(overlap / (1.0 - 0.4 * np.sqrt(shares * (1.0 - shares) / size).sum()))
 
 
-def _choose_group(values: Matrix, codes: Indices, starts: list[Vector], folds: Indices) -> Group | None:
+def _choose_group(
+    values: Matrix, classes: Matrix, codes: Indices, starts: list[Vector], folds: Indices
+) -> Group | None:
     """Return the group whose valley is deepest, with labels like those of all rows, or None."""
     found = []
     for number, start in enumerate(starts):
-        depth, _, _, inside = _deepest_valley(Mixture(values, start).columns(values))
+        depth, _, _, inside = _deepest_valley(Mixture(values, classes, start).judge(values)[0])
         if depth < _VALLEY and _likeness(codes, inside) > _ALIKE:
             found.append((depth, number))
     if not found:
         return None
-    group, columns = starts[min(found)[1]], np.empty((3, len(values)))
-    for fold in range(FOLDS):
-        test = folds == fold
-        columns[:, test] = Mixture(values[~test], group[~test]).columns(values[test])
+    start = starts[min(found)[1]]
+    columns, _ = _hold_out(values, classes, start, folds)
     depth, column, cut, inside = _deepest_valley(columns)
     if depth >= _VALLEY or _likeness(codes, inside) <= _ALIKE:
         return None
     distance = float(np.exp(0.5 * (np.median(columns[1][inside]) - np.median(columns[1][~inside]))))
-    return Group(Mixture(values, group), column, cut, inside, distance)
+    return Group(Mixture(values, classes, start), column, cut, inside, distance)
 
 
-def _gain(values: Matrix, starts: list[Vector], folds: Indices) -> float:
-    """Return the log-likelihood a row that a group adds to one normal distribution, held out."""
-    best = max(starts, key=lambda start: float(Mixture(values, start).log_density(values).mean()))
-    gains = []
+def _hold_out(values: Matrix, classes: Matrix, group: Vector, folds: Indices) -> tuple[Matrix, Vector]:
+    """Return columns and log density of the rows of each fold, by a mixture of the others."""
+    columns, density = np.empty((3, len(values))), np.empty(len(values))
     for fold in range(FOLDS):
         test = folds == fold
-        both, one = (Mixture(values[~test], group[~test]) for group in (best, 0.0 * best))
-        gains.append(np.mean(both.log_density(values[test]) - one.log_density(values[test])))
-    return float(np.mean(gains))
+        mixture = Mixture(values[~test], classes[~test], group[~test])
+        columns[:, test], density[test] = mixture.judge(values[test])
+    return columns, density
+
+
+def _gain(values: Matrix, classes: Matrix, starts: list[Vector], folds: Indices) -> float:
+    """Return the log-likelihood a row that a group adds to the classes alone, held out."""
+    group = max(starts, key=lambda start: float(Mixture(values, classes, start).judge(values)[1].mean()))
+    both, alone = (_hold_out(values, classes, part, folds)[1] for part in (group, 0.0 * group))
+    return float((both - alone).mean())
 
 
 def _start_groups(values: Matrix) -> list[Vector]:
     """Return groups to start from: the nearest and the farthest rows, and both ends of the leading direction."""
-    squares = Normal(values, np.ones(len(values))).squares(values)
+    squares = Normal(values, np.ones((len(values), 1))).squares(values)[:, 0]
     along = values @ np.linalg.eigh(np.cov(values.T))[1][:, -1]
     ends = (squares, -squares, along, -along)
     return [(end <= np.quantile(end, _START_SHARE)).astype(np.float64) for end in ends]

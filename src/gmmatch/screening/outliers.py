@@ -17,7 +17,7 @@ from gmmatch._array import Indices, Matrix, Vector, array_namespace, to_numpy
 from gmmatch._threads import one_blas_thread
 from gmmatch.preprocess import RobustScale
 from gmmatch.rows.base import Rows
-from gmmatch.screening.evidence import Standardize, principal_components
+from gmmatch.screening.evidence import principal_components
 from gmmatch.screening.groups import FEWEST_ROWS, Group, find_groups
 from gmmatch.screening.result import GROUP, NO_REASON, OUT_OF_DISTRIBUTION, OUTLIER
 
@@ -87,16 +87,46 @@ def find_outliers(rows: Rows, codes: Indices, n_classes: int, seed: int = 0) -> 
                 outliers, notes=[f"Groups of rows were not looked for: that takes {FEWEST_ROWS} rows."]
             )
         raw = spread_levels(raw, random)
-        columns = RobustScale.fit(raw)
-        axes = principal_components(columns(raw), min(raw.shape[1], _MAX_RANK, len(raw) // 40))
-        space = Standardize(columns.center, columns.scale, axes)
-        values = np.asarray(space(raw), dtype=np.float64)
-        return _mark_groups(rows, values, codes[index], n_classes, space, outliers, random)
+        space = Space(raw)
+        return _mark_groups(rows, space(raw), codes[index], n_classes, space, outliers, random)
+
+
+def measure_columns(raw: Matrix) -> RobustScale:
+    """Return the map to deviations from the median of each column, in units of their usual size.
+
+    Zero deviations are left out, so that the unit of a column that is mostly zero is the size of what is not; and
+    deviations count up to ten times the middle one, so that no single value sets the unit.
+    """
+    center = np.median(raw, axis=0)
+    deviations = np.sort(np.abs(raw - center), axis=0)
+    counts = (deviations > 0.0).sum(axis=0)
+    middle = np.minimum(len(raw) - counts + counts // 2, len(raw) - 1)
+    capped = np.minimum(deviations, 10.0 * deviations[middle, np.arange(raw.shape[1])])
+    scale = np.sqrt((capped**2).sum(axis=0) / np.maximum(counts, 1))
+    return RobustScale(center, np.where(scale > 0.0, scale, np.inf))
+
+
+class Space:
+    """Standardized rows along their leading directions, and the log of what is left of their length."""
+
+    def __init__(self, raw: Matrix) -> None:
+        self.columns = measure_columns(raw)
+        rank = min(raw.shape[1], _MAX_RANK, len(raw) // 40)
+        self.axes = principal_components(self.columns(raw), rank).astype(np.float64)
+
+    def __call__(self, block: Any) -> Matrix:
+        """Return the coordinates of rows, in main memory."""
+        values = to_numpy(self.columns(block)).astype(np.float64)
+        coordinates: Matrix = values @ self.axes
+        if len(self.axes) == coordinates.shape[1]:
+            return coordinates
+        rest = (values**2).sum(axis=1) - (coordinates**2).sum(axis=1)
+        return np.column_stack([coordinates, np.log(np.maximum(rest, 1e-12))])
 
 
 def find_far(rows: Rows, raw: Matrix) -> Vector:
     """Return how far the log size of each row exceeds the end of the tail."""
-    columns = RobustScale.fit(raw)
+    columns = measure_columns(raw)
     sizes = rows.map_blocks(log_sizes, columns.center, columns.scale)
     moved = sizes[np.isfinite(sizes)]
     if len(moved) < 2:
@@ -126,7 +156,7 @@ def spread_levels(raw: Matrix, random: np.random.Generator) -> Matrix:
 
 
 def _mark_groups(
-    rows: Rows, values: Matrix, given: Indices, n_classes: int, space: Standardize, outliers: Outliers,
+    rows: Rows, values: Matrix, given: Indices, n_classes: int, space: Space, outliers: Outliers,
     random: np.random.Generator,
 ) -> Outliers:  # fmt: skip
     """Return the outliers with the groups of all rows."""
@@ -151,7 +181,7 @@ def _mark_groups(
     return Outliers(reason, score, notes)
 
 
-def group_margins(block: Any, space: Standardize, groups: list[Group]) -> Matrix:
+def group_margins(block: Any, space: Space, groups: list[Group]) -> Matrix:
     """Return how far rows lie beyond the valley of each group, shape (n, groups)."""
-    values = to_numpy(space(block)).astype(np.float64)
+    values = space(block)
     return np.stack([group.margins(values) for group in groups], axis=1)

@@ -10,7 +10,7 @@ from gmmatch._array import Matrix
 from gmmatch.screening.posterior import Posterior
 from gmmatch.screening.result import DOUBTFUL, TRUSTED, WRONG
 
-# Rows are called wrong only if the F1 of doing so is expected to be at least this: they are wrong, and most of what is
+# Rows are called wrong only if the F1 of that is expected to be at least this: they are wrong, and most of what is
 # wrong is among them.
 _SURE_F1 = 0.8
 # And only if they are this share of the rows whose evidence contradicts the label: overlap explains all others, and a
