@@ -168,7 +168,7 @@ class Labels:
         """Return the expected counts of each pair (true, given), shape (K, K), from p(z | x, y) of shape (C, n)."""
         cells = self.candidates[:-1].astype(np.int64) * self.n_classes + self.given
         counts = np.bincount(cells.ravel(), posterior[:-1].ravel(), self.n_classes**2)
-        return counts.reshape(self.n_classes, self.n_classes)
+        return counts.reshape(self.n_classes, self.n_classes).astype(np.float64)
 
     def classes_at(self, position: Indices) -> Indices:
         """Return the class of a candidate of each row; the given one for the rest."""

@@ -217,14 +217,14 @@ def _choose_group(
     values: Matrix, classes: Matrix, codes: Indices, starts: list[Vector], folds: Indices
 ) -> Group | None:
     """Return the group whose valley is deepest, with labels like those of all rows, or None."""
-    found = []
+    candidates = []
     for number, start in enumerate(starts):
         depth, _, _, inside = _deepest_valley(Mixture(values, classes, start).judge(values)[0])
         if depth < _VALLEY and _likeness(codes, inside) > _ALIKE:
-            found.append((depth, number))
-    if not found:
+            candidates.append((depth, number))
+    if not candidates:
         return None
-    start = starts[min(found)[1]]
+    start = starts[min(candidates)[1]]
     columns, _ = _hold_out(values, classes, start, folds)
     depth, column, cut, inside = _deepest_valley(columns)
     if depth >= _VALLEY or _likeness(codes, inside) <= _ALIKE:
@@ -246,7 +246,7 @@ def _hold_out(values: Matrix, classes: Matrix, group: Vector, folds: Indices) ->
 def _gain(values: Matrix, classes: Matrix, starts: list[Vector], folds: Indices) -> float:
     """Return the log-likelihood a row that a group adds to the classes alone, held out."""
     group = max(starts, key=lambda start: float(Mixture(values, classes, start).judge(values)[1].mean()))
-    both, alone = (_hold_out(values, classes, part, folds)[1] for part in (group, 0.0 * group))
+    both, alone = (_hold_out(values, classes, share, folds)[1] for share in (group, 0.0 * group))
     return float((both - alone).mean())
 
 

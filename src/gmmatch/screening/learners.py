@@ -198,7 +198,7 @@ class GivenProbabilities(Learner):
 
         def predict(features: Values) -> Values:
             positive = features.T.astype(np.float32) + np.float32(1e-12)
-            return np.log(positive / positive.sum(axis=0))
+            return np.asarray(np.log(positive / positive.sum(axis=0)))
 
         return predict
 

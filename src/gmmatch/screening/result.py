@@ -199,7 +199,7 @@ class ScreeningResult:
         known = np.isfinite(rates) & (self.noise_rate is not None)
         columns = (
             self.labels, counts.sum(axis=1).tolist(), counts[:, WRONG].tolist(), counts[:, DOUBTFUL].tolist(),
-            np.where(known, rates, None).tolist(),
+            [float(rate) if is_known else None for rate, is_known in zip(rates, known, strict=True)],
         )  # fmt: skip
         keys = ("label", "rows", "wrong", "doubtful", "noise_rate")
         return [dict(zip(keys, line, strict=True)) for line in zip(*columns, strict=True)]
@@ -238,10 +238,11 @@ class ScreeningResult:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> ScreeningResult:
         """Return the result that :meth:`to_json` wrote."""
-        values = {name: document[name] for name in _OF_ALL_ROWS}
+        values: dict[str, Any] = {name: document[name] for name in _OF_ALL_ROWS}
         if values["noise_interval"] is not None:
             values["noise_interval"] = tuple(values["noise_interval"])
-        return cls(**{name: _unpack(document[name], dtype) for name, dtype in _ARRAYS.items()}, **values)
+        values |= {name: _unpack(document[name], dtype) for name, dtype in _ARRAYS.items()}
+        return cls(**values)
 
     def __repr__(self) -> str:
         codes, rows = np.unique(self.verdict_codes, return_counts=True)

@@ -14,6 +14,7 @@ from gmmatch._threads import one_blas_thread
 from gmmatch.budget import TRUSTED as ALL_TRUSTED
 from gmmatch.duplicates.search import find_duplicates
 from gmmatch.errors import GMMatchWarning, InvalidInputError
+from gmmatch.groups import Label
 from gmmatch.problem import Problem
 from gmmatch.rows import open_rows
 from gmmatch.rows.open import per_row_values
@@ -89,7 +90,7 @@ class Screening:
     def judge(self, problem: Problem, *, n_jobs: int | None = None) -> ScreeningResult:
         """Return the verdicts on the rows, and on their labels if there are any."""
         rows, classes, n = problem.rows, problem.classes, len(problem.rows)
-        labels = [] if classes is None else [label for label in classes.labels if label is not None]
+        labels: list[Label] = [] if classes is None else [name for name in classes.labels if name is not None]
         codes = (
             np.full(n, -1) if classes is None else np.where(classes.codes < len(labels), classes.codes, -1)
         )
