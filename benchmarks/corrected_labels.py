@@ -27,9 +27,9 @@ COMMAND = "python -m benchmarks.corrected_labels DATA.npz --json benchmarks/resu
 EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0 + 1e-9)
 
 
-def calibration(screening: gm.Screening, given: Labels, truth: Labels) -> dict[str, Any]:
+def calibration(screening: gm.ScreeningResult, given: Labels, truth: Labels) -> dict[str, Any]:
     """Return how often labels other than the given ones are right, in bins of their probability and above 0.95."""
-    chance, suggested = np.asarray(screening.suggested_probability), np.asarray(screening.suggested_labels)
+    chance, suggested = screening.confidence, screening.suggested
     bins = []
     for low, high in itertools.pairwise(EDGES):
         some = (suggested != given) & (chance >= low) & (chance < high)
@@ -38,7 +38,7 @@ def calibration(screening: gm.Screening, given: Labels, truth: Labels) -> dict[s
             bins.append(
                 {"from": low, "mean": float(chance[some].mean()), "right": right, "rows": int(some.sum())}
             )
-    new = gm.corrected_labels(given, screening)
+    new = gm.corrected_labels(screening, given)
     changed = new != given
     right = float((new == truth)[changed].mean()) if changed.any() else None
     return {"bins": bins, "corrected": int(changed.sum()), "right": right}
@@ -49,15 +49,16 @@ def measure(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of one kind of noise, and the picks with the labels to train with."""
     began = time.perf_counter()
-    screening = gm.screen(data["rows"], given)
+    screening = gm.screen(data["rows"], given, random_state=seed)
     found: dict[str, Any] = {"noise_rate": float((given != data["labels"]).mean())}
     found |= calibration(screening, given, data["labels"])
     subsets = {}
     for name, relabel in (("given", None), ("corrected", 0.95)):
-        chosen = gm.select(
-            data["rows"], y=given, k=share, method="robust", random_state=seed, relabel=relabel
-        )
-        picks, labels = chosen.indices, chosen.labels
+        options = gm.Screening(relabel=relabel)
+        chosen = gm.select(data["rows"], given, k=share, random_state=seed, screening=options)
+        picks, labels = chosen.indices, given[chosen.indices]
+        if relabel is not None:
+            labels = gm.corrected_labels(screening, given, relabel)[picks]
         probe = fit_linear_probe(data["rows"][picks], labels, strengths=[STRENGTH], max_iter=100)
         found[f"picks_{name}"] = {
             "picks": len(picks),
