@@ -75,5 +75,5 @@ def speed(page: str) -> str:
     size, memory = one["store_bytes"] / 1e9, one["peak_anonymous_bytes"] / 1e9
     return (
         f"`gm-matching` picks {one['picked']:,} of {one['rows']:,} rows ({size:.0f} GB) from a disk in "
-        f"{one['seconds']:.0f} s with {memory:.2f} GB of memory ([more]({page}))."
+        f"{one['seconds']:.0f} s with {memory:.2f} GB of memory, measured with version 0.2 ([more]({page}))."
     )
