@@ -30,7 +30,7 @@ def is_ray_dataset(dataset: object) -> bool:
     return "ray.Dataset" in _bases(dataset)
 
 
-def count_rows(dataset: Any) -> int:
+def count_rows(dataset: Any, name: str = "dataset") -> int:
     """Return how many rows a dataset has; raise where rows cannot be looked up by number.
 
     Examples
@@ -39,10 +39,8 @@ def count_rows(dataset: Any) -> int:
     3
     """
     if isinstance(dataset, Mapping):
-        raise InvalidTypeError(
-            "dataset is a mapping, not rows: apply the selection to one of its values (dataset['train'])."
-        )
-    streamed = any(name.endswith(".IterableDataset") for name in _bases(dataset))
+        raise InvalidTypeError(f"{name} is a mapping, not rows: give one of its values ({name}['train']).")
+    streamed = any(base.endswith(".IterableDataset") for base in _bases(dataset))
     if not streamed and hasattr(dataset, "__getitem__") and not isinstance(dataset, (str, bytes)):
         try:
             return len(dataset)
@@ -52,7 +50,7 @@ def count_rows(dataset: Any) -> int:
             if shape:
                 return int(shape[0])
     raise InvalidTypeError(
-        f"dataset has type {type(dataset).__name__}, whose rows cannot be looked up by number: give a list, "
+        f"{name} has type {type(dataset).__name__}, whose rows cannot be looked up by number: give a list, "
         "an array, a DataFrame, a Table, or a dataset with a length (list(dataset) makes one)."
     )
 

@@ -38,30 +38,9 @@ def test_the_order_of_a_selected_and_shuffled_dataset_is_kept(images):
     assert [str(load_image(row).getpixel((0, 0))[0]) for row in rows] == ids
 
 
-def test_a_stream_gives_the_same_rows_but_no_length(images):
-    whole = check_protocol(open_source(images))
-    source = open_source(images.to_iterable_dataset(num_shards=3))
-    assert check_protocol(source) == whole
-    assert source.n_rows is None
-    assert source.has_labels
-    for ask in (len, lambda one: one.ids, lambda one: one.labels):
-        with pytest.raises(InvalidTypeError, match="stream"):
-            ask(source)
-    assert source.describe()["n_rows"] is None
-
-
-def test_a_stream_that_does_not_know_its_columns():
-    def rows():
-        for i in range(5):
-            yield {"text": f"t{i}", "label": i}
-
-    stream = datasets.IterableDataset.from_generator(rows)
-    assert stream.features is None
-    assert check_protocol(open_source(stream)) == (
-        [f"t{i}" for i in range(5)],
-        list(range(5)),
-        list(range(5)),
-    )
+def test_a_stream_is_refused(images):
+    with pytest.raises(InvalidTypeError, match="stream, whose rows cannot be looked up: load it whole"):
+        open_source(images.to_iterable_dataset(num_shards=3))
 
 
 def test_embeddings_keep_their_values():
@@ -70,10 +49,9 @@ def test_embeddings_keep_their_values():
         for length in (3, -1):
             features = datasets.Features({"e": datasets.Sequence(kind, length=length)})
             dataset = datasets.Dataset.from_dict({"e": values.tolist()}, features=features)
-            for form in (dataset, dataset.to_iterable_dataset()):
-                rows = np.stack(check_protocol(open_source(form))[0])
-                np.testing.assert_array_equal(rows, values.astype(kind.dtype))
-                assert rows.dtype == kind.dtype
+            rows = np.stack(check_protocol(open_source(dataset))[0])
+            np.testing.assert_array_equal(rows, values.astype(kind.dtype))
+            assert rows.dtype == kind.dtype
 
 
 def test_sounds_are_no_images():
@@ -119,32 +97,22 @@ class TestNames:
         """What `datasets.load_dataset` would be asked for; the hub itself cannot be reached."""
         asked = []
 
-        def load_dataset(name, configuration, *, split, streaming):
-            asked.append((name, configuration, split, streaming))
+        def load_dataset(name, configuration, *, split):
+            asked.append((name, configuration, split))
             data = datasets.DatasetDict({"train": images, "test": images.select([0])})
-            one = data if split is None else data[split]
-            if not streaming:
-                return one
-            return (
-                one.to_iterable_dataset()
-                if split
-                else datasets.IterableDatasetDict(
-                    {key: value.to_iterable_dataset() for key, value in data.items()}
-                )
-            )
+            return data if split is None else data[split]
 
         monkeypatch.setattr(datasets, "load_dataset", load_dataset)
         return asked
 
     def test_what_is_asked_of_the_hub(self, hub):
         assert open_source("hf:uoft-cs/cifar10", split="train").n_rows == 7
-        assert open_source("hf:cifar10::plain", split="test", streaming=True).n_rows is None
-        assert hub == [("uoft-cs/cifar10", None, "train", False), ("cifar10", "plain", "test", True)]
+        assert open_source("hf:cifar10::plain", split="test").n_rows == 1
+        assert hub == [("uoft-cs/cifar10", None, "train"), ("cifar10", "plain", "test")]
 
-    @pytest.mark.parametrize("streaming", [False, True])
-    def test_several_splits(self, hub, streaming):
+    def test_several_splits(self, hub):
         with pytest.raises(InvalidInputError, match="hf:x/y has several splits"):
-            open_source("hf:x/y", streaming=streaming)
+            open_source("hf:x/y")
 
     def test_paths_are_never_taken_for_names(self, hub, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -204,19 +172,5 @@ def test_fingerprints_depend_on_content(images):
         open_source(images.select(range(6))),
         open_source(images.select([1, 0, *range(2, 7)])),
         open_source(images, label_column=""),
-        open_source(images.to_iterable_dataset()),
-        open_source(images.select([1, 0, *range(2, 7)]).to_iterable_dataset()),
     ]
-    assert len({reference, *(source.fingerprint() for source in changed)}) == 6
-
-
-def test_batches_are_read_one_at_a_time(images, monkeypatch):
-    def endless():
-        i = 0
-        while True:
-            yield {"text": str(i)}
-            i += 1
-
-    source = open_source(datasets.IterableDataset.from_generator(endless))
-    batches = source.batches(3, start=5)
-    assert [next(batches).rows for _ in range(2)] == [["5", "6", "7"], ["8", "9", "10"]]
+    assert len({reference, *(source.fingerprint() for source in changed)}) == 4

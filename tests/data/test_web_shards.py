@@ -26,7 +26,7 @@ def test_images_and_classes_over_several_shards(tmp_path):
     assert [load_image(row).getpixel((0, 0))[0] for row in rows] == [9, 10, 11, 10, 11, 12]
     assert labels == [0, 1, 2] * 2
     assert "labels in column 'cls'" in source.how
-    assert check_protocol(open_source(f"{tmp_path}/shard-{{9..10}}.tar"))[1] == ids
+    assert check_protocol(open_source(f"{tmp_path}/shard-*.tar"))[1] == ids
 
 
 def test_text_and_labels_that_are_words(tmp_path):

@@ -71,7 +71,7 @@ def compare(
     options |= {"ids": rows.select_ids, "per_class": parse_per_class(per_class)}
     selections: dict[str, Selection] = {}
     seconds: dict[str, float] = {}
-    with progress("Methods", len(names)) as update:
+    with progress("Methods") as update:
         for name in names:
             start = time.perf_counter()
             selections[name] = gm.select(

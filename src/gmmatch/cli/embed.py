@@ -48,7 +48,6 @@ def embed(
     ],
     columns: Columns,
     embedding_column: EmbeddingColumnOption = None,
-    streaming: Annotated[bool, reads("Read an hf: dataset as it is used.", "--streaming")] = False,
     max_pixels: Annotated[int | None, reads("Refuse larger images; 89 million by default.", min=1)] = None,
     on_error: Annotated[
         Literal["raise", "skip"],
@@ -103,7 +102,7 @@ def embed(
       gmmatch embed photos/ -o photos.emb --engine ray --address auto --device cuda
     """
     _check_paths(source, output)
-    rows = columns.open(source, embedding_column=embedding_column, streaming=streaming)
+    rows = columns.open(source, embedding_column=embedding_column)
     if rows.n_rows == 0:
         raise InvalidInputError(f"{source} has no rows: there is nothing to encode.")
     import gmmatch as gm
@@ -127,7 +126,7 @@ def embed(
     model = gm.load_encoder(encoder, kind=rows.kind, device=device, **trusted)
     if force and is_store(output):
         delete_store(output)
-    with _explain_interruption(output, rows.n_rows), progress("Encoding", rows.n_rows) as update:
+    with _explain_interruption(output, rows.n_rows), progress("Encoding") as update:
         report = gm.embed(
             rows, model, output, batch_size=batch_size, dtype=dtype, on_error=on_error, progress=update, **running
         )  # fmt: skip
@@ -138,7 +137,7 @@ def embed(
 
 
 @contextmanager
-def _explain_interruption(output: Path, total: int | None) -> Iterator[None]:
+def _explain_interruption(output: Path, total: int) -> Iterator[None]:
     """Say after Ctrl-C how much of the work is done."""
     from gmmatch.data.files import is_store
     from gmmatch.store import open_store
@@ -147,8 +146,7 @@ def _explain_interruption(output: Path, total: int | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         saved = len(open_store(output, allow_incomplete=True)) if is_store(output) else 0
-        of = "" if total is None else f" of {total:,}"
-        raise Interrupted(f"{saved:,}{of} rows saved; run the same command to resume.") from None
+        raise Interrupted(f"{saved:,} of {total:,} rows saved; run the same command to resume.") from None
 
 
 def _check_paths(source: str, output: Path) -> None:

@@ -233,11 +233,8 @@ def match_rows(selection: Selection, source: BaseSource) -> tuple[Indices, Indic
     """
     import numpy as np
 
-    n_rows = source.n_rows
-    if n_rows is None:
-        raise InvalidInputError(f"{source.location} is a stream, whose rows cannot be looked up.")
     if selection.ids is None or isinstance(source.ids, range):
-        _check_unchanged(selection, source, n_rows)
+        _check_unchanged(selection, source)
     rows = selection.indices if selection.ids is None else _find_ids(selection, source)
     order = np.argsort(rows, kind="stable")
     return rows[order], order
@@ -263,14 +260,14 @@ def _find_ids(selection: Selection, source: BaseSource) -> Indices:
     return np.array([position[name] for name in ids], dtype=np.int64)
 
 
-def _check_unchanged(selection: Selection, source: BaseSource, n_rows: int) -> None:
+def _check_unchanged(selection: Selection, source: BaseSource) -> None:
     """Raise if rows that are known by their number alone come from another source."""
     origin = selection.provenance.get("embeddings", {})
     recorded = origin.get("source", {})
     expected = recorded.get("n_rows") or selection.n_rows
     advice = "give the source that they were made from"
-    if expected != n_rows:
-        counts = f"{source.location} has {n_rows:,} rows, but the picks were made from {expected:,}"
+    if expected != source.n_rows:
+        counts = f"{source.location} has {source.n_rows:,} rows, but the picks were made from {expected:,}"
         raise InvalidInputError(f"{counts}: {advice}.")
     if has_changed(source, recorded, origin.get("source_fingerprint")):
         raise InvalidInputError(

@@ -107,7 +107,7 @@ def _check_rows(rows: Embeddings) -> Any:
         raise InvalidInputError(
             f"--check-rows: {rows.path} does not say which images or texts it was made from."
         )
-    with progress("Checking", len(rows)) as update:
+    with progress("Checking") as update:
         return check_rows(open_source_of(rows.store), progress=update)[rows.store.source_rows]
 
 

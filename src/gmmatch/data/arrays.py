@@ -9,10 +9,8 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,46 +95,6 @@ class ArraySource(BaseSource):
             yield Records(columns, stop - first, first, self.location)
 
 
-class NpzSource(BaseSource):
-    """A two-dimensional member of a ``.npz`` archive, compressed or not, read from front to back."""
-
-    format = ".npz archive"
-    n_rows: int
-
-    def __init__(self, path: Path, columns: Columns, headers: Mapping[str, Header]) -> None:
-        self.files, self.headers, self.location = [path], headers, f"{path}::{columns.data}"
-        for name in columns.names():
-            if headers[name].dtype.hasobject:
-                raise InvalidInputError(
-                    f"{path}: the array {name!r} holds Python objects, which are not read, as they could run code: "
-                    f"save it as text or numbers, such as np.asarray({name}, dtype=str)."
-                )
-        rows = headers[columns.data]
-        if rows.fortran and min(rows.shape) > 1:
-            raise InvalidInputError(
-                f"{path}: the array {columns.data!r} is stored column by column, so its rows cannot be read "
-                "one after another: save np.ascontiguousarray of it."
-            )
-        self.n_rows, self.n_features = _check_shape(rows.shape, self.location)
-        _check_type(rows.dtype, self.location)
-        self._take(columns)
-        next(self._records(columns.names(), 0, 1), None)  # a damaged file shows at once
-
-    def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
-        headers = {name: self.headers[name] for name in names}
-        with explain_damage(self.files[0], f"{self.format} of numbers"), ExitStack() as stack:
-            archive, members = stack.enter_context(zipfile.ZipFile(self.files[0])), dict[str, IO[bytes]]()
-            for name, header in headers.items():
-                header.check()
-                members[name] = stack.enter_context(archive.open(f"{name}.npy"))
-                row_bytes = math.prod(header.shape[1:]) * header.dtype.itemsize
-                members[name].seek(header.start + start * row_bytes)
-            for first in range(start, self.n_rows, size):
-                count = min(self.n_rows - first, size)
-                columns = {name: header.read(members[name], count) for name, header in headers.items()}
-                yield Records(columns, count, first, self.location)
-
-
 def _check_shape(shape: tuple[int, ...], location: str) -> tuple[int, int]:
     if len(shape) == 2 and shape[1] > 0:
         return shape
@@ -163,13 +121,21 @@ def open_arrays(path: Path, format: str, request: ColumnRequest) -> BaseSource:
             request.refuse(location, "has no columns")
             return ArraySource(headers[""].map(path), location=location, format=kind, how=how)
         columns = _choose({name: header.shape for name, header in headers.items()}, request, location)
-        columns = replace(columns, how=f"{how}: {columns.how}")
+        for name in columns.names():
+            if headers[name].dtype.hasobject:
+                raise InvalidInputError(
+                    f"{path}: the array {name!r} holds Python objects, which are not read, as they could run code: "
+                    f"save it as text or numbers, such as np.asarray({name}, dtype=str)."
+                )
         if format == "npz":
-            return NpzSource(path, columns, headers)
-        arrays = {name: headers[name].map(path) for name in columns.names()}
+            with zipfile.ZipFile(path) as archive:
+                arrays = {name: headers[name].load(archive.open(f"{name}.npy")) for name in columns.names()}
+        else:
+            arrays = {name: headers[name].map(path) for name in columns.names()}
         return ArraySource(
             arrays[columns.data], labels=arrays.get(columns.label or ""), ids=arrays.get(columns.id or ""),
-            bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind, how=columns.how,
+            bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind,
+            how=f"{how}: {columns.how}",
         )  # fmt: skip
 
 

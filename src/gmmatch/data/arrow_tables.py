@@ -1,4 +1,4 @@
-"""Tables that PyArrow holds: Parquet files, and datasets of the package ``datasets``, whole or streamed."""
+"""Tables that PyArrow holds: Parquet files, and datasets of the package ``datasets``."""
 
 # Parquet files are not read by pyarrow.dataset, which loads whole row groups, as PyArrow's reader of a file does by
 # default: 33 MB, not 5, for a file of 33 MB with a single one.
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from gmmatch._array import sample_indices
-from gmmatch.data.columns import ColumnRequest, ColumnType, choose_columns
+from gmmatch.data.columns import ColumnRequest, choose_columns
 from gmmatch.data.files import fingerprint_of
 from gmmatch.data.tables import BaseSource, Records
 from gmmatch.data.values import column_types
 from gmmatch.errors import (
     DataFileNotFoundError,
     InvalidInputError,
+    InvalidTypeError,
     first_line,
     imported,
     listed,
@@ -28,7 +29,7 @@ from gmmatch.files import explain_damage
 
 _STREAMED = {"pre_buffer": False, "buffer_size": 1 << 20}
 _SAMPLED_ROWS = 64
-_SAMPLED_FROM_STREAM = 16
+_NO_IMAGES = ("Audio", "Video", "Pdf")
 
 
 class ParquetSource(BaseSource):
@@ -90,69 +91,45 @@ def open_parquet(path: Path) -> Iterator[Any]:
 
 
 class HuggingFaceSource(BaseSource):
-    """The rows of a ``datasets.Dataset`` or ``datasets.IterableDataset``.
+    """The rows of a ``datasets.Dataset``.
 
-    Images are handed on as they are stored, without being decoded. An id is the row's number unless a
-    column is named. A stream has no length and cannot list its ids and labels: they come with the
-    batches.
+    Images are handed on as they are stored, without being decoded; an id is the row number unless a column is named.
     """
 
     format = "Hugging Face dataset"
 
     def __init__(self, dataset: Any, request: ColumnRequest, location: str) -> None:
-        self.location, self.streaming = location, not hasattr(dataset, "num_rows")
-        self.n_rows = None if self.streaming else dataset.num_rows
-        self._take(choose_columns(_available(dataset, location), request, location))
-        self.how = ("streamed, " if self.streaming else "") + self.how
+        if not hasattr(dataset, "num_rows"):
+            raise InvalidTypeError(f"{location} is a stream, whose rows cannot be looked up: load it whole.")
+        self.location, self.n_rows = location, dataset.num_rows
+        available = column_types(dataset.features.arrow_schema, location)
+        # Sounds and films are stored like images.
+        others = [name for name in available if type(dataset.features[name]).__name__ in _NO_IMAGES]
+        self._take(choose_columns(available | dict.fromkeys(others, "other"), request, location))
         # In the form of Arrow tables nothing is decoded or converted.
         self._data = dataset.select_columns(self.columns.names()).with_format("arrow")
 
     def fingerprint(self) -> str:
-        """Hash the columns, the number of rows and up to 64 of them; of a stream, its name and beginning."""
+        """Hash the columns, the number of rows and up to 64 of them."""
         parts: list[str | int | bytes | None] = ["hugging face", *self.columns.settings(), self.n_rows]
-        if self.streaming:
-            parts.append(self.location)
-            tables = self._data.take(_SAMPLED_FROM_STREAM).iter(_SAMPLED_FROM_STREAM)
-        else:
-            rows = sample_indices(len(self), _SAMPLED_ROWS).tolist()
-            tables = (self._data[row : row + 1] for row in rows)
+        tables = (self._data[row : row + 1] for row in sample_indices(self.n_rows, _SAMPLED_ROWS).tolist())
         parts += (repr([dict(sorted(row.items())) for row in table.to_pylist()]) for table in tables)
         return fingerprint_of(parts)
 
     def _records(self, names: list[str], start: int, size: int) -> Iterator[Records]:
         data = self._data.select_columns(names)
-        if self.n_rows is None:
-            tables = (data.skip(start) if start else data).iter(size)
-        else:
-            tables = (data[first : first + size] for first in range(start, self.n_rows, size))
+        tables = (data[first : first + size] for first in range(start, self.n_rows, size))
         for batch in chain.from_iterable(table.to_batches() for table in tables):
             yield _as_records(batch, start, self.location)
             start += batch.num_rows
 
 
-def _available(dataset: Any, location: str) -> dict[str, ColumnType]:
-    features = dataset.features
-    if features is None:  # a stream that does not know before it is read
-        tables = dataset.with_format("arrow").iter(_SAMPLED_FROM_STREAM)
-        types = next((column_types(table.schema, location) for table in tables), {})
-    else:
-        types = column_types(features.arrow_schema, location)
-        # Sounds and films are stored like images.
-        others = [name for name in types if type(features[name]).__name__ in ("Audio", "Video", "Pdf")]
-        types |= dict.fromkeys(others, "other")
-    if not types:
-        raise InvalidInputError(f"{location} has no columns, or no rows to find them in.")
-    return types
-
-
-def load_named(
-    name: str, request: ColumnRequest, split: str | None = None, *, streaming: bool = False
-) -> HuggingFaceSource:
+def load_named(name: str, request: ColumnRequest, split: str | None = None) -> HuggingFaceSource:
     """Load a dataset of the hub by its name."""
     repository, _, configuration = name.partition("::")
     problem = f"{name}: there is no such file or folder, and no dataset of that name could be loaded"
     with _explain(name, DataFileNotFoundError, problem) as datasets:
-        loaded = datasets.load_dataset(repository, configuration or None, split=split, streaming=streaming)
+        loaded = datasets.load_dataset(repository, configuration or None, split=split)
     return from_dataset(loaded, request, None, f"hf:{name}")
 
 

@@ -28,9 +28,7 @@ _PLAIN, _NOISE, _BLUR = 0.005, 0.3, 0.03
 _FAR, _FACTOR = 6.0, 4.0
 
 
-def check_rows(
-    source: Source, *, progress: Callable[[int, int | None], object] | None = None
-) -> NDArray[Any]:
+def check_rows(source: Source, *, progress: Callable[[int, int], object] | None = None) -> NDArray[Any]:
     """Return what is odd about each picture or text itself.
 
     Parameters
@@ -57,7 +55,7 @@ def check_rows(
     ['short']
     """
     if source.kind == "embedding":
-        return np.full(source.n_rows or 0, "", dtype=object)
+        return np.full(source.n_rows, "", dtype=object)
     measure: Callable[[Any], Any] = _measure_image if source.kind == "image" else _measure_text
     lines: list[Any] = []
     for batch in source.batches(_BATCH):

@@ -15,7 +15,6 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError
 from gmmatch.files import as_path, is_remote
 
 _DIGITS = re.compile(r"([0-9]+)")
-_RANGE = re.compile(r"\{([0-9]+)\.\.([0-9]+)\}")
 _SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval")
 END_BYTES = 1 << 16
 """How much of each end of a file counts."""
@@ -88,42 +87,22 @@ def _belongs_to(file: str, split: str, by_name: bool) -> bool:
 
 
 def expand(spec: str) -> list[Path] | None:
-    """Return the files that a pattern or an address names, or None if ``spec`` is neither.
-
-    Patterns are the shell's ``*``, ``?`` and ``[...]``, and WebDataset's ``{000..012}``.
-    """
+    """Return the files that a pattern (``*``, ``?``, ``[...]``) or an address names, or None if it is neither."""
     if not is_remote(spec) and os.path.lexists(spec):
         return None
-    names = _expand_ranges(spec)
-    if glob.has_magic(spec):
-        names = sorted({match for name in names for match in _matches(name)}, key=natural_key)
-        names = [name for name in names if as_path(name).is_file()]
-        if not names:
-            raise DataFileNotFoundError(f"{spec}: no file matches this pattern.")
-    elif names == [spec] and not is_remote(spec):
+    names = [spec]
+    if glob.has_magic(spec) and is_remote(spec):
+        path: Any = as_path(spec)
+        names = list(map(path.fs.unstrip_protocol, path.fs.glob(path.path)))
+    elif glob.has_magic(spec):
+        names = glob.glob(spec, recursive=True)  # noqa: PTH207
+    elif not is_remote(spec):
         return None
-    missing = [name for name in names if not as_path(name).is_file()]
-    if missing:
-        of_several = f"{len(missing)} of {len(names)} files do not exist, the first of them {missing[0]}"
-        raise DataFileNotFoundError(f"{spec}: {of_several if len(names) > 1 else 'there is no such file'}.")
-    return list(map(as_path, names))
-
-
-def _matches(pattern: str) -> list[str]:
-    if not is_remote(pattern):
-        return glob.glob(pattern, recursive=True)  # noqa: PTH207
-    path: Any = as_path(pattern)
-    return list(map(path.fs.unstrip_protocol, path.fs.glob(path.path)))
-
-
-def _expand_ranges(spec: str) -> list[str]:
-    match = _RANGE.search(spec)
-    if match is None:
-        return [spec]
-    low, high = match.groups()
-    before, after = spec[: match.start()], _expand_ranges(spec[match.end() :])
-    numbers = range(int(low), int(high) + 1)
-    return [f"{before}{number:0{len(low)}}{rest}" for number in numbers for rest in after]
+    files = [path for name in sorted(names, key=natural_key) if (path := as_path(name)).is_file()]
+    if not files:
+        problem = "no file matches this pattern" if glob.has_magic(spec) else "there is no such file"
+        raise DataFileNotFoundError(f"{spec}: {problem}.")
+    return files
 
 
 def fingerprint_of(parts: Iterable[str | int | bytes | None]) -> str:

@@ -54,7 +54,6 @@ def open_source(
     id_column: str | None = None,
     prefer: Kind | None = None,
     split: str | None = None,
-    streaming: bool = False,
 ) -> BaseSource:
     """Open rows of images, text or embeddings, whatever form they have.
 
@@ -65,7 +64,7 @@ def open_source(
 
         - a folder of images, with or without sub-folders as classes;
         - a ``.parquet``, ``.csv``, ``.tsv``, ``.jsonl`` or ``.tar`` file, a folder of such files, or a
-          pattern (``data/part-*.parquet``, ``shard-{000..012}.tar``);
+          pattern (``data/part-*.parquet``);
         - such a file or pattern at an address that fsspec knows (``s3://bucket/part-*.parquet``), which is copied to
           this machine first;
         - a ``.npy``, ``.npz`` or ``.safetensors`` file; ``file.npz::name`` names an array in it;
@@ -86,8 +85,6 @@ def open_source(
         ``"image"``, ``"text"`` or ``"embedding"``.
     split
         Which split, where there are several.
-    streaming
-        Read a Hugging Face dataset over the network as it is used. Files are always streamed.
 
     Returns
     -------
@@ -107,7 +104,7 @@ def open_source(
     request.data()  # refuses two columns of rows before anything is read
     if not isinstance(spec, (str, os.PathLike)):
         return _open_object(spec, request, split)
-    source = _open_path(os.fspath(spec), request, split, streaming)
+    source = _open_path(os.fspath(spec), request, split)
     options = {**request.options(), "prefer": prefer, "split": split}
     source.opened_with = {name: value for name, value in options.items() if value is not None}
     return source
@@ -125,7 +122,7 @@ def read_description(recorded: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     ('a.csv', {'text_column': 'body'})
     """
     location, options = recorded.get("location", ""), recorded.get("opened_with", {})
-    known = inspect.signature(open_source).parameters.keys() - {"spec", "streaming"}
+    known = inspect.signature(open_source).parameters.keys() - {"spec"}
     is_known = isinstance(options, dict) and options.keys() <= known
     if not is_known or not all(isinstance(text, str) for text in (location, *options.values())):
         raise InvalidInputError(
@@ -150,11 +147,11 @@ def _open_object(spec: Any, request: ColumnRequest, split: str | None) -> BaseSo
     )
 
 
-def _open_path(spec: str, request: ColumnRequest, split: str | None, streaming: bool) -> BaseSource:
+def _open_path(spec: str, request: ColumnRequest, split: str | None) -> BaseSource:
     if not spec:
         raise InvalidInputError("The path is empty: give one, or the name of a Hugging Face dataset.")
     if spec.startswith("hf:"):
-        return load_named(spec.removeprefix("hf:"), request, split, streaming=streaming)
+        return load_named(spec.removeprefix("hf:"), request, split)
     if (files := expand(spec)) is not None:
         how = "a copy of what lies there: " if is_remote(spec) else "the files that match: "
         return _open_files([fetched(file) for file in files], request, split, spec, how)

@@ -109,8 +109,8 @@ class Source(Protocol):
         """What the rows are: ``"image"``, ``"text"`` or ``"embedding"``."""
 
     @property
-    def n_rows(self) -> int | None:
-        """How many rows there are; None for a stream, which does not know."""
+    def n_rows(self) -> int:
+        """How many rows there are."""
 
     @property
     def has_labels(self) -> bool:

@@ -24,7 +24,7 @@ from gmmatch.data.values import (
     plain_labels,
     plain_values,
 )
-from gmmatch.errors import InvalidInputError, InvalidTypeError
+from gmmatch.errors import InvalidInputError
 from gmmatch.groups import Label
 
 # Larger pieces leave the processor's cache: 4,096 rows took twice as long.
@@ -88,7 +88,6 @@ class BaseSource(ABC):
     format: str
     location: str
     files: Sequence[Path] = ()
-    streaming = False
     opened_with: Mapping[str, str] = MappingProxyType({})
     _n_features: int | None = None
 
@@ -100,20 +99,17 @@ class BaseSource(ABC):
         """Yield some columns of the rows from ``start`` on, about ``size`` rows at a time."""
 
     def __len__(self) -> int:
-        if self.n_rows is None:
-            raise InvalidTypeError(f"{self.location} is a stream and has no length: n_rows is None.")
         return self.n_rows
 
     def __bool__(self) -> bool:
         return True  # without this, `if source:` would count the rows of a file
 
     def __repr__(self) -> str:
-        count = "" if self.n_rows is None else f", {self.n_rows:,} rows"
-        return f"<{type(self).__name__} {self.location!r}: {self.kind}{count}>"
+        return f"<{type(self).__name__} {self.location!r}: {self.kind}, {self.n_rows:,} rows>"
 
     @cached_property
-    def n_rows(self) -> int | None:
-        """How many rows there are; None for a stream."""
+    def n_rows(self) -> int:
+        """How many rows there are."""
         return self._scanned[0]
 
     @property
@@ -134,10 +130,6 @@ class BaseSource(ABC):
     @cached_property
     def _scanned(self) -> tuple[int, list[Id], list[Label]]:
         """The number of rows, and ids and labels, in one pass that reads nothing else where the format allows it."""
-        if self.streaming:
-            raise InvalidTypeError(
-                f"{self.location} is a stream, whose ids and labels come with its batches and are not known before."
-            )
         n_rows, ids, labels = 0, list[Id](), list[Label]()
         names = [name for name in (self.columns.id, self.columns.label) if name is not None]
         for records in self._records(names, 0, _SCANNED_ROWS):

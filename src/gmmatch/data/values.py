@@ -206,21 +206,9 @@ def image_of(value: Any, name: str, folder: Path | None) -> ImageBytes | Path:
         path = str(value.get("path") or "")
         name = f"{name} ({path})" if path else name
         value = value.get("bytes")
-        if value is None and "://" in path:
-            value = _download(path, name)
-        elif value is None and path:
+        if value is None and path:
             return Path(path) if folder is None else folder / path  # an absolute path stays as it is
     return ImageBytes(value or b"", name)
-
-
-def _download(url: str, name: str) -> bytes:
-    import fsspec  # it comes with `datasets`, which is where such addresses come from
-
-    try:
-        with fsspec.open(url, "rb") as file:
-            return bytes(file.read())
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{name} cannot be fetched: {error}") from None
 
 
 def column_types(schema: Any, where: str) -> dict[str, ColumnType]:

@@ -77,28 +77,16 @@ def open_contents(source: Any, n: int, positions: Indices | None = None) -> Cont
         source = open_source(source)
         if source.kind == "embedding":
             return None
-        _check_length(source.n_rows, n, positions, source.location)
-        return Contents(source, positions)
-    try:
-        n_items = count_rows(source)
-    except InvalidTypeError:
-        raise InvalidTypeError(
-            f"source has type {type(source).__name__}: give a path, what open_source returns, or a list of "
-            "images or texts, one for each row."
-        ) from None
-    _check_length(n_items, n, positions, "source")
-    return Contents(source, positions)
-
-
-def _check_length(n_items: int | None, n: int, positions: Indices | None, name: str) -> None:
-    if n_items is None:
-        raise InvalidInputError(f"{name} is a stream, whose rows cannot be looked up: give a file or a list.")
+        n_items, name = source.n_rows, source.location
+    else:
+        n_items, name = count_rows(source, "source"), "source"
     needed = n if positions is None else int(positions.max(initial=-1)) + 1
     if (n_items != n) if positions is None else (n_items < needed):
         raise InvalidInputError(
             f"{name} has {n_items:,} rows, but there are {needed:,} to show: give the pictures or texts of the same "
             "rows, in the same order."
         )
+    return Contents(source, positions)
 
 
 class Contents:

@@ -30,10 +30,13 @@ class Header(NamedTuple):
     n_bytes: int
     bfloat16: bool = False
 
-    def read(self, file: IO[bytes], n_rows: int) -> NDArray[Any]:
-        """Return the next rows of an open file."""
-        shape = (n_rows, *self.shape[1:])
-        return np.frombuffer(file.read(math.prod(shape) * self.dtype.itemsize), self.dtype).reshape(shape)
+    def load(self, file: IO[bytes]) -> NDArray[Any]:
+        """Return the array that lies in an open file, in memory."""
+        self.check()
+        file.seek(self.start)
+        n_bytes = math.prod(self.shape) * self.dtype.itemsize
+        order: Any = "F" if self.fortran else "C"
+        return np.frombuffer(file.read(n_bytes), self.dtype).reshape(self.shape, order=order)
 
     def check(self) -> None:
         """Raise if it cannot be true: a false header could ask for all memory."""

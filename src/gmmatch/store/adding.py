@@ -75,7 +75,7 @@ def has_grown(existing: Manifest, source: Source, requested: dict[str, Any], pat
     same = not existing.is_old and all(getattr(existing, name) == requested[name] for name in names)
     same = same and _what_is_read(existing.source) == _what_is_read(requested["source"])
     has_changed = existing.source_fingerprint not in (None, requested["source_fingerprint"])
-    if not (same and has_changed) or source.n_rows is None:
+    if not (same and has_changed):
         return False
     why = None
     if isinstance(source.ids, range):

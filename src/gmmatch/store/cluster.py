@@ -111,10 +111,6 @@ def encode_on_workers(
     **options
         Of :func:`~gmmatch.encoders.pipeline.encode_batches`.
     """
-    if source.n_rows is None:
-        raise InvalidInputError(
-            "engine=: the source is a stream without a length; leave the engine out, or save it."
-        )
     if not str(getattr(encoder, "device", "cpu")).startswith("cpu"):
         raise InvalidInputError(
             "engine=: the model is on a device of this machine; load it with device='cpu', for workers copy it to "

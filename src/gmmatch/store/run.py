@@ -25,8 +25,8 @@ from gmmatch.store.manifest import Manifest, find_manifest
 from gmmatch.store.store import delete_store, open_store
 from gmmatch.store.writer import StoreWriter, checked_dtype
 
-Progress: TypeAlias = Callable[[int, "int | None"], object]
-"""Called with the rows of the source that are done, and how many there are (None for a stream)."""
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the rows of the source that are done, and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Run:
     engine: RayEngine | None = None
     rows_at_once: int | None = None
     n_read: int = 0
-    n_total: int | None = None
+    n_total: int = 0
     skipped: dict[Id, str] = field(default_factory=dict)
 
     def into(self, source: Source, path: Path) -> int:
@@ -287,11 +287,6 @@ def _nothing_encoded(run: _Run) -> InvalidInputError:
 
 def _all_skipped(source: Source, kept: Indices, run: _Run) -> tuple[SkippedRow, ...]:
     """The rows that are not in the store: of this run with the reason, of earlier ones without."""
-    # Of a stream from which nothing was read now, only the last row that is in the store is known.
-    stop = source.n_rows or run.n_read or int(kept[-1]) + 1
-    missing = np.setdiff1d(np.arange(stop), kept, assume_unique=True).tolist()
-    if not missing:
-        return ()
-    ids = source.ids if source.n_rows is not None else range(stop)
-    reason = "It could not be encoded in an earlier run."
+    missing = np.setdiff1d(np.arange(source.n_rows), kept, assume_unique=True).tolist()
+    ids, reason = source.ids if missing else (), "It could not be encoded in an earlier run."
     return tuple(SkippedRow(row, ids[row], run.skipped.get(ids[row], reason)) for row in missing)

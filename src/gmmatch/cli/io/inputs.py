@@ -153,8 +153,7 @@ def _open_source(path: str, options: Mapping[str, Any], id_column: str | None = 
         command = f"`gmmatch embed {path}{column} -o rows.emb`"
         raise InvalidInputError(f"{path} holds {kind}s, not embeddings: make some first, as {command}.")
     if not source.n_rows:
-        what = "is a stream: make a store of it first" if source.n_rows is None else "has no rows"
-        raise InvalidInputError(f"{path} {what}.")
+        raise InvalidInputError(f"{path} has no rows.")
     return source
 
 
@@ -165,7 +164,7 @@ def open_with_ids(open_table: Callable[..., BaseSource], id_column: str | None) 
     """
     source = open_table(id_column=id_column or None)
     column = getattr(getattr(source, "columns", None), "id_like", None)
-    if id_column is not None or column is None or source.n_rows is None:
+    if id_column is not None or column is None:
         return source
     named = open_table(id_column=column)
     try:

@@ -158,14 +158,22 @@ def print_facts(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 @contextmanager
-def progress(description: str, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
+def progress(description: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of how much is done, and of how much there is: a bar on a terminal, lines elsewhere."""
     from rich import progress as rich_progress
     from rich.console import Console
 
     terminal = Console(stderr=True)
     if not terminal.is_terminal:
-        yield _print_progress(description)
+        last = time.monotonic()
+
+        def print_line(done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _QUIET_SECONDS:
+                last = time.monotonic()
+                note(f"{description}: {done:,} of {total:,}")
+
+        yield print_line
         return
     columns = (
         rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(bar_width=24),
@@ -173,21 +181,8 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[i
         rich_progress.TimeRemainingColumn(compact=True),
     )  # fmt: skip
     with rich_progress.Progress(*columns, console=terminal, transient=True) as bar:
-        task = bar.add_task(description, total=total)
+        task = bar.add_task(description, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _print_progress(description: str) -> Callable[[int, int | None], None]:
-    """Return a function that prints a line now and then."""
-    last = time.monotonic()
-
-    def update(done: int, total: int | None) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _QUIET_SECONDS:
-            last = time.monotonic()
-            note(f"{description}: {done:,}" + ("" if total is None else f" of {total:,}"))
-
-    return update
 
 
 def find_option(argument: str, options: Collection[str]) -> str | None:
