@@ -17,7 +17,7 @@ from gmmatch.errors import DataFileNotFoundError, InvalidInputError  # noqa: E40
 from gmmatch_paper.studies.generation.blocks import blocks_of  # noqa: E402
 from gmmatch_paper.studies.generation.claims import CLAIMS, GM, SHARES  # noqa: E402
 from gmmatch_paper.studies.generation.features import feature_space, inception_features, space_name  # noqa: E402
-from gmmatch_paper.studies.generation.figures import PICTURES, draw_digits  # noqa: E402
+from gmmatch_paper.studies.generation.figures import draw_digits  # noqa: E402
 from gmmatch_paper.studies.generation.recipes import generation_recipe  # noqa: E402
 from gmmatch_paper.studies.generation.study import SPOILT, STUDY  # noqa: E402
 from gmmatch_paper.studies.generation.tables import generation_tables, generation_verdict  # noqa: E402
@@ -25,7 +25,7 @@ from gmmatch_paper.studies.image_cells.cache import Cache  # noqa: E402
 from gmmatch_paper.studies.image_cells.cell import Places  # noqa: E402
 from gmmatch_paper.studies.image_cells.data import load_images  # noqa: E402
 from gmmatch_paper.studies.results import Cells, Results  # noqa: E402
-from gmmatch_paper.studies.style import save  # noqa: E402
+from gmmatch_paper.studies.style import draw_pictures  # noqa: E402
 
 METHODS = ("random", "easy", "hard", "moderate", "herding", "gm-matching", "robust")
 
@@ -153,10 +153,9 @@ def test_the_verdict_counts_the_statements() -> None:
 
 def test_figures_are_drawn_and_small(tmp_path: Path) -> None:
     results = made_up(as_the_paper_says())
-    for picture in PICTURES:
-        path = tmp_path / f"generation{picture.suffix}.png"
-        save(lambda picture=picture: picture.draw(results), path)
-        assert 3_000 < path.stat().st_size < 200_000
+    draw_pictures(STUDY.named_pictures(), results, tmp_path)
+    for name in STUDY.named_pictures():
+        assert 3_000 < (tmp_path / name).stat().st_size < 200_000
 
 
 def test_the_figure_of_digits_says_what_was_run_and_what_was_not() -> None:
@@ -172,7 +171,6 @@ def test_the_figure_of_digits_says_what_was_run_and_what_was_not() -> None:
     assert titles == ["No corruption, 10% kept", "20% of images corrupted, 10% kept"]
     empty = [panel for panel in figure.axes if not panel.images]
     assert [text.get_text() for panel in empty for text in panel.texts] == ["–"]
-    assert not any("%" in picture.caption for picture in PICTURES)
 
 
 @pytest.mark.slow

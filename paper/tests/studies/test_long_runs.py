@@ -39,7 +39,7 @@ class Counting:
 def study_of(function: object, *values: int) -> Study:
     grid = Grid({"x": values})
     part = Part("values", function, grid, grid, code="v1")  # type: ignore[arg-type]
-    return Study(name="small", title="Small", paper=(), question="", method="", parts=(part,))
+    return Study(name="small", title="Small", paper=(), parts=(part,))
 
 
 def test_a_failed_cell_is_recorded_and_does_not_stop_the_rest(tmp_path: Path) -> None:

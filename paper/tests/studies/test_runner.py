@@ -45,14 +45,7 @@ def small_study(measure: Recorder, *, scale: float = 10.0, quick: tuple[int, ...
     claim = Claim(
         "fig:none", "Values grow.", lambda results: Verdict(results["values"].mean("value") > 0, "yes")
     )
-    about = {
-        "name": "small",
-        "title": "Small",
-        "paper": ("fig:none",),
-        "question": "Does it run?",
-        "method": "",
-    }
-    return Study(**about, parts=(part,), claims=(claim,))  # type: ignore[arg-type]
+    return Study(name="small", title="Small", paper=("fig:none",), parts=(part,), claims=(claim,))
 
 
 def test_every_cell_is_measured_once_and_written_with_its_parameters(tmp_path: Path) -> None:

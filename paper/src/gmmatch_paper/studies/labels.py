@@ -73,14 +73,3 @@ def number_of(label: str) -> str:
 def numbers_of(labels: Iterable[str]) -> str:
     """Return the numbers of several labels, with commas between them."""
     return ", ".join(map(number_of, labels))
-
-
-def cite(labels: Iterable[str]) -> str:
-    """Return labels of the paper with the numbers that they have in print.
-
-    Examples
-    --------
-    >>> cite(["tab:cifarC", "fig:toy-gm"])
-    'Table 3 (`tab:cifarC`), Figure 5 (`fig:toy-gm`)'
-    """
-    return ", ".join(f"{number_of(label)} (`{label}`)" for label in labels)

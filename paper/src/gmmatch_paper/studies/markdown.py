@@ -1,32 +1,8 @@
-"""Tables and figures in MyST Markdown."""
+"""Tables in Markdown."""
 
 from __future__ import annotations
 
-from gmmatch_paper.studies.study import Described, Table
-
-
-def three_lines(study: Described) -> str:
-    """Return the first lines of a study's page: what differs from the paper, what was found, what is missing."""
-    return (
-        f"- **Differs from the paper:** {study.differs}\n- **Found:** {study.found}\n"
-        f"- **Missing:** {study.missing}"
-    )
-
-
-def figure(path: str, caption: str) -> str:
-    """Return a figure in MyST Markdown.
-
-    Examples
-    --------
-    >>> print(figure("a.png", "What is seen."))
-    ```{figure} a.png
-    :alt: What is seen.
-    :width: 100%
-    <BLANKLINE>
-    What is seen.
-    ```
-    """
-    return f"```{{figure}} {path}\n:alt: {caption}\n:width: 100%\n\n{caption}\n```"
+from gmmatch_paper.studies.study import Table
 
 
 def markdown_table(table: Table) -> str:

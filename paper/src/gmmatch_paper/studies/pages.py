@@ -1,65 +1,68 @@
-"""The documentation's pages of the studies, written from the committed results.
+"""The measured parts of the documentation's pages of the studies, written from the committed results.
 
-``python -m gmmatch_paper.studies.pages`` writes them again; with ``--draw`` it also draws the figures again, and with
-``--take FOLDER`` it first adds what ``gmmatch reproduce`` measured there. No number on a page is written by hand.
+A page is written by hand but for what stands between ``<!-- NAME: begin -->`` and ``<!-- NAME: end -->``.
+``python -m gmmatch_paper.studies.pages`` writes these parts again; with ``--draw`` it also draws the figures, and
+with ``--take FOLDER`` it first adds what ``gmmatch reproduce`` measured there.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gmmatch.errors import InvalidInputError
 from gmmatch_paper.studies import image_study_names, load_image_study, load_study, study_names
-from gmmatch_paper.studies.classification.pages import image_study_page
+from gmmatch_paper.studies.classification.pages import image_study_parts
 from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.joining import joined_records
-from gmmatch_paper.studies.labels import cite, number_of
-from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
+from gmmatch_paper.studies.labels import number_of
+from gmmatch_paper.studies.markdown import markdown_table
 from gmmatch_paper.studies.records import as_results, read_record, write_results
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.study import Study, Table
 from gmmatch_paper.studies.style import draw_pictures
-from gmmatch_paper.studies.summary import summary_page
-
-NOTE = (
-    "<!-- Written by `python -m gmmatch_paper.studies.pages` from results/studies; do not edit by hand. -->"
-)
+from gmmatch_paper.studies.summary import summary_parts
 
 
 def write_pages(docs: Path, target: Path | None = None) -> list[Path]:
-    """Write a page per study and the summary from ``docs/results/studies``.
+    """Write the measured parts of all pages from ``docs/results/studies``; return the files written.
 
     Parameters
     ----------
     docs : Path
-        The documentation's folder. A study on images without results there gets a page that says so.
+        The documentation's folder.
     target : Path, optional
         Where to write; ``docs/studies`` by default.
-
-    Returns
-    -------
-    list of Path
-        The files written.
     """
-    folder = target or docs / "studies"
     results = docs / "results" / "studies"
     studies = [load_study(name) for name in study_names()]
     on_images = [load_image_study(name) for name in image_study_names()]
-    records = {one.name: read_record(results / f"{one.name}.json") for one in studies}
-    image_records = {
-        one.name: read_record(path) for one in on_images if (path := results / f"{one.name}.json").exists()
-    }
-    measured = {name: as_results(record) for name, record in image_records.items()}
-    pages = {f"{one.name}.md": study_page(one, records[one.name]) for one in studies}
+    records = {one.name: read_record(results / f"{one.name}.json") for one in (*studies, *on_images)}
+    measured = {name: as_results(record) for name, record in records.items()}
+    pages = {f"{one.name}.md": study_parts(one, records[one.name]) for one in studies}
     for one in on_images:
-        pages[f"images/{one.name}.md"] = image_study_page(one, image_records.get(one.name), measured, NOTE)
-    pages["index.md"] = summary_page(studies, records, on_images, measured, NOTE)
-    for name, text in pages.items():
+        pages[f"images/{one.name}.md"] = image_study_parts(one, records[one.name], measured)
+    pages["index.md"] = summary_parts(studies, on_images, measured)
+    folder = target or docs / "studies"
+    for name, parts in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).write_text(filled(docs / "studies" / name, parts), encoding="utf-8")
     return [folder / name for name in pages]
+
+
+def filled(page: Path, parts: Mapping[str, str]) -> str:
+    """Return the text of a page with its measured parts."""
+    text = page.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        around = re.split(f"{begin}.*?{end}", text, flags=re.DOTALL)
+        if len(around) != 2:
+            raise InvalidInputError(f"{page} has {len(around) - 1} parts {begin} … {end}: expected one.")
+        text = f"{begin}\n\n{part}\n\n{end}".join(around)
+    return text
 
 
 def take_results(source: Path, docs: Path) -> None:
@@ -83,28 +86,14 @@ def draw_figures(docs: Path, names: Sequence[str]) -> None:
         draw_pictures(pictures_of(study, results), results, docs / "images" / "studies")
 
 
-def study_page(study: Study, record: dict[str, Any]) -> str:
-    """Return the page of one study, in MyST Markdown."""
+def study_parts(study: Study, record: dict[str, Any]) -> dict[str, str]:
+    """Return the measured parts of the page of a study without images."""
     results = as_results(record)
-    sections = [
-        f"# {study.title}",
-        NOTE,
-        f"**{study.question}** In the paper: {cite(study.paper)}.",
-        three_lines(study),
-        *(
-            figure(f"../images/studies/{name}", picture.caption)
-            for name, picture in study.named_pictures().items()
-        ),
-        "## What the paper says",
-        markdown_table(verdicts_table(study, results)),
-        "## The numbers",
-        *(markdown_table(table(results)) for table in study.tables),
-        "## Method",
-        study.method,
-        "## Run it",
-        _how(record),
-    ]
-    return "\n\n".join(sections) + "\n"
+    return {
+        "statements": markdown_table(verdicts_table(study, results)),
+        "tables": "\n\n".join(markdown_table(table(results)) for table in study.tables),
+        "run": _how(record),
+    }
 
 
 def verdicts_table(study: Study, results: Results) -> Table:
@@ -126,15 +115,14 @@ def _how(record: dict[str, Any]) -> str:
     return (
         f"```\n{made['command']}\n```\n\n"
         f"Seeds: {seeds}. {seconds:,.0f} seconds of measuring on {made['cores']} cores of an {made['cpu']}, "
-        f"with "
-        f"gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
+        f"with gmmatch {made['gmmatch']}, Python {made['python']}, {libraries}. "
         f"All cells are in {{download}}`{name}.json <../results/studies/{name}.json>`."
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write the pages; what ``python -m gmmatch_paper.studies.pages`` runs."""
-    parser = argparse.ArgumentParser(description="Write the studies' pages of the documentation.")
+    parser = argparse.ArgumentParser(description="Write the measured parts of the studies' pages.")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="the documentation's folder")
     parser.add_argument("--take", type=Path, help="add the results in this folder to the documentation first")
     parser.add_argument("--draw", action="store_true", help="draw all figures again")
@@ -142,9 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.take is not None:
         take_results(options.take, options.docs)
     if options.draw:
-        draw_figures(
-            options.docs, [path.stem for path in (options.docs / "results" / "studies").glob("*.json")]
-        )
+        draw_figures(options.docs, (*study_names(), *image_study_names()))
     write_pages(options.docs)
 
 

@@ -17,6 +17,9 @@ SizeName: TypeAlias = Literal["quick", "full"]
 Measured: TypeAlias = dict[str, Any]
 """What one cell gives: names to numbers, strings or lists that JSON can hold."""
 
+Draw: TypeAlias = "Callable[[Results], Any]"
+"""From the results to a Matplotlib figure."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -151,60 +154,30 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure of a study.
-
-    Parameters
-    ----------
-    draw : function
-        From the results to a Matplotlib figure.
-    caption : str
-        What is to be seen, for the page and for those who cannot see it.
-    suffix : str
-        Appended to the study's name in the file's name; empty for the main figure.
-    """
-
-    draw: Callable[[Results], Any]
-    caption: str
-    suffix: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """What is said of a study.
+    """What all studies have.
 
     Parameters
     ----------
     name : str
         What the user types.
     title : str
-        Head of its page.
+        What it is about.
     paper : tuple of str
         Labels of the paper's figures, tables and statements that it recomputes.
-    question : str
-        What is asked, in plain words.
-    method : str
-        What was done, for the page; no results here.
-    differs, found, missing
-        The first lines of its page: what differs from the paper, what was found, what is missing.
-    pictures
-        Its figures, the main one first.
+    pictures : mapping
+        Its figures, by what is appended to the study's name in the file's name.
     """
 
     name: str
     title: str
     paper: tuple[str, ...]
-    question: str
-    method: str
-    differs: str = ""
-    found: str = ""
-    missing: str = ""
-    pictures: tuple[Picture, ...] = ()
+    pictures: Mapping[str, Draw] = field(default_factory=dict)
 
-    def named_pictures(self) -> dict[str, Picture]:
+    def named_pictures(self) -> dict[str, Draw]:
         """Return the figures by file name, the main one first."""
-        return {f"{self.name}{picture.suffix}.png": picture for picture in self.pictures}
+        return {f"{self.name}{suffix}.png": draw for suffix, draw in self.pictures.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,14 +30,6 @@ CAPTION = (
     "of the 95% interval over the seeds. Measured on: the data, how many columns of the table, how many of the "
     "paper's other methods."
 )
-RULES = """\
-The rule for each word. **no**: the interval lies below 0. **unclear**: it holds 0. **less**: it lies above 0, and
-below the margin that the text claims. **yes**: it lies above 0 and reaches that margin, and all of the paper's other
-methods were run. **above those run**: the same, but some were not. **one seed**: no column has several seeds of both
-methods, so there is no interval and no verdict; where some have, only they count. The interval is Welch's: the
-variance of a column is that of a sample over the seeds of either method, divided by their number; columns are
-averaged; Student's t has Satterthwaite's degrees of freedom. Of several recipes, the one with most trainings counts.
-What grows is compared at the amounts that both margins have; a margin that is not above 0 does not grow (**no**)."""
 VERSIONS = {"gm-matching": "as in the text", "gm-matching-authors": "as in the authors' code"}
 """GM Matching in two versions: the paper's text, and unit-length rows with a unit-length median."""
 
@@ -101,7 +93,7 @@ class Margin:
         return len(run), len(compared)
 
     def verdict(self, least: float, source: str) -> str:
-        """Return the word of :data:`RULES`."""
+        """Return the word of the rules that the index page states."""
         if np.isnan(self.half_width):
             return "one seed"
         if abs(self.points) <= self.half_width:

@@ -16,7 +16,6 @@ from gmmatch_paper.studies.classification.tables import (
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.image_cells.picks import VARIANTS
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Picture
 
 _MOST_PANELS = 6
 _MOST_POINTS = 45.0
@@ -193,11 +192,3 @@ def _order(setting: Setting) -> tuple[object, ...]:
     spec = CorruptionSpec.parse(setting.corruption)
     training = setting.downstream != "scratch", setting.downstream, setting.network, setting.dataset
     return *training, spec.kind != "none", spec.kind, spec.rate, setting.in_domain
-
-
-ACCURACY = Picture(
-    draw_accuracy,
-    "Test accuracy (mean and standard deviation over the seeds), one panel per corruption and training: a network "
-    "from scratch, with its recipe, a small network on frozen features, or a linear probe. Hollow "
-    "marks are variants. What lies more than 45 points below the best is an arrow, or below the panel.",
-)

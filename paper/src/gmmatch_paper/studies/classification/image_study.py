@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gmmatch.errors import InvalidInputError
-from gmmatch_paper.studies.classification.figures import ACCURACY
+from gmmatch_paper.studies.classification.figures import draw_accuracy
 from gmmatch_paper.studies.classification.tables import study_tables
 from gmmatch_paper.studies.image_cells.cell import CODE, MeasureCell, Places
 from gmmatch_paper.studies.image_cells.corruptions import ATTACKS, CorruptionSpec
@@ -16,7 +16,7 @@ from gmmatch_paper.studies.image_cells.downstream import QUICK, WITHOUT_IMAGES, 
 from gmmatch_paper.studies.image_cells.plan import CHOICES, Plan
 from gmmatch_paper.studies.image_cells.proxies import IN_DOMAIN
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Described, Grid, Part, Picture, SizeName, Study, Table
+from gmmatch_paper.studies.study import Described, Draw, Grid, Part, SizeName, Study, Table
 
 CLIP = "openai/clip-vit-base-patch32"
 SIX = ("random", "easy", "hard", "moderate", "herding", "gm-matching")
@@ -83,12 +83,6 @@ def cells_part(places: Places, data: ImageData) -> Part:
     return Part("cells", MeasureCell(places), quick=grid, full=grid, keep=keep, code=CODE)
 
 
-SHORT_TRAINING = (
-    " The recipe `fast` also has label smoothing of 0.1, Cutout of 8 pixels, Nesterov momentum, mirrored "
-    "padding and one cycle of the learning rate, where the paper's has steps and none of the others."
-)
-"""What else differs where a study was run with the short recipe."""
-
 PartOf = Callable[[Places, ImageData], Part]
 
 
@@ -117,7 +111,7 @@ class ImageStudy(Described):
     lacks: tuple[str, ...] = ()
     part: PartOf = cells_part
     tables: Callable[[Results, tuple[str, ...]], list[Table]] = study_tables
-    pictures: tuple[Picture, ...] = (ACCURACY,)
+    pictures: Mapping[str, Draw] = field(default_factory=lambda: {"": draw_accuracy})
     verdict: Callable[[Results], str] | None = None
 
     def plan(self, size: SizeName, choices: Mapping[str, Any]) -> Plan:
@@ -191,7 +185,6 @@ __all__ = [
     "CLIP",
     "CONTROLS",
     "NINE",
-    "SHORT_TRAINING",
     "SIX",
     "TINY",
     "ImageStudy",

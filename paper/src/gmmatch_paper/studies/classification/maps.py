@@ -16,7 +16,7 @@ from gmmatch_paper.studies.image_cells.cell import Given, Places, limited_thread
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.image_cells.data import ImageData
 from gmmatch_paper.studies.results import Cells, Results
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Table
+from gmmatch_paper.studies.study import Grid, Measured, Part, Table
 
 MAP_CORRUPTIONS = ("none", *(f"image-{kind}:45%" for kind in GENERATION_KINDS))
 """Clean, and the five kinds of the paper's figure."""
@@ -179,11 +179,4 @@ def _groups(results: Results) -> list[tuple[str, str, Cells]]:
     return [(dataset, encoder, cells.where(dataset=dataset, encoder=encoder)) for dataset, encoder in pairs]
 
 
-PICTURES = (
-    Picture(
-        draw_maps,
-        "t-SNE maps of the embeddings, clean and with 45% of the images corrupted in each of five ways: classes "
-        "by color, clean images as dots, corrupted ones as crosses.",
-    ),
-    Picture(draw_samples, "Images of every kind: clean, and under each of the five corruptions.", "-samples"),
-)
+PICTURES = {"": draw_maps, "-samples": draw_samples}

@@ -1,4 +1,4 @@
-"""The page of a study on images, written from its committed results; its text is the study's own."""
+"""The measured parts of the page of a study on images, from its committed results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any
 
 from gmmatch_paper.studies.classification.claims import columns_table, statements_table
 from gmmatch_paper.studies.classification.image_study import ImageStudy
-from gmmatch_paper.studies.classification.running import pictures_of
 from gmmatch_paper.studies.classification.tables import study_tables
-from gmmatch_paper.studies.labels import cite
-from gmmatch_paper.studies.markdown import figure, markdown_table, three_lines
-from gmmatch_paper.studies.records import as_results
+from gmmatch_paper.studies.markdown import markdown_table
 from gmmatch_paper.studies.results import Results
 
 _SOURCES = {
@@ -24,58 +21,37 @@ _TO_MAKE = ("resnet50-imagenet-3stage-160px", "mobilenet_v2-imagenet", "mobilene
 _HOW_TO_MAKE = "encoders-to-make"
 
 
-def image_study_page(
-    study: ImageStudy, record: dict[str, Any] | None, others: Mapping[str, Results], note: str
-) -> str:
-    """Return the page of one study, in MyST Markdown; ``others`` are the results of all studies on images."""
-    results = as_results(record) if record is not None else None
-    paper = f"In the paper: {cite(study.paper)}." if study.paper else "Not in the paper."
-    sections = [
-        f"# {study.title}",
-        note,
-        f"**{study.question}** {paper}",
-        three_lines(study),
-        *map(markdown_table, [] if results is None else study.tables(results, study.paper)),
-    ]
-    statements = statements_table(others, study.name)
-    if statements is not None and results is not None:
-        columns = columns_table(others, study.name)
+def image_study_parts(
+    study: ImageStudy, record: dict[str, Any], measured: Mapping[str, Results]
+) -> dict[str, str]:
+    """Return the measured parts of the page of one study; ``measured`` are the results of all studies."""
+    results = "\n\n".join(map(markdown_table, study.tables(measured[study.name], study.paper)))
+    statements = statements_table(measured, study.name)
+    if statements is not None:
         rules = "[The rule for each word](../index.md#tables-and-figures-on-images)."
-        sections += [
-            markdown_table(statements),
-            rules,
-            *([] if columns is None else [markdown_table(columns)]),
-        ]
-    if results is not None:
-        pictures = pictures_of(study, results)
-        sections += [figure(f"../../images/studies/{name}", one.caption) for name, one in pictures.items()]
-    sections += [
-        "## Method",
-        f"{study.method} [How the image studies are made](index.md) has what all of them share.",
-    ]
-    sections += ["## Run it", _how(study, record)]
-    return "\n\n".join(sections) + "\n"
+        results += f"\n\n{markdown_table(statements)}\n\n{rules}"
+        columns = columns_table(measured, study.name)
+        results += "" if columns is None else f"\n\n{markdown_table(columns)}"
+    return {"results": results, "run": _how(study, record)}
 
 
-def _how(study: ImageStudy, record: dict[str, Any] | None) -> str:
-    if record is None:
-        return f"```\ngmmatch reproduce {study.name} --full\n```\n\nNot run yet. A run resumes if it is interrupted."
+def _how(study: ImageStudy, record: dict[str, Any]) -> str:
     cells = [cell for part in record["parts"].values() for cell in part["cells"]]
     whole = f"gmmatch reproduce {study.name} --full  # the paper's cells by its recipe"
     commands = "\n".join([*map(in_lines, _commands(study, record, cells)), *([whole] if study.paper else [])])
-    to_make = dict.fromkeys(
-        f"`{name}`"
-        for cell in cells
-        if (name := str(cell.get("encoder", "")).removeprefix("hidden:")) in _TO_MAKE
+    used = dict.fromkeys(str(cell.get("encoder", "")).removeprefix("hidden:") for cell in cells)
+    to_make = ", ".join(f"`{name}`" for name in used if name in _TO_MAKE)
+    first = f"{to_make} is a folder to [make first](index.md#{_HOW_TO_MAKE}). " if to_make else ""
+    devices, commits = (
+        ", ".join(dict.fromkeys(str(cell[name]) for cell in cells if name in cell))
+        for name in ("device", "commit")
     )
-    first = f"{', '.join(to_make)} is a folder to [make first](index.md#{_HOW_TO_MAKE}). " if to_make else ""
-    devices = ", ".join(dict.fromkeys(str(cell["device"]) for cell in cells if "device" in cell))
-    commits = ", ".join(dict.fromkeys(str(cell["commit"]) for cell in cells if "commit" in cell))
+    where = f", measured on {devices}" if devices else ""
     commits = f" Commits: {commits}, where recorded." if commits else ""
     return (
         f"```\n{commands}\n```\n\n{first}A run resumes if it is interrupted. "
         f"{{download}}`{study.name}.json <../../results/studies/{study.name}.json>` has all {len(cells):,} cells"
-        f"{f', measured on {devices}' if devices else ''}.{commits}"
+        f"{where}.{commits}"
     )
 
 

@@ -16,7 +16,7 @@ from gmmatch_paper.studies.image_cells.proxies import HIDDEN
 from gmmatch_paper.studies.records import part_code, read_record
 from gmmatch_paper.studies.results import Results
 from gmmatch_paper.studies.runner import LongRun, Progress, run_study
-from gmmatch_paper.studies.study import Described, Picture, SizeName, Study
+from gmmatch_paper.studies.study import Described, Draw, SizeName, Study
 
 # On a GPU: more processes than this wait for each other with networks of the paper's sizes.
 _GPU_JOBS = 4
@@ -84,7 +84,7 @@ def run_image_study(study: ImageStudy, plan: Plan, run: ImageRun, jobs: int, pro
     )
 
 
-def pictures_of(study: Described, results: Results) -> dict[str, Picture]:
+def pictures_of(study: Described, results: Results) -> dict[str, Draw]:
     """Return the figures of a study by file name; none where nothing was measured."""
     measured = any("error" not in cell for cells in results.parts.values() for cell in cells)
     return study.named_pictures() if measured else {}

@@ -14,7 +14,6 @@ from gmmatch_paper.studies.classification.tables import NOT_RUN
 from gmmatch_paper.studies.generation.blocks import Block, blocks_of
 from gmmatch_paper.studies.image_cells.corruptions import CorruptionSpec
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Picture
 
 
 def draw_distances(results: Results) -> Any:
@@ -100,18 +99,4 @@ def _shown(block: Block) -> dict[tuple[str, str], dict[str, NDArray[np.uint8]]]:
     return found
 
 
-PICTURES = (
-    Picture(
-        draw_distances,
-        "Fréchet distance of generated to real digits against the share of the images that was kept (mean and "
-        "standard deviation over the seeds, logarithmic), one panel per corruption. Less is better; the dotted line "
-        "is the distance of as many real training images.",
-    ),
-    Picture(
-        draw_digits,
-        "The first digits that the models draw, not chosen: a row per method, and a column for the least and for "
-        "the most corruption that was run. Above it stands how many images were corrupted, and how many were kept "
-        "to train on. All models begin from the same noise, and so draw alike.",
-        "-digits",
-    ),
-)
+PICTURES = {"": draw_distances, "-digits": draw_digits}

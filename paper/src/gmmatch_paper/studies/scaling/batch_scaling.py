@@ -11,7 +11,7 @@ import gmmatch as gm
 from gmmatch_paper.arrays import Indices, Matrix, Vector
 from gmmatch_paper.studies.results import Results, log_slope
 from gmmatch_paper.studies.scaling.batch_scaling_figure import MODES, draw, largest_k
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.study import Grid, Measured, Part, Study, Table, Verdict, claim
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import NoisyRows, noisy_gaussian
 from gmmatch_paper.studies.timing import timed
 from gmmatch_paper.theory import batch_error_rate
@@ -355,29 +355,6 @@ STUDY = Study(
     name="batch-scaling",
     title="Matching in batches",
     paper=("fig:wall-clock", "fig:main-conv-gmm", "lemma:gmm_comp"),
-    question="What do B batches do to the time of the matching, and does a larger B really lower the error?",
-    method=(
-        "The paper's mixture at ψ = 0.2, split at random into B batches that each make k/B picks towards the median "
-        "of all rows. The paper's listing carries θ from batch to batch; its analysis treats the batches as "
-        "independent and predicts an error of O(B/k) + O(1/√B). Both are measured, and the package's Independent(B): "
-        "independent, but batches of fewer than 32 picks are merged, each starts at θ₀/B, and the last few picks "
-        "correct the common error. Times are of standard normal rows, on one core, with one pass over the batch per "
-        "pick, as in the listing; the least of three runs, in seconds that the thread had the processor."
-    ),
-    differs=(
-        "Both readings of the batches are run: θ carried on, as in the listing, and independent, as in the "
-        "analysis; so are the readings of μ(Φ_b), the median of all rows and of the batch, and the listing to "
-        "the letter, where θ restarts in every batch. B is the number of batches, as in the listing; Figures "
-        "8B and 10 may mean the size of a batch, as their captions let B = 1 process all picks at once and "
-        "larger B cost more per iteration."
-    ),
-    found=(
-        "Batches cut the time as the paper says, and cost no accuracy when θ is carried on. A larger B does "
-        "not lower the error, but for few picks and B = 32, as the paper says; independent batches do not "
-        "average out. The median of each batch is as good as that of all rows until a batch has a few rows. "
-        "The listing to the letter is worse for every B."
-    ),
-    missing="Lemma 2's space, and the time of the embeddings that it counts, are not measured.",
     parts=(
         Part(
             "errors",
@@ -415,13 +392,6 @@ STUDY = Study(
         _check_correction,
         _check_time,
     ),
-    pictures=(
-        Picture(
-            draw,
-            "Δ² against k when θ is carried on (a) and when batches are independent (b). (c) Distance of the picks' "
-            "mean to the median against B, with the two terms of the prediction, constants set to 1. (d) Time "
-            "against k; middle half of the seeds shaded.",
-        ),
-    ),
+    pictures={"": draw},
     tables=(_table_error, _table_time, _table_targets),
 )

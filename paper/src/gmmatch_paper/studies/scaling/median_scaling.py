@@ -11,7 +11,7 @@ import gmmatch as gm
 from gmmatch_paper.arrays import Matrix, Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Curve, Results, log_slope
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Grid, Measured, Part, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import CLEAN_MEAN, noisy_gaussian
 from gmmatch_paper.studies.timing import timed
 
@@ -346,24 +346,6 @@ STUDY = Study(
     name="median-scaling",
     title="Time and error of the geometric median",
     paper=("fig:wall-clock", "fig:conv-mean-est"),
-    question=(
-        "How does the time of a geometric median grow with rows and columns, and how does its error change with "
-        "rows and corruption?"
-    ),
-    method=(
-        "Times: standard normal rows, n and s from 32 to 4,096, one thread on one core; by the paper's protocol "
-        "(Weiszfeld from the mean, stop when a step is below 1e-5, at most 100 iterations) and by our defaults "
-        "(stop at a certified gap of 1e-8). For each seed the least of three runs, in seconds that the thread had "
-        "the processor, which is the wall-clock time of an idle machine. Errors: the paper's mixture, distance to "
-        "the true mean of the clean distribution."
-    ),
-    differs="Times are of a thread on a processor, and our own solver stands beside the paper's protocol.",
-    found=(
-        "Times grow as the paper says, and so do the iterations: with log(1/ε), or with a power of 1/ε where the "
-        "median is a row (about the square root; the paper's 1/ε is its bound). More rows do not lower the median's "
-        "error under corruption."
-    ),
-    missing="Nothing.",
     parts=(
         Part(
             "errors",
@@ -394,16 +376,6 @@ STUDY = Study(
         _check_error,
         _check_plateau,
     ),
-    pictures=(
-        Picture(
-            draw_time, "Time of one median against n, one curve for each s; middle half of the seeds shaded."
-        ),
-        Picture(
-            draw_error,
-            "Distance of the geometric median (a) and of the mean (b) to the true mean, against n, for several "
-            "rates of corruption.",
-            "-error",
-        ),
-    ),
+    pictures={"": draw_time, "-error": draw_error},
     tables=(_table_time, _table_error, _table_iterations),
 )

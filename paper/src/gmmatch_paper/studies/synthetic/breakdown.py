@@ -8,7 +8,7 @@ import numpy as np
 
 import gmmatch as gm
 from gmmatch_paper.studies.results import Results, log_slope
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Grid, Measured, Part, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.synthetic.breakdown_figure import draw
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 from gmmatch_paper.studies.synthetic.worst_attack import (
@@ -270,23 +270,6 @@ STUDY = Study(
     name="breakdown",
     title="One row against the mean, almost half of them against the median",
     paper=("def:breakdown_point", "lemma:score_dist_dev"),
-    question=(
-        "How little corruption moves the mean, the centroid scores and the picks anywhere, how far can any "
-        "attack move the geometric median, and does it stay in the hull of the clean rows?"
-    ),
-    method=(
-        "One row: the paper's construction, which puts the mean at any wanted point. Worst attack: m corrupted rows "
-        "can make z the median exactly where the clean rows pull with a force of at most m, so the farthest such "
-        "point is the worst case over all attacks, not only over those tried; it is found by scanning all "
-        "directions, and carried out twice with the solver to confirm it. Hull: small examples whose median is "
-        "known by hand, checked by linear programming."
-    ),
-    differs="The worst attack there is, not only the paper's, and small examples known by hand.",
-    found=(
-        "The median has the breakdown point that the paper says. GM Matching in the linear kernel does not: one far "
-        "row enters the picks. The median can leave the hull of the clean rows."
-    ),
-    missing="Nothing.",
     parts=(
         Part(
             "one-row", measure_one_row, *grids({"distance": DISTANCES}, {"n": 1000, "k": 100}, seeds=(3, 20))
@@ -302,14 +285,6 @@ STUDY = Study(
         Part("hull", measure_hull, *grids({"configuration": _HULLS}), seeded=False),
     ),
     claims=(_check_mean, _check_scores, _check_picks, _check_breakdown, _check_hull, _check_rate),
-    pictures=(
-        Picture(
-            draw,
-            "(a) Errors under one corrupted row, by its distance. (b) The median's worst error as the clean rows' "
-            "lead over the corrupted ones shrinks. (c) Every median that corrupted rows can cause: inside each line, "
-            "any point can be made the median by that share of corrupted rows; black: the hull of the clean rows. "
-            "(d) Two corrupted rows against three clean ones on a line: the median leaves their hull.",
-        ),
-    ),
+    pictures={"": draw},
     tables=(_table_one_row, _table_worst),
 )

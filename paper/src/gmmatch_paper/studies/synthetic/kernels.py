@@ -11,7 +11,7 @@ import numpy as np
 import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Cells, Results
-from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Measured, Part, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.synthetic.kernel_space import gram_matrix, greedy_picks, median_coefficients
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 
@@ -220,20 +220,6 @@ STUDY = Study(
     name="kernels",
     title="Matching in polynomial and RBF kernels",
     paper=("fig:exp-syn-kernel",),
-    question="How does the kernel change what GM Matching picks, and does its median stay robust?",
-    method=(
-        "The paper's mixture at 20% corruption (and 40% beside it), polynomial kernels (⟨x, y⟩ + 1)ᵈ of degree 1, "
-        "3, 5 and 10, and an RBF kernel with the median distance between all rows as its bandwidth, then with "
-        "bandwidths from 0.25 to 32. Picks are made by the paper's loop on the kernel matrix, in plain float64, "
-        "with the geometric median and with the mean of the kernel's space as the target. Their quality is measured "
-        "in the space of the rows, the same for all kernels."
-    ),
-    differs="An RBF kernel is added to the four polynomial ones.",
-    found=(
-        "Neither statement holds: a higher degree does not steadily lower the distance to the clean distribution, "
-        "nor pick more corrupted rows."
-    ),
-    missing="Nothing.",
     parts=(
         Part("kernels", measure_kernel, *grids({"psi": RATES, "kernel": KERNELS}, _FIXED, seeds=(2, 10))),
         Part(
@@ -250,13 +236,6 @@ STUDY = Study(
         _check_median_bandwidth,
         _check_package,
     ),
-    pictures=(
-        Picture(
-            draw,
-            "What GM Matching picks (black) at ψ = 0.2 in polynomial kernels of four degrees (a to d) and in an RBF "
-            "kernel (e). (f) The error of an RBF kernel's median relative to that of its mean, in the kernel's "
-            "space, by bandwidth; 1 means that the median gains nothing.",
-        ),
-    ),
+    pictures={"": draw},
     tables=(_table,),
 )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Measured, Part, Study, Table, Verdict, claim, grids
 
 CONFIGURATIONS = ("triangle", "pentagon", "random", "obtuse")
 TITLES = {
@@ -202,14 +202,6 @@ STUDY = Study(
     name="median-landscape",
     title="The landscape whose lowest point is the geometric median",
     paper=("fig:toy-gm",),
-    question="Where is the sum of distances to a set of points lowest, and what does it look like around there?",
-    method=(
-        "A regular triangle, a regular pentagon and ten random points, as in the paper, and a triangle with an "
-        "angle of 150°, whose median is its corner. Each median is compared with a search of an 401 × 401 grid."
-    ),
-    differs="A triangle with an angle of 150° is added.",
-    found="All three statements hold.",
-    missing="Nothing.",
     parts=(
         Part(
             "landscape",
@@ -220,12 +212,6 @@ STUDY = Study(
         Part("outlier", measure_outlier, *grids({"distance": OUTLIER_DISTANCES}, seeds=(10, 100))),
     ),
     claims=(_check_symmetric, _check_minimum, _check_outlier, _check_obtuse),
-    pictures=(
-        Picture(
-            draw,
-            "ρ(z) from dark (lowest) to light, the points' Voronoi cells (light blue), and dashed lines from the "
-            "geometric median (pink) to the points (white).",
-        ),
-    ),
+    pictures={"": draw},
     tables=(_table,),
 )

@@ -10,7 +10,7 @@ import gmmatch as gm
 from gmmatch_paper.arrays import Vector
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Cells, Results, log_slope
-from gmmatch_paper.studies.study import Grid, Measured, Part, Picture, Study, Table, Verdict, claim
+from gmmatch_paper.studies.study import Grid, Measured, Part, Study, Table, Verdict, claim
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import noisy_gaussian
 
 RATES = (0.0, 0.2, 0.4)
@@ -249,22 +249,6 @@ STUDY = Study(
     name="moment-convergence",
     title="How the error falls with the number of picks",
     paper=("fig:main-toy-conv-mme",),
-    question=(
-        "Does the error of the picks' mean fall as 1/k for Herding and GM Matching and as 1/√k for random picks, "
-        "with corruption and without?"
-    ),
-    method=(
-        "All n rows are picked one after another, so that every prefix is a subset of size k. Δ² is the squared "
-        "distance from the prefix's mean to the mean of the clean rows, the residual the distance to the method's "
-        "own target. The paper's listing picks each row once, its equations and proof allow a row again: both are "
-        "shown."
-    ),
-    differs="Both readings are run: each row once, as in the listing, and with replacement, as in the proof.",
-    found=(
-        "The 1/k rate is there without corruption. Under corruption the picks converge at that rate to the median, "
-        "whose own distance to the clean mean then remains."
-    ),
-    missing="Nothing.",
     parts=(
         Part(
             "paths",
@@ -281,16 +265,6 @@ STUDY = Study(
         _check_residual_rate,
         _check_no_replacement,
     ),
-    pictures=(
-        Picture(
-            draw,
-            "Δ² against k at three rates of corruption; above, each row at most once; below, with replacement.",
-        ),
-        Picture(
-            draw_residual,
-            "k times the residual of GM Matching; flat means 1/k. Dotted: where it leaves its level for good.",
-            "-residual",
-        ),
-    ),
+    pictures={"": draw, "-residual": draw_residual},
     tables=(_table,),
 )

@@ -11,7 +11,7 @@ import gmmatch as gm
 from gmmatch_paper.arrays import Indices
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Measured, Part, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import NoisyRows, noisy_gaussian
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.45)
@@ -210,35 +210,9 @@ STUDY = Study(
     name="noisy-gaussian",
     title="What six methods pick from a noisy Gaussian",
     paper=("fig:exp-syn-corr=40",),
-    question="Which rows does each method pick as corruption grows, and how well do they stand for the clean ones?",
-    method=(
-        "The paper's mixture: 1,000 rows, of which each method picks 100. Herding and GM Matching work in the "
-        "linear kernel, the space the rows are in; both are repeated in an RBF kernel with the median distance "
-        "as bandwidth. MMD is measured with an RBF kernel whose bandwidth is the median distance between clean "
-        "rows. A random subset of the clean rows, which only an oracle can draw, sets the scale."
-    ),
-    differs="Herding and GM Matching are also run in an RBF kernel.",
-    found=(
-        "Under 40% corruption the mean of GM Matching's picks is the nearest to the clean mean, as the paper says. "
-        "The picks themselves are not: a tenth is corrupted, Easy's are cleaner, and in the linear kernel they lie "
-        "at the edge of the clean rows and not among them."
-    ),
-    missing="The figure's own samples, which the paper does not give.",
     parts=(Part("picks", measure_picks, *grids(_GRID, _FIXED, seeds=(3, 20))),),
     claims=(_check_clean_case, _check_others_follow, _check_cleanest, _check_best_mean, _check_structure),
-    pictures=(
-        Picture(
-            draw_picks,
-            "What six methods pick (black) at ψ = 0.4: clean rows light blue, corrupted rows vermillion.",
-        ),
-        Picture(draw_every_rate, "The same at four rates of corruption.", "-every-rate"),
-        Picture(
-            draw_curves,
-            "Share of corrupted picks (a; dotted: as many as among all rows), error of the picks' mean (b) and "
-            "MMD to the clean rows (c) against ψ; medians over the seeds.",
-            "-curves",
-        ),
-    ),
+    pictures={"": draw_picks, "-every-rate": draw_every_rate, "-curves": draw_curves},
     tables=(
         _table("contamination", "Share of corrupted picks"),
         _table("mean_error", "Distance from the picks' mean to the clean rows' mean"),

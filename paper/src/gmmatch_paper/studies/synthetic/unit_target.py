@@ -10,7 +10,7 @@ import gmmatch as gm
 from gmmatch_paper.studies import style
 from gmmatch_paper.studies.image_cells.picks import exact_options
 from gmmatch_paper.studies.results import Results
-from gmmatch_paper.studies.study import Measured, Part, Picture, Study, Table, Verdict, claim, grids
+from gmmatch_paper.studies.study import Measured, Part, Study, Table, Verdict, claim, grids
 from gmmatch_paper.studies.synthetic.noisy_gaussian_data import NoisyRows
 
 KINDS = ("scattered", "clustered", "near", "far")
@@ -225,28 +225,6 @@ STUDY = Study(
     name="unit-target",
     title="What the unit-length target does, and what the median",
     paper=("sec:exp-syn",),
-    question=(
-        "The authors' code scales rows and target to unit length, which the text does not say. Which of the "
-        "two keeps corrupted rows out of the picks: that, or the median?"
-    ),
-    method=(
-        "1,000 rows with 64 columns, of which 100 are picked without labels. Clean rows lie around one "
-        "direction, with noise as long as the direction, at lengths that vary by a third: one class in the "
-        "features of a network. Corrupted rows are scattered (each around a direction of its own, as wrong "
-        "labels are), clustered (around one direction at a right angle), near (at 45 degrees) or far "
-        "(scattered, and ten times as long). The mean and the geometric median are matched on raw rows; on "
-        "rows of unit length; with the target at unit length as well; and as in the authors' repository, where "
-        "the center is that of the raw rows and θ starts from a random row."
-    ),
-    differs="The paper has no such study.",
-    found=(
-        "The unit-length target does nearly all of it. With it, neither the mean nor the median picks any "
-        "scattered or far row; without it, both pick many. The median adds something against a cluster of "
-        "corrupted rows, and in the authors' repository, where the target comes from raw rows, a better "
-        "direction if corrupted rows are far. Easy on unit rows, a ranking that matches nothing, picks fewer "
-        "corrupted rows than any of them."
-    ),
-    missing="Nothing.",
     parts=(
         Part(
             "picks",
@@ -265,15 +243,7 @@ STUDY = Study(
         _check_what_the_median_adds,
         _check_exact,
     ),
-    pictures=(
-        Picture(
-            draw,
-            "Share of corrupted picks, and error of the picks' mean as a share of the clean mean's length, "
-            "against the share of corrupted rows. Orange matches the mean, blue the median: dotted on raw "
-            "rows, dashed on rows "
-            "of unit length, solid with the target at unit length as well.",
-        ),
-    ),
+    pictures={"": draw},
     tables=(
         _table("contamination", "Percent of corrupted rows among the picks, mean over the seeds.", 1, 100.0),
         _table(
