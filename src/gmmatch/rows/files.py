@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import count, pairwise
@@ -25,6 +25,8 @@ from gmmatch.rows.tree import block_edges
 
 # A map of rows is computed anew in so many passes; before the next one, its results go to a temporary file.
 _LAZY_PASSES = 2
+# Numbers that are mapped at a time: a map needs several times their memory, and some compute in float64.
+_MAP_ELEMENTS = 1 << 18
 
 
 class FileRows(LocalRows):
@@ -73,13 +75,16 @@ class FileRows(LocalRows):
         """Return the rows that ``row_map`` makes of these: when they are read, or once, into a file."""
         other = copy(self)
         other._row_maps, other._passes = (*self._row_maps, row_map), 0
-        sample = other._map(np.zeros((1, self._reader.shape[1]), dtype=self._reader.dtype))
+        sample = other._apply_maps(np.zeros((1, self._reader.shape[1]), dtype=self._reader.dtype))
         other.n_features, other._dtype = int(sample.shape[1]), sample.dtype
         return other
 
     def block(self, first: int, stop: int) -> NDArray[Any]:
         """Return a run of rows; it may span several files."""
-        return self._map(self._reader.slice(first + self._span[0], stop + self._span[0]))
+        first += self._span[0]
+        return self._map(
+            stop + self._span[0] - first, lambda low, high: self._reader.slice(first + low, first + high)
+        )
 
     def iterate_blocks(
         self, function: BlockFunction, args: tuple[Any, ...], per_row: PerRow, edges: Indices
@@ -134,18 +139,22 @@ class FileRows(LocalRows):
 
     def _take(self, index: Indices) -> NDArray[Any]:
         index = index + self._span[0]
+        return self._map(len(index), lambda low, high: self._reader.take(index[low:high]))
+
+    def _map(self, n: int, read: Callable[[int, int], NDArray[Any]]) -> NDArray[Any]:
+        """Read rows and map them, some at a time."""
         if not self._row_maps:
-            return read_only(self._reader.take(index))
-        # A map needs several times the memory of the rows that it makes.
-        rows = np.empty((len(index), self.n_features), dtype=self._dtype)
-        for first, stop in pairwise(block_edges(len(index), self._reader.shape[1]).tolist()):
-            rows[first:stop] = self._map(self._reader.take(index[first:stop]))
+            return read_only(read(0, n))
+        rows = np.empty((n, self.n_features), dtype=self._dtype)
+        size = max(1, _MAP_ELEMENTS // self._reader.shape[1])
+        for first in range(0, n, size):
+            rows[first : first + size] = self._apply_maps(read(first, min(first + size, n)))
         return read_only(rows)
 
-    def _map(self, block: NDArray[Any]) -> NDArray[Any]:
+    def _apply_maps(self, block: NDArray[Any]) -> NDArray[Any]:
         for row_map in self._row_maps:
             block = to_numpy(row_map(block))
-        return read_only(block)
+        return block
 
     def _store_mapped_rows(self) -> None:
         """Compute the mapped rows into a temporary file, which is read from now on."""
