@@ -6,44 +6,33 @@ import ast
 import csv
 import io
 import json
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gmmatch import files
 from gmmatch.cli.io.files import check_output
-from gmmatch.data import ImageBytes, load_image, open_source
-from gmmatch.errors import DataFileNotFoundError, InvalidInputError, first_line, unknown_name
-from gmmatch.files import explain_failure, overlap, replacing, replacing_folder, save_table
-from gmmatch_paper.arrays import Mask
-from gmmatch_paper.corruption import (
-    Corrupted,
-    GrossCorruption,
-    ImageCorruption,
-    MeanAttack,
-    PairFlip,
-    SymmetricNoise,
-    TransitionNoise,
-    adversaries,
-    image_kinds,
-)
+from gmmatch.data import load_image, open_source
+from gmmatch.data.exporting import MARK, check_replaceable, put_image
+from gmmatch.errors import DataFileNotFoundError, InvalidInputError, unknown_name
+from gmmatch.frames import arrow_column
+from gmmatch_paper.corruption import Corrupted, GrossCorruption, ImageCorruption, adversaries, image_kinds
 from gmmatch_paper.corruption.adversaries import adversary_class
+from gmmatch_paper.corruption.gross import MeanAttack
 from gmmatch_paper.corruption.kinds import distortion_class
-from gmmatch_paper.corruption.labels import LabelNoise
+from gmmatch_paper.corruption.labels import LabelNoise, PairFlip, SymmetricNoise, TransitionNoise
 
-LABEL_KINDS = {"symmetric": SymmetricNoise, "pair-flip": PairFlip, "transition": TransitionNoise}
-FORMATS = (".parquet", ".csv", ".tsv", ".jsonl", ".npy")
-# Hidden from readers of image folders. Its presence is what lets --force delete a folder.
-_MARK = ".gmmatch-copy.json"
+_ALONE = {
+    "symmetric": SymmetricNoise, "pair-flip": PairFlip, "transition": TransitionNoise, "mean-attack": MeanAttack,
+}  # fmt: skip
+_FORMATS = {"images": (), "labels": (".parquet", ".csv", ".jsonl"), "vectors": (".npy", ".parquet")}
 _USUAL_NAMES = {
     "labels": ("label", "labels", "class", "category", "target"),
-    "images": ("image", "img", "picture", "photo"),
     "vectors": ("embedding", "embeddings", "vector", "features"),
 }
 # Formats that can be written without loss, and JPEG at a quality that adds next to none.
@@ -53,63 +42,52 @@ _LOSSLESS: dict[str, dict[str, Any]] = {
     **{name: {} for name in ("PNG", "BMP", "TIFF", "PPM")},
 }
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int | None], None]
 
 
-def build_corruption(
-    kind: str, rate: float | None, severity: int | None, seed: int, matrix: Path | None, settings: Sequence[str]
-) -> Any:  # fmt: skip
-    """Return the corruption that the options describe.
+def build_corruption(kind: str, settings: Sequence[str], **given: Any) -> Any:
+    """Return the corruption of a kind; ``given`` are its rate, severity and seed, None where nothing was said.
 
     Examples
     --------
-    >>> build_corruption("fog", 0.4, None, 0, None, ["brightness=1.0"]).distortions[0].brightness
+    >>> build_corruption("fog", ["brightness=1.0"], rate=0.4, seed=0).distortions[0].brightness
     1.0
     """
-    kinds = (*image_kinds(), *LABEL_KINDS, *adversaries(), "mean-attack")
+    kinds = (*image_kinds(), *adversaries(), *_ALONE)
     if kind not in kinds:
         raise unknown_name("--kind", kind, kinds, "there is no such corruption; there are")
-    if kind in ("transition", "mean-attack") and rate is not None:
-        raise InvalidInputError(f"--rate {rate}: {kind} has no rate of its own; leave it out.")
-    if severity is not None and kind not in image_kinds():
-        raise InvalidInputError(f"--severity {severity}: only images have severities; leave it out.")
-    if (matrix is not None) != (kind == "transition"):
-        raise InvalidInputError("--matrix FILE goes with --kind transition, and each needs the other.")
-    options, share = dict(map(_parse_setting, settings)), 0.2 if rate is None else rate
-    if kind in image_kinds():
-        if options and ("mixture" in kind or kind == "xia"):
-            raise InvalidInputError(f"--set: {kind} has no settings; give them to one of its kinds, alone.")
-        chosen = _made(distortion_class(kind), kind, options) if options else kind
-        return ImageCorruption(kind=chosen, rate=share, severity=severity or 3, seed=seed)
-    if matrix is not None:
-        try:
-            lines = matrix.read_text(encoding="utf-8").split()
-            shares = np.array([line.split(",") for line in lines], dtype=np.float64)
-            return _made(TransitionNoise, kind, options, matrix=shares, seed=seed)
-        except (ValueError, OSError) as error:
-            raise InvalidInputError(f"--matrix {matrix}: {first_line(error).rstrip('.')}.") from None
-    if kind in LABEL_KINDS:
-        return _made(LABEL_KINDS[kind], kind, options, rate=share, seed=seed)
-    if kind == "mean-attack":
-        where = {} if "target" in options else {"distance": 10.0}
-        return _made(MeanAttack, kind, {**where, **options}, seed=seed)
-    return GrossCorruption(rate=share, adversary=_made(adversary_class(kind), kind, options), seed=seed)
+    cls = _ALONE.get(kind, ImageCorruption if kind in image_kinds() else GrossCorruption)
+    known = {field.name for field in fields(cls)}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given.keys() - known:
+        raise InvalidInputError(f"--{name} {given[name]}: {kind} has none; leave it out.")
+    given = {**({"rate": 0.2} if "rate" in known else {}), **given}
+    options = dict(map(_parse_setting, settings))
+    if kind in _ALONE:
+        if kind == "mean-attack" and "target" not in options:
+            options.setdefault("distance", 10.0)
+        return _made(cls, kind, options, **given)
+    if cls is GrossCorruption:
+        return GrossCorruption(adversary=_made(adversary_class(kind), kind, options), **given)
+    if options and ("mixture" in kind or kind == "xia"):
+        raise InvalidInputError(f"--set: {kind} has no settings; give them to one of its kinds, alone.")
+    return ImageCorruption(kind=_made(distortion_class(kind), kind, options) if options else kind, **given)
 
 
-def _made(cls: type[Any], kind: str, options: dict[str, Any], **fixed: Any) -> Any:
-    known = {
-        field.name: field.default for field in fields(cls) if field.name not in ("rate", "seed", "matrix")
-    }
+def _made(cls: type[Any], kind: str, options: dict[str, Any], **given: Any) -> Any:
+    known = {field.name: field.default for field in fields(cls) if field.name not in ("rate", "seed")}
     for name, value in options.items():
         if name not in known:
             raise unknown_name("--set", name, known, f"{kind} has no such setting; it has")
         if isinstance(known[name], (int, float)) and isinstance(value, str):
             raise InvalidInputError(f"--set {name}={value}: expected a number, such as {known[name]}.")
+    for name in known.keys() - options.keys():
+        if known[name] is MISSING:
+            raise InvalidInputError(f"--kind {kind} needs --set {name}=...")
     try:
-        return cls(**fixed, **options)
-    except InvalidInputError as error:
-        given = str(error).startswith(tuple(f"{name}=" for name in options))
-        raise InvalidInputError(f"--set {error}" if given else str(error)) from None
+        return cls(**given, **options)
+    except (InvalidInputError, ValueError) as error:
+        raise InvalidInputError(f"--set for {kind}: {error}") from None
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
@@ -132,10 +110,14 @@ class Copy:
 
     source: Path
     output: Path
-    mask: Path
     corruption: Any
     column: str | None = None
     link: bool = False
+
+    @property
+    def mask(self) -> Path:
+        """Where the mask goes."""
+        return self.output.with_name(f"{self.output.name}.mask.parquet")
 
     @property
     def contents(self) -> str:
@@ -148,116 +130,83 @@ class Copy:
         """Raise unless the copy can be made, before any work."""
         if not self.source.exists():
             raise DataFileNotFoundError(f"{self.source}: there is no such file or folder.")
-        if overlap(self.output, self.source):
-            what = "lies within, or holds, the source" if self.source.is_dir() else "is the source itself"
-            raise InvalidInputError(f"--output {self.output} {what} {self.source}: choose another name.")
         if self.source.is_dir():
-            check_output(self.output, force=force, folder=True)
             if self.contents == "vectors":
                 raise InvalidInputError(f"--kind is for vectors, but {self.source} holds images.")
-            if self.output.is_dir() and any(self.output.iterdir()) and not (self.output / _MARK).is_file():
-                raise InvalidInputError(
-                    f"--output {self.output} holds files that gmmatch did not write, so not even --force replaces "
-                    "it: choose another folder."
-                )
-            return
-        suffix = self.source.suffix.lower()
-        formats = {"images": (".parquet",), "vectors": (".npy", ".parquet"), "labels": FORMATS[:-1]}
-        if suffix not in formats[self.contents]:
-            known = ", ".join(formats[self.contents])
-            raise InvalidInputError(
-                f"--kind is for {self.contents}, of which {self.source} has none that can be copied: give a file "
-                f"that ends in {known}{', or a folder of images' if self.contents != 'vectors' else ''}."
-            )
-        if self.link:
-            raise InvalidInputError(
-                f"--link is for folders of images, and {self.source} is not one: leave it out."
-            )
-        if self.output.suffix.lower() != suffix:
+            check_replaceable(self.output, self.source)
+        elif files.overlap(self.output, self.source):
+            raise InvalidInputError(f"--output {self.output} is the source itself: choose another name.")
+        elif self.link:
+            raise InvalidInputError(f"--link is for folders of images, and {self.source} is not one.")
+        elif (suffix := self.source.suffix.lower()) not in _FORMATS[self.contents]:
+            known = " or ".join(_FORMATS[self.contents] or ["a folder"])
+            raise InvalidInputError(f"--kind is for {self.contents}: {self.source} is not {known}.")
+        elif self.output.suffix.lower() != suffix:
             raise InvalidInputError(
                 f"--output {self.output}: end it in {suffix}, as {self.source.name} does."
             )
-        check_output(self.output, force=force)
+        check_output(self.output, force=force, folder=self.source.is_dir())
+        check_output(self.mask, force=force)
 
     def write(self, update: Progress) -> dict[str, Any]:
         """Write the copy and its mask; return what was done."""
         # The mask is replaced last, and an older one goes just before the copy that it would not describe.
-        with explain_failure(self.output), replacing(self.mask) as [mask]:
+        with files.explain_failure(self.output), files.replacing(self.mask) as [mask]:
             if self.source.is_dir():
-                with replacing_folder(self.output) as folder:
-                    facts, table = self._fill(folder, update)
-                    (folder / _MARK).write_text(
-                        json.dumps({"source": str(self.source)}) + "\n", encoding="utf-8"
-                    )
-                    save_table(table, mask, self.mask.suffix)
-                    self.mask.unlink(missing_ok=True)
-                return facts
-            with replacing(self.output) as [temporary]:
-                try:
+                with files.replacing_folder(self.output) as folder:
+                    (folder / MARK).write_text(json.dumps({"source": str(self.source)}) + "\n", "utf-8")
+                    return self._save_mask(mask, *self._copy_folder(folder, update))
+            with files.replacing(self.output) as [temporary]:
+                with files.explain_damage(self.source, f"{self.source.suffix} file"):
                     values, save = open_column(self.source, self.contents, self.column)
-                except (ValueError, LookupError, AttributeError) as error:
-                    if isinstance(error, InvalidInputError):
-                        raise
-                    reason = first_line(error).rstrip(".")
-                    raise InvalidInputError(f"{self.source} cannot be read: {reason}.") from None
-                result = self._corrupt(values)
-                save(list(result.data) if self.source.suffix.lower() != ".npy" else result.data, temporary)
-                facts, table = self._describe(range(len(values)), result, values)
-                save_table(table, mask, self.mask.suffix)
-                self.mask.unlink(missing_ok=True)
-            return facts
+                result = self._corrupted(values)
+                save(result.data, temporary)
+                return self._save_mask(mask, range(len(values)), result, values)
 
-    def _corrupt(self, values: Any) -> Corrupted:
+    def _corrupted(self, values: Any) -> Corrupted:
         """Return the values of a column with some of them corrupted."""
-        if self.contents != "images":
-            dtype = object if self.contents == "labels" else None
-            corrupted: Corrupted = self.corruption.apply(np.array(values, dtype=dtype))
-            return corrupted
-        mask, data, kinds = self.corruption.choose(len(values)), list(values), [""] * len(values)
-        for row in np.flatnonzero(mask).tolist():
-            value, name = data[row], f"row {row} of {self.source}"
-            content = value["bytes"] if isinstance(value, dict) else value
-            if content is None:
-                raise InvalidInputError(f"{name} names a file: only images within it can be corrupted.")
-            encoded, kinds[row] = corrupt_picture(ImageBytes(content, name), name, row, self.corruption)
-            data[row] = {**value, "bytes": encoded} if isinstance(value, dict) else encoded
-        return Corrupted(data, mask, np.array(kinds))
+        dtype = object if self.contents == "labels" else None
+        corrupted: Corrupted = self.corruption.apply(np.array(values, dtype=dtype))
+        return corrupted
 
-    def _fill(self, folder: Path, update: Progress) -> tuple[dict[str, Any], Any]:
-        """Write every image of a folder: the corrupted ones, or all of them, some in the folder of another class."""
-        opened = open_source(str(self.source))
-        names, labels = list(map(str, opened.ids)), list(opened.labels or [])
-        if opened.kind != "image" or (self.contents == "labels" and not opened.has_labels):
+    def _copy_folder(
+        self, folder: Path, update: Progress
+    ) -> tuple[list[str], Corrupted, list[Any], list[str]]:
+        """Write every image: some corrupted, or in the folder of another class; return the new names, and more."""
+        source: Any = open_source(str(self.source))
+        names, labels = list(map(str, source.ids)), list(source.labels or [])
+        if source.kind != "image" or (self.contents == "labels" and not source.has_labels):
             raise InvalidInputError(f"{self.source} has no {self.contents} that could be corrupted.")
-        if self.contents == "labels":
-            result = self._corrupt(labels)
-            targets = moved_names(names, labels, result.data.tolist(), result.mask)
+        targets, touched, kinds = list(names), np.zeros(len(names), dtype=bool), []
+        result = Corrupted(None, touched, np.array([]))
+        if self.contents == "images":
+            touched = self.corruption.choose(len(names))
         else:
-            result, targets = Corrupted(None, self.corruption.choose(len(names)), np.array([])), names
+            result = self._corrupted(labels)
+        for row in result.rows.tolist():
+            target = Path(source.relabeled(names[row], result.data[row]))
+            # The class that the image comes from, and its row: no other image is called that.
+            targets[row] = str(target.with_name(f"{target.stem}-from-{labels[row]}-{row}{target.suffix}"))
 
         def write(row: int) -> str:
             path, target = self.source / names[row], folder / targets[row]
-            if self.contents == "images" and result.mask[row]:
-                content, kind = corrupt_picture(path, names[row], row, self.corruption)
-                target.write_bytes(content)
-                return kind
-            _link(path, target) if self.link else shutil.copy2(path, target)
+            if touched[row]:
+                return corrupt_picture(path, target, row, self.corruption)
+            put_image(path, target, self.link)
             return ""
 
-        for parent in {(folder / name).parent for name in targets}:
-            parent.mkdir(parents=True, exist_ok=True)
-        kinds = []
         with ThreadPoolExecutor() as pool:
             for kind in pool.map(write, range(len(names))):
                 kinds.append(kind)
                 update(len(kinds), len(names))
         if self.contents == "images":
-            return self._describe(names, Corrupted(None, result.mask, np.array(kinds)), labels)
-        facts, table = self._describe(targets, result, labels)
-        return facts, table.append_column("source_id", [names])
+            result = Corrupted(None, touched, np.array(kinds))
+        return targets, result, labels, names
 
-    def _describe(self, ids: Any, result: Corrupted, before: Any) -> tuple[dict[str, Any], Any]:
-        """Return what was done in short, and the mask: a row per row of the copy."""
+    def _save_mask(
+        self, path: Path, ids: Any, result: Corrupted, before: Any, source_ids: Any = None
+    ) -> dict[str, Any]:
+        """Write the mask, a row per row of the copy; return what was done in short."""
         import pyarrow as pa
 
         facts = {
@@ -273,9 +222,15 @@ class Copy:
             "kind": [kind or None for kind in result.kinds.tolist()],
         }
         if self.contents == "labels":
-            columns |= {"label": _one_type(result.data.tolist()), "original_label": _one_type(before)}
+            columns |= {
+                "label": arrow_column(result.data.tolist()),
+                "original_label": arrow_column(list(before)),
+            }
+            columns |= {} if source_ids is None else {"source_id": source_ids}
         note = {b"gmmatch_corruption": json.dumps(facts).encode()}
-        return facts, pa.table(columns).replace_schema_metadata(note)
+        files.save_table(pa.table(columns).replace_schema_metadata(note), path, self.mask.suffix)
+        self.mask.unlink(missing_ok=True)
+        return facts  # fmt: skip
 
 
 def open_column(path: Path, contents: str, column: str | None) -> tuple[Any, Callable[[Any, Path], None]]:
@@ -287,45 +242,36 @@ def open_column(path: Path, contents: str, column: str | None) -> tuple[Any, Cal
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pq.read_table(path)
+        table = files.parquet_table(path.read_bytes())
         position = table.column_names.index(_find_column(path, contents, column, table.column_names))
         field = table.schema.field(position)
+        plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
 
         def save_parquet(values: Any, target: Path) -> None:
-            plain = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            pq.write_table(
-                table.set_column(position, field, pa.array(values, plain).cast(field.type)), target
-            )
+            changed = pa.array(list(values), plain).cast(field.type)
+            pq.write_table(table.set_column(position, field, changed), target)
 
         return table[position].to_pylist(), save_parquet
     text = path.read_bytes().decode("utf-8-sig")
-    if not text.strip():
-        raise InvalidInputError(f"{path} is empty: there is nothing to corrupt.")
     if suffix == ".jsonl":
-        lines = [line for line in text.split("\n") if line.strip()]
-        records = [json.loads(line) for line in lines]
-        name = _find_column(path, contents, column, list(records[0]))
+        records = [json.loads(line) for line in text.split("\n") if line.strip()]
+    else:
+        records = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    if not records:
+        raise InvalidInputError(f"{path} is empty: there is nothing to corrupt.")
+    name = _find_column(path, contents, column, list(records[0]))
 
-        def save_lines(values: Any, target: Path) -> None:
-            new = [
-                line if record[name] == value else json.dumps({**record, name: value}, ensure_ascii=False)
-                for line, record, value in zip(lines, records, values, strict=True)
-            ]
-            target.write_bytes("".join(f"{line}\n" for line in new).encode())
-
-        return [record.get(name) for record in records], save_lines
-    header = text.partition("\n")[0]
-    delimiter = max((",", ";", "\t", "|"), key=header.count)
-    names, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    place = names.index(_find_column(path, contents, column, names))
-
-    def save_csv(values: Any, target: Path) -> None:
-        changed = [[*row[:place], value, *row[place + 1 :]] for row, value in zip(rows, values, strict=True)]
-        ending = "\r\n" if header.endswith("\r") else "\n"
+    def save_records(values: Any, target: Path) -> None:
+        changed = [{**record, name: value} for record, value in zip(records, values, strict=True)]
         with target.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=delimiter, lineterminator=ending).writerows([names, *changed])
+            if suffix == ".jsonl":
+                file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in changed)
+            else:
+                writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(changed)
 
-    return [row[place] for row in rows], save_csv
+    return [record[name] for record in records], save_records
 
 
 def _find_column(path: Path, contents: str, given: str | None, names: list[str]) -> str:
@@ -335,9 +281,7 @@ def _find_column(path: Path, contents: str, given: str | None, names: list[str])
     name = given or next(iter(usual), "")
     if name not in names:
         what = f"no column {given!r}" if given else f"no column of {contents} with a usual name"
-        raise InvalidInputError(
-            f"{path} has {what}: name the one to change by --column; it has {', '.join(names)}."
-        )
+        raise InvalidInputError(f"{path} has {what}: name it by --column; it has {', '.join(names)}.")
     return name
 
 
@@ -346,57 +290,17 @@ def _save_array(values: Any, target: Path) -> None:
         np.save(file, values)
 
 
-def corrupt_picture(item: Any, name: str, row: int, corruption: ImageCorruption) -> tuple[bytes, str]:
-    """Return a corrupted image as the bytes of a file of its own format, and the kind of corruption."""
+def corrupt_picture(path: Path, target: Path, row: int, corruption: ImageCorruption) -> str:
+    """Write a corrupted image in the file format of its original; return the kind of corruption."""
     from PIL import Image
 
-    picture = load_image(item)
-    with Image.open(item if isinstance(item, Path) else io.BytesIO(item.data)) as opened:
+    picture = load_image(path)
+    with Image.open(path) as opened:
         mode, format = opened.mode, str(opened.format)
     if format not in _LOSSLESS:
-        raise InvalidInputError(
-            f"{name} would be corrupted, but {format} cannot be written without loss: convert it to .png first."
-        )
+        raise InvalidInputError(f"{path}: {format} cannot be written without loss; convert it to .png first.")
     gray = mode in ("1", "L", "LA", "La", "F") or mode.startswith("I")
     corrupted, kind = corruption.corrupt(picture.convert("L") if gray else picture, row)
-    file = io.BytesIO()
-    corrupted.save(file, format=format, **_LOSSLESS[format])
-    return file.getvalue(), kind
-
-
-def moved_names(names: list[str], before: list[Any], after: list[Any], mask: Mask) -> list[str]:
-    """Return where images go whose labels change: to the same name below the folder of their new class.
-
-    A name that the source has already gets its old class and row number appended.
-
-    Examples
-    --------
-    >>> mask = np.array([True, False])
-    >>> moved_names(["cat/1.png", "dog/1.png"], ["cat", "dog"], ["dog", "dog"], mask)
-    ['dog/1-from-cat-0.png', 'dog/1.png']
-    """
-    taken, targets = set(names), list(names)
-    for row in np.flatnonzero(mask).tolist():
-        folders = names[row].split("/")
-        # Classes may lie below the folders of splits.
-        folders[folders.index(str(before[row]))] = str(after[row])
-        target = Path(*folders)
-        if target.as_posix() in taken:
-            target = target.with_name(f"{target.stem}-from-{before[row]}-{row}{target.suffix}")
-        targets[row] = target.as_posix()
-        taken.add(targets[row])
-    return targets
-
-
-def _link(image: Path, target: Path) -> None:
-    """Link to an image; where the file system refuses a hard link, by a symbolic one."""
-    try:
-        target.hardlink_to(image.resolve())
-    except OSError:
-        os.symlink(image.resolve(), target)  # noqa: PTH211
-
-
-def _one_type(values: Any) -> list[Any]:
-    """Return values that a column of a table can hold: as text where they are of several types."""
-    kinds = {type(value) for value in values if value is not None}
-    return list(values) if len(kinds) < 2 else [None if value is None else str(value) for value in values]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    corrupted.save(target, format=format, **_LOSSLESS[format])
+    return kind
