@@ -206,10 +206,10 @@ class Dynamics:
                 dynamics.epoch, dynamics.runs = epoch, runs
                 dynamics._state = {name: file[name] for name in dynamics._state}
         except FileNotFoundError:
-            raise DataFileNotFoundError(f"path={str(path)!r}: file not found.") from None
+            raise DataFileNotFoundError(f"{path}: file not found.") from None
         except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise InvalidInputError(
-                f"path={str(path)!r} is not a recording of training dynamics, or is damaged ({error})."
+                f"{path} is not a recording of training dynamics, or is damaged ({error})."
             ) from error
         return dynamics
 

@@ -216,6 +216,12 @@ def write_file(path: str | os.PathLike[str], *pieces: Any) -> None:
             file.writelines(pieces)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a page or another text for people, whole or not at all; a failure is explained."""
+    with explain_failure(path):
+        write_file(path, text.encode("utf-8", "replace"))
+
+
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder next to ``path`` that takes its place if all goes well; an older one goes last."""

@@ -159,7 +159,7 @@ def test_our_warnings_are_one_line_on_stderr_without_a_place_in_the_source(app_r
         ("n_jobs=0: too few; random_state=-1", "--jobs 0: too few; --seed -1"),
         ("X has shape (3,)", "The input has shape (3,)"),
         ("y has 3 labels for x.y and 'y'", "The labels has 3 labels for x.y and 'y'"),
-        ("path='a=1.npy': missing", "a=1.npy: missing"),
+        ("a=1.npy: missing", "a=1.npy: missing"),
         ("--set k=1: use -k", "--set k=1: use -k"),
         ("--set y=1: there is no y", "--set y=1: there is no y"),
         ("made with method=, which it", "made with --method, which it"),

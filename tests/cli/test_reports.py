@@ -54,13 +54,14 @@ def test_a_screening_has_a_page(vectors, labels, tmp_path, succeeds):
     assert "40 rows" in (tmp_path / "s.html").read_text(encoding="utf-8")
 
 
-def test_picks_are_there_without_the_page_and_it_is_said(vectors, tmp_path, gmmatch, monkeypatch):
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_picks_are_there_without_the_page_and_it_is_said(more, vectors, tmp_path, gmmatch, monkeypatch):
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gmmatch.report.rendering.write_file", full)
+    monkeypatch.setattr("gmmatch.files.write_file", full)
     asked = ["select", vectors, "-k", 3, "-m", "easy", "-o", tmp_path / "p.parquet"]
-    result = gmmatch(*asked, "--report", tmp_path / "p.html")
+    result = gmmatch(*asked, "--report", tmp_path / "p.html", *more)
     assert result.exit_code == 2 and (tmp_path / "p.parquet").exists()
     wrote, error = result.stderr.splitlines()
     assert "p.parquet" in wrote and wrote.startswith("Wrote") and "p.html could not be written" in error

@@ -89,7 +89,7 @@ def made(tmp_path_factory) -> Made:
     selection = gm.GMMatching(k=24, random_state=3).select(X, y, exclude=~screening.trusted, ids=ids)
     selection = selection.change(slice(None), screening=screening)
     path = tmp_path_factory.mktemp("report") / "picks.html"
-    gm.write_report(selection, path, X, y, source=pictures(len(X)), ids=ids, projection="tsne", quality=True)
+    gm.write_report(selection, path, X, y, source=pictures(len(X)), ids=ids, projection="tsne")
     return Made(X, y, ids, selection, path)
 
 

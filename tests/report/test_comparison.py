@@ -52,25 +52,3 @@ def test_the_wrong_picks_of_each_are_shown(page_of, selections):
     )
     wrong = made["random"].indices[verdict[made["random"].indices] == "wrong"]
     assert sorted(map(int, at)) == wrong.tolist()
-
-
-def test_figures_are_those_of_the_budget_curve(page_of, selections):
-    X, y, made = selections
-    page = page_of(made, X, y, quality=True)
-    values = [float(attrs["value"]) for attrs, _ in page.all("data")]
-    curve = gm.budget_curve(made, X, y, random_state=made["easy"].provenance["seed"])
-    assert curve.sentence in page.words()
-    last = [curve.of(name)[-1] for name in curve.methods]
-    expected = [(p.moment_error, p.mmd, p.coverage_mean, p.coverage_max, p.accuracy) for p in last]
-    assert values == pytest.approx(np.ravel(expected))
-
-
-def test_quality_is_measured_only_on_request(page_of, selections):
-    X, y, made = selections
-    assert "How well the picks stand for the rows" not in page_of(made["easy"], X, y).words()
-    page = page_of(made["easy"], X, y, quality=True)
-    assert "How well the picks stand for the rows" in page.words()
-    assert page.source.count("data:image/svg+xml;base64,") == 1
-    X, y = X[:9], y[:9]
-    page = page_of(gm.Easy(k=3).select(X), X, quality=True)
-    assert "there is no accuracy" in page.words()

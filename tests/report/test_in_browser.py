@@ -245,7 +245,7 @@ def test_every_control_is_known_named_and_reached_by_tab(opened):
 
 def test_links_and_details_open(opened):
     links = opened.run("[...document.querySelectorAll('nav a')].map(it => it.getAttribute('href'))")
-    assert links == ["#findings", "#map", "#picks", "#quality", "#details"]
+    assert links == ["#findings", "#map", "#picks", "#details"]
     for link in links:
         opened.click(f"nav a[href='{link}']")
         opened.until(f"location.hash === '{link}'")

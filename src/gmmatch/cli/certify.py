@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,12 +17,12 @@ from gmmatch.cli.io.arguments import (
     picks_by,
     reads,
 )
-from gmmatch.cli.io.files import check_output, protect_inputs, updating
+from gmmatch.cli.io.files import check_output, updating
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from gmmatch.certificate import CheckSample
+    from gmmatch.report.content import Contents
     from gmmatch.selection.selection import Selection
 
 
@@ -73,8 +73,7 @@ def certify(
         return
     assert output is not None
     selection = gm.Selection.load(picks)
-    check_output(output, force=force, endings=(".html", ".htm", ".csv"))
-    protect_inputs(output, [picks, source])
+    check_output(output, picks, source, force=force, endings=(".html", ".htm", ".csv"))
     drawn = gm.check_sample(selection, sample, random_state=seed)
     if output.suffix.lower() == ".csv":
         drawn.write(output)
@@ -84,28 +83,25 @@ def certify(
         return
     from gmmatch.review.page import write_check_page
 
-    contents = {} if source is None else _read_contents(selection, drawn, source, split)
+    contents = None if source is None else _open_contents(selection, source, split)
     write_check_page(drawn, output, contents, picks=picks.name)
     note(f"Wrote {output}: open it in a browser, and answer for {len(drawn):,} rows.")
 
 
-def _read_contents(
-    selection: Selection, sample: CheckSample, source: str, split: str | None
-) -> dict[int, Any]:
-    """Return the pictures or texts of a sample by row number."""
+def _open_contents(selection: Selection, source: str, split: str | None) -> Contents:
+    """Open the pictures or texts of the picks."""
     import numpy as np
 
     from gmmatch.cli.export import match_rows, open_picked
     from gmmatch.report.content import open_contents
 
     opened = open_picked(selection, source, split=split)
-    contents = open_contents(opened, len(opened))
+    rows, positions = match_rows(selection, opened)
+    row_in_source = np.full(selection.n_rows, -1)
+    row_in_source[selection.indices[positions]] = rows
+    contents = open_contents(opened, selection.n_rows, row_in_source)
     if contents is None:
         raise InvalidInputError(
             f"{source} holds embeddings: give the images or texts that they were made from."
         )
-    rows, positions = match_rows(selection, opened)
-    row_in_source = dict(zip(selection.indices[positions].tolist(), rows.tolist(), strict=True))
-    wanted = {row: row_in_source[row] for row in sample.rows.tolist()}
-    items = contents.fetch(np.array(list(wanted.values()), dtype=np.int64))
-    return {row: items[position] for row, position in wanted.items()}
+    return contents

@@ -20,7 +20,7 @@ from gmmatch.cli.io.arguments import (
     reads,
     writes,
 )
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table, progress
 
 
@@ -68,12 +68,10 @@ def clean(
       gmmatch clean clean.emb -o cleaner/ --relabel --decisions decisions.csv
     """
     import gmmatch as gm
-    from gmmatch.cli.export import check_folder
     from gmmatch.cli.screen import print_classes
     from gmmatch.data.files import is_store
     from gmmatch.data.images import ImageFolder
 
-    protect_inputs(output, [source, decisions, store])
     rows: Any = None
     given = None
     if is_store(source):
@@ -82,10 +80,8 @@ def clean(
         rows = columns.open(source)
         given = gm.load_encoder(encoder, kind=rows.kind, device=device)
         note(f"{source}: {rows.how or rows.format}.")
-    if isinstance(rows, ImageFolder):
-        check_folder(output, rows.folder, force=force)
-    else:
-        check_output(output, force=force, folder=output.is_dir())
+    is_folder = isinstance(rows, ImageFolder) or output.is_dir()
+    check_output(output, source, decisions, store, force=force, folder=is_folder)
     with progress("Encoding") as update:
         cleaned = gm.clean(
             rows, output, store=store, encoder=given, doubtful=doubtful, decisions=decisions, link=link,

@@ -23,7 +23,7 @@ from gmmatch.cli.io.arguments import (
     runs_on,
     writes,
 )
-from gmmatch.cli.io.files import check_output, protect_inputs
+from gmmatch.cli.io.files import check_output
 from gmmatch.cli.io.group import Interrupted
 from gmmatch.cli.io.inputs import is_selection
 from gmmatch.cli.io.output import note, print_json, print_lines, progress
@@ -157,9 +157,8 @@ def _check_paths(source: str, output: Path) -> None:
         raise InvalidInputError(f"{source} holds embeddings already: give it to `gmmatch select`.")
     if is_selection(source):
         raise InvalidInputError(f"{source} holds picks: `gmmatch export` writes the rows that they are.")
-    check_output(output, force=True, folder=True)
-    # There its files would be taken for the source's own when the same command goes on.
-    protect_inputs(output, [], folder=source)
+    # In the source its files would be taken for the source's own when the same command goes on.
+    check_output(output, force=True, folder=True, source=source)
 
 
 def describe_report(report: EmbedReport, kind: str) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,10 +19,9 @@ from gmmatch.cli.io.arguments import (
     reads,
     writes,
 )
-from gmmatch.cli.io.files import check_output, has_changed, protect_inputs
+from gmmatch.cli.io.files import check_output, has_changed
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import is_remote
 from gmmatch.review.tools import ToolName
 
 if TYPE_CHECKING:
@@ -77,32 +74,54 @@ def export(
       gmmatch export picks.parquet texts.jsonl -o picked.jsonl --labels corrected --min-confidence 0.99
       gmmatch export picks.parquet photos/ -o picks/samples.json --tool fiftyone
     """
-    from gmmatch.selection.selection import Selection
+    import numpy as np
 
-    protect_inputs(output, [picks, decisions])
-    selection = Selection.load(picks)
+    import gmmatch as gm
+    from gmmatch.data.exporting import open_writer
+    from gmmatch.data.images import ImageFolder
+    from gmmatch.report.content import open_contents
+    from gmmatch.review.page import describe_row, write_tasks
+
+    selection = gm.Selection.load(picks)
     opened = open_picked(selection, source, split=split, id_column=id_column)
-    columns = _correct_labels(selection, min_confidence) if labels == "corrected" else {}
+    columns: dict[str, Any] = _correct_labels(selection, min_confidence) if labels == "corrected" else {}
     if selection.weights is not None:
-        columns["weight"] = selection.weights.tolist()
+        columns["weight"] = selection.weights
+    contents = None
     if tool is None:
-        write = _writer(opened, output, link=link, force=force)
+        write = open_writer(opened, output, link=link)
+        check_output(output, picks, decisions, force=force, folder=isinstance(opened, ImageFolder))
     else:
-        write = _task_writer(opened, output, tool, force=force)
+        endings = (".jsonl",) if tool == "jsonl" else (".json",)
+        check_output(output, picks, decisions, force=force, endings=endings)
+        contents = open_contents(opened, opened.n_rows)
     rows, positions = match_rows(selection, opened)
-    written = {name: [values[i] for i in positions] for name, values in columns.items()}
+    columns = {name: values[positions] for name, values in columns.items()}
     if decisions is not None:
-        rows, written = _apply_decisions(opened, decisions, rows, written)
-    count = write(rows, written)
-    corrected = {"corrected": sum(written["label_changed"])} if labels == "corrected" else {}
+        settled = gm.apply_decisions(list(opened.ids), opened.labels, decisions)
+        stays = settled.keep[rows]
+        rows, columns = rows[stays], {name: values[stays] for name, values in columns.items()}
+        if settled.labels is not None:
+            decided = settled.labels[rows]
+            labels_before = columns.get("corrected_label", decided)
+            columns["corrected_label"] = np.where(settled.decided[rows], decided, labels_before)
+    if tool is None:
+        write(rows, {name: values.tolist() for name, values in columns.items()})
+    else:
+        given = [None] * opened.n_rows if opened.labels is None else opened.labels
+        asked = columns.get("corrected_label", [given[row] for row in rows])
+        names = [None if isinstance(opened.ids, range) else opened.ids[row] for row in rows]
+        about = zip(rows.tolist(), names, asked, strict=True)
+        write_tasks(output, tool, [describe_row(*row, reason="pick") for row in about], contents)
+    corrected = {"corrected": int(columns["label_changed"].sum())} if labels == "corrected" else {}
     if as_json:
-        print_json({"output": str(output), "exported": count, **corrected})
+        print_json({"output": str(output), "exported": len(rows), **corrected})
     else:
         more = f" {corrected['corrected']:,} of them have a corrected label." if corrected else ""
-        note(f"Wrote {count:,} picked rows to {output}.{more}")
+        note(f"Wrote {len(rows):,} picked rows to {output}.{more}")
 
 
-def _correct_labels(selection: Selection, min_confidence: float) -> dict[str, list[Any]]:
+def _correct_labels(selection: Selection, min_confidence: float) -> dict[str, Any]:
     """Return the corrected label of each pick, how probable it is, and whether it differs from the given one."""
     import numpy as np
 
@@ -116,32 +135,10 @@ def _correct_labels(selection: Selection, min_confidence: float) -> dict[str, li
     given = np.array([*screening.labels, None], dtype=object)[screening.given]
     corrected, picks = gm.corrected_labels(screening, given, min_confidence), selection.indices
     return {
-        "corrected_label": corrected[picks].tolist(),
-        "label_confidence": screening.confidence[picks].astype(float).round(6).tolist(),
-        "label_changed": (corrected[picks] != given[picks]).tolist(),
+        "corrected_label": corrected[picks],
+        "label_confidence": screening.confidence[picks].astype(float).round(6),
+        "label_changed": corrected[picks] != given[picks],
     }
-
-
-def _apply_decisions(
-    source: BaseSource, decisions: str, rows: Indices, columns: dict[str, list[Any]]
-) -> tuple[Indices, dict[str, list[Any]]]:
-    """Leave out rows that a person dropped, and write the labels that a person gave."""
-    import gmmatch as gm
-
-    settled = gm.apply_decisions(list(source.ids), source.labels, decisions)
-    stays = settled.keep[rows]
-    columns = {name: [v for v, s in zip(values, stays, strict=True) if s] for name, values in columns.items()}
-    rows = rows[stays]
-    if settled.labels is not None:
-        given = settled.labels[rows].tolist()
-        decided = settled.decided[rows]
-        before = columns.get("corrected_label", given)
-        labels = [
-            label if is_final else other
-            for label, other, is_final in zip(given, before, decided, strict=True)
-        ]
-        columns = {**columns, "corrected_label": labels}
-    return rows, columns
 
 
 def open_picked(selection: Selection, source: str, **columns: str | None) -> BaseSource:
@@ -166,64 +163,6 @@ def open_picked(selection: Selection, source: str, **columns: str | None) -> Bas
         # All columns are exported, so it does not matter which of them the picks were made by.
         kind, names = next(iter(error.candidates.items()))
         return open_source(source, **{**options, f"{kind}_column": names[0]})
-
-
-def _writer(source: BaseSource, output: Path, *, link: bool, force: bool) -> Callable[..., int]:
-    """Return the function that writes rows of this source, after checking that it can."""
-    from gmmatch.data.exporting import writer_of
-    from gmmatch.data.images import ImageFolder
-    from gmmatch.data.opening import format_of
-
-    suffix, write = writer_of(source)
-    if isinstance(source, ImageFolder):
-        if is_remote(output):
-            raise InvalidInputError(f"--output {output}: images are exported to a folder of this machine.")
-        check_folder(output, source.folder, force=force)
-        return partial(write, source, output, link=link)
-    if link:
-        raise InvalidInputError(f"--link is for folders of images, and {source.location} is not one.")
-    if format_of(output) != format_of(f"rows{suffix}"):
-        raise InvalidInputError(
-            f"--output {output}: {source.location} is {source.format}, so end it in {suffix}."
-        )
-    check_output(output, force=force)
-    protect_inputs(output, getattr(source, "files", []))
-    return partial(write, source, output)
-
-
-def _task_writer(source: BaseSource, output: Path, tool: ToolName, *, force: bool) -> Callable[..., int]:
-    """Return the function that writes rows of this source as tasks of another tool."""
-    from gmmatch.report.content import open_contents
-    from gmmatch.review.page import describe_content, describe_row
-    from gmmatch.review.tools import write_tasks
-
-    check_output(output, force=force, endings=(".jsonl",) if tool == "jsonl" else (".json",))
-    contents = open_contents(source, len(source))
-
-    def write(rows: Indices, columns: dict[str, list[Any]]) -> int:
-        shown = {} if contents is None else contents.fetch(rows, side=640, length=20_000)
-        ids = None if isinstance(source.ids, range) else source.ids
-        given = [None] * len(source) if source.labels is None else source.labels
-        labels = columns.get("corrected_label", [given[row] for row in rows])
-        questions = [
-            describe_row(
-                row, ids and ids[row], "" if label is None else str(label), reason="pick",
-                content=describe_content(shown.get(row)),
-            )
-            for row, label in zip(rows.tolist(), labels, strict=True)
-        ]  # fmt: skip
-        write_tasks(output, tool, questions, None if contents is None else contents.folder)
-        return len(questions)
-
-    return write
-
-
-def check_folder(output: Path, source: Path, *, force: bool) -> None:
-    """Raise unless images may be written to this folder."""
-    from gmmatch.data.exporting import check_replaceable
-
-    check_replaceable(output, source)
-    check_output(output, force=force, folder=True)
 
 
 def match_rows(selection: Selection, source: BaseSource) -> tuple[Indices, Indices]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gmmatch.cli.io.arguments import LabeledInput, PredProbsOption, SeedOption, output_path, runs_on, writes
-from gmmatch.cli.io.files import Report, check_output, protect_inputs
+from gmmatch.cli.io.files import Report, check_output
 from gmmatch.cli.io.output import note
 from gmmatch.errors import InvalidInputError
 from gmmatch.review.tools import ToolName
@@ -54,8 +54,7 @@ def review(
     import gmmatch as gm
     from gmmatch.cli.io.inputs import read_array
 
-    check_output(output, force=True, endings=(".csv",))
-    protect_inputs(output, [given.labels, source, static], folder=given.path)
+    check_output(output, given.labels, source, static, force=True, endings=(".csv",), source=given.path)
     if static is not None:
         endings = (".html", ".htm") if tool is None else (".jsonl",) if tool == "jsonl" else (".json",)
         check_output(static, force=True, option="--static", endings=endings)

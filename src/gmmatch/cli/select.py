@@ -29,7 +29,7 @@ from gmmatch.cli.io.arguments import (
     reads,
     split_names,
 )
-from gmmatch.cli.io.files import Report, check_output, is_stdout, protect_inputs
+from gmmatch.cli.io.files import Report, check_output, is_stdout
 from gmmatch.cli.io.inputs import read_array, read_column
 from gmmatch.cli.io.output import note, print_json, print_lines, print_table
 
@@ -93,10 +93,8 @@ def select(
     import gmmatch as gm
 
     if not is_stdout(output):
-        check_output(output, force=force, endings=(".parquet", ".csv"))
-        protect_inputs(
-            output, [given.labels, page.source, exclude_near, reference, scores, decisions], folder=given.path
-        )
+        inputs = (given.labels, page.source, exclude_near, reference, scores, decisions)
+        check_output(output, *inputs, force=force, endings=(".parquet", ".csv"), source=given.path)
     page.check(given.path, force=force)
     options, arguments, rows = parse_settings(method, settings), running.options(), given.open()
     contents = page.open_contents(rows)
@@ -134,15 +132,14 @@ def select(
         selection.save(output)
     if not as_json:
         _print_picks(selection, output)
+    if page.report is not None or not as_json:  # the page may fail
         note(f"{'Picked' if is_stdout(output) else f'Wrote {output}'} in {seconds:.1f} s.")
     page.write(selection, rows, contents)
     if as_json:
-        written = {} if page.report is None else {"report": str(page.report)}
-        described = describe_selection(selection, seconds)
-        ids = {} if selection.ids is None else {"ids": selection.ids.tolist()}
-        print_json(
-            {"output": str(output), **described, **written, "indices": selection.indices.tolist(), **ids}
-        )
+        result = {"output": str(output), **describe_selection(selection, seconds)}
+        result |= {} if page.report is None else {"report": str(page.report)}
+        result["indices"] = selection.indices.tolist()
+        print_json(result | ({} if selection.ids is None else {"ids": selection.ids.tolist()}))
     elif page.report is None and selection.screening is not None and not selection.screening.trusted.all():
         words = ["gmmatch", "screen", given.path, *(["--labels", given.labels] if given.labels else [])]
         note(f"To see the rows that are not trusted: {shlex.join(words)} -o suspects.csv, or add --report.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gmmatch.cli.io.arguments import JsonOption, LabeledInput, PicksArgument, output_path, writes
-from gmmatch.cli.io.files import check_output, protect_inputs, updating
+from gmmatch.cli.io.files import check_output, updating
 from gmmatch.cli.io.output import note, print_json
 from gmmatch.errors import InvalidInputError
 
@@ -45,8 +45,7 @@ def update(
 
     target = picks if output is None else output
     if output is not None:
-        check_output(output, force=force, endings=(".parquet",))
-        protect_inputs(output, [given.labels], folder=given.path)
+        check_output(output, given.labels, force=force, endings=(".parquet",), source=given.path)
     with updating(picks, in_place=output is None) as selection:
         rows = given.open("none" if selection.classes == [None] else None)
         check_encoders(selection.provenance.get("embeddings", {}), rows.origin, given.path)

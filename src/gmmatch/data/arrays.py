@@ -9,6 +9,7 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +133,13 @@ def open_arrays(path: Path, format: str, request: ColumnRequest) -> BaseSource:
                 arrays = {name: headers[name].load(archive.open(f"{name}.npy")) for name in columns.names()}
         else:
             arrays = {name: headers[name].map(path) for name in columns.names()}
-        return ArraySource(
+        source = ArraySource(
             arrays[columns.data], labels=arrays.get(columns.label or ""), ids=arrays.get(columns.id or ""),
             bfloat16=headers[columns.data].bfloat16, location=f"{path}::{columns.data}", format=kind,
             how=f"{how}: {columns.how}",
         )  # fmt: skip
+        source.columns = replace(source.columns, id_like=columns.id_like, available=columns.available)
+        return source
 
 
 def _read_npz(path: Path) -> dict[str, Header]:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmmatch.data.arrow_tables import ParquetSource, open_parquet
 from gmmatch.data.images import ImageFolder
+from gmmatch.data.opening import format_of
 from gmmatch.data.tables import BaseSource
 from gmmatch.data.text_tables import CSVTable, JSONLines, csv_records, delimiter_of, json_lines, open_binary
 from gmmatch.errors import InvalidInputError
-from gmmatch.files import csv_bytes, explain_failure, overlap, replacing_folder, write_whole
+from gmmatch.files import (
+    csv_bytes,
+    explain_failure,
+    is_remote,
+    overlap,
+    replacing_folder,
+    resolved,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from gmmatch._array import Indices
@@ -25,14 +35,6 @@ Columns = Mapping[str, list[Any]]
 
 # Hidden, so that no reader of image folders sees it. Its presence is what lets --force delete a folder.
 MARK = ".gmmatch-export.json"
-
-
-def check_replaceable(output: Path, source: Path) -> None:
-    """Raise if images of a folder must not be written to another: over each other, or over files of somebody's."""
-    if overlap(output, source):
-        raise InvalidInputError(f"{output} and {source} lie within each other: choose another folder.")
-    if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
-        raise InvalidInputError(f"{output} holds files that gmmatch did not write: choose another folder.")
 
 
 def put_image(image: Path, target: Path, link: bool) -> None:
@@ -165,19 +167,6 @@ def _check_new(columns: Mapping[str, Any], known: Collection[str], path: Path) -
             raise InvalidInputError(f"{path} has a column {name!r} already: rename it first.")
 
 
-def writer_of(source: BaseSource) -> tuple[str, Callable[..., int]]:
-    """Return how a file with rows of this source ends ("" for a folder), and the function that writes it.
-
-    The function takes the source, the output, ascending row numbers, and new columns.
-    """
-    if type(source) not in _WRITERS:
-        raise InvalidInputError(
-            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
-            "Selection.load(picks).apply(dataset) takes them."
-        )
-    return _WRITERS[type(source)]
-
-
 # By the kind of a source: how its files end, and what writes rows of it.
 _WRITERS: dict[type, tuple[str, Callable[..., int]]] = {
     ImageFolder: ("", export_images),
@@ -185,3 +174,32 @@ _WRITERS: dict[type, tuple[str, Callable[..., int]]] = {
     JSONLines: (".jsonl", export_json_lines),
     CSVTable: (".csv", export_csv),
 }
+
+
+def open_writer(source: BaseSource, output: Path, *, link: bool = False) -> Callable[..., int]:
+    """Return the function that writes rows of a source, given by ascending row numbers and new columns, if it can."""
+    if type(source) not in _WRITERS:
+        raise InvalidInputError(
+            f"{source.location} is a {source.format}, whose rows cannot be exported: in Python, "
+            "Selection.load(picks).apply(dataset) takes them."
+        )
+    suffix, write = _WRITERS[type(source)]
+    if isinstance(source, ImageFolder):
+        if is_remote(output):
+            raise InvalidInputError(f"{output}: images are exported to a folder of this machine.")
+        if overlap(output, source.folder):
+            raise InvalidInputError(
+                f"{output} and {source.folder} lie within each other: choose another folder."
+            )
+        if output.is_dir() and any(output.iterdir()) and not (output / MARK).is_file():
+            raise InvalidInputError(
+                f"{output} holds files that gmmatch did not write: choose another folder."
+            )
+        return partial(write, source, output, link=link)
+    if link:
+        raise InvalidInputError(f"link=True: {source.location} is no folder of images, which can be linked.")
+    if format_of(output) != format_of(f"rows{suffix}"):
+        raise InvalidInputError(f"{output}: {source.location} is {source.format}, so end it in {suffix}.")
+    if resolved(output) in map(resolved, source.files):
+        raise InvalidInputError(f"{output} is also an input: choose another name.")
+    return partial(write, source, output)

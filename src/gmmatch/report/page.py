@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gmmatch.files import write_text
 from gmmatch.report.content import Content, describe_contents, open_contents
 from gmmatch.report.findings import (
     MAX_LISTED,
@@ -37,7 +38,7 @@ from gmmatch.report.map_data import (
     map_data,
     rows_with_content,
 )
-from gmmatch.report.rendering import check_target, json_for_page, write_page
+from gmmatch.report.rendering import check_target, json_for_page, render_page
 from gmmatch.report.subject import (
     DOUBTFUL,
     PICKED,
@@ -67,7 +68,6 @@ def write_report(
     class_names: Any = None,
     projection: ProjectionName = "pca",
     ids: Any = None,
-    quality: bool = False,
 ) -> None:
     """Write a page: what was picked, what looks wrong, and a map of the rows. One file that needs no network.
 
@@ -90,9 +90,6 @@ def write_report(
         How rows become points on the map. t-SNE (of at most 4,000 rows) has PCA as a second map.
     ids : array of shape (n,) or callable, optional
         What to call the rows; or a function that returns the ids of row numbers.
-    quality : bool
-        Also measure how well the picks stand for the rows, against random subsets. This can take longer than
-        selecting.
 
     Examples
     --------
@@ -133,13 +130,8 @@ def write_report(
             **_map(about, drawing, contents),
             **_fill(galleries, about, contents, drawing),
             "has_source": content_source is not None,
-            "quality": None,
         }
-        if quality and selections:
-            from gmmatch.report.quality import measure_quality
-
-            values["quality"] = measure_quality(about)
-    write_page(target, "report.html.j2", values, scripts=_SCRIPTS)
+    write_text(target, render_page("report.html.j2", values, scripts=_SCRIPTS))
 
 
 def _texts(subject: Subject) -> dict[str, Any]:

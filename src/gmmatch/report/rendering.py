@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from gmmatch import __version__
 from gmmatch.errors import DataFileNotFoundError, InvalidInputError, imported
-from gmmatch.files import explain_failure, write_file
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -31,22 +30,15 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     --------
     >>> check_target("picks.parquet")
     Traceback (most recent call last):
-    gmmatch.errors.InvalidInputError: path='picks.parquet': give a name that ends in .html.
+    gmmatch.errors.InvalidInputError: picks.parquet: give a name that ends in .html.
     """
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInputError(f"path={os.fspath(path)!r}: give a name that ends in .html.")
+        raise InvalidInputError(f"{target}: give a name that ends in .html.")
     if not target.absolute().parent.is_dir():
-        raise DataFileNotFoundError(f"path={os.fspath(path)!r}: there is no folder {target.parent}.")
+        raise DataFileNotFoundError(f"{target}: there is no folder {target.parent}.")
     _import_jinja()
     return target
-
-
-def write_page(path: Path, template: str, values: dict[str, Any], *, scripts: Sequence[str]) -> None:
-    """Render a template of this package and write it, whole or not at all."""
-    text = render_page(template, values, scripts=scripts)
-    with explain_failure(path):
-        write_file(path, text.encode("utf-8", "replace"))
 
 
 def render_page(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import numpy as np
 
 from gmmatch._array import Indices, Mask
 from gmmatch.data.checks import check_rows
-from gmmatch.data.exporting import check_replaceable, writer_of
+from gmmatch.data.exporting import open_writer
 from gmmatch.data.images import ImageFolder
 from gmmatch.data.opening import open_source, read_description
 from gmmatch.data.tables import BaseSource
@@ -135,10 +136,7 @@ def clean(
         raise InvalidInputError(f"doubtful={doubtful!r}: give 'keep' or 'drop'.")
     target, rows = Path(output), source if isinstance(source, Store) else None
     opened: BaseSource = open_source(source) if rows is None else open_source_of(rows)
-    write = writer_of(opened)[1]
-    is_folder = isinstance(opened, ImageFolder)
-    if isinstance(opened, ImageFolder):
-        check_replaceable(target, opened.folder)
+    write, is_folder = open_writer(opened, target, link=link), isinstance(opened, ImageFolder)
     report = target / "report.html" if is_folder else target.with_suffix(".report.html")
     check_target(target.with_name("report.html"))
     skipped = []
@@ -162,23 +160,20 @@ def clean(
     source_rows, changed = rows.source_rows[chosen], changed & kept
     if is_folder:
         new = {int(rows.source_rows[row]): labels[row] for row in np.flatnonzero(changed)}
-        write(opened, target, source_rows, {}, link=link, new_labels=new)
+        write(source_rows, {}, new_labels=new)
     else:
         has_new = labels is not None and (relabel is not None or changed.any())
         columns = {"corrected_label": labels[chosen].tolist()} if has_new else {}
-        write(opened, target, source_rows, columns)
+        write(source_rows, columns)
     lines = _describe_removed(rows, screening, np.flatnonzero(~kept), settled)
     lines += [[row.row, row.id, None, "unreadable", row.reason, None] for row in skipped]
     removed = report.with_name(report.name.replace("report.html", "removed.csv"))
     write_file(removed, csv_bytes([_REMOVED, *lines]))
     contents = open_contents(opened, len(rows), rows.source_rows)
     write_report(screening, report, rows, source=contents)
-    reasons = [line[3] for line in lines]
-    counts = {reason: reasons.count(reason) for reason in sorted(set(reasons), key=reasons.index)}
-    n_kept, n_changed = len(chosen), int(changed.sum())
-    return Cleaned(
-        target, report, removed, rows.path, len(rows) + len(skipped), n_kept, n_changed, counts, screening
-    )
+    counts, n_changed = dict(Counter(line[3] for line in lines)), int(changed.sum())
+    n_rows = len(rows) + len(skipped)
+    return Cleaned(target, report, removed, rows.path, n_rows, len(chosen), n_changed, counts, screening)
 
 
 def open_source_of(store: Store) -> BaseSource:

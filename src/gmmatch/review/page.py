@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from gmmatch.files import explain_failure, write_file
-from gmmatch.report.content import Content
+import numpy as np
+
+from gmmatch.errors import InvalidInputError
+from gmmatch.files import write_text
+from gmmatch.groups import Label
+from gmmatch.report.content import Content, Contents
 from gmmatch.report.rendering import check_target, json_for_page, render_page
 from gmmatch.report.subject import NO_LABEL, shorten
 from gmmatch.review.decisions import WRONG
+from gmmatch.review.tools import ToolName, format_tasks
 
+LARGE = {"side": 640, "length": 20_000}
+"""How large pictures and texts are where a person decides."""
 _BUTTONS = {
     "right": ("R", "Right"), "wrong": ("W", "Wrong"), "other": ("L", "Another label"), "first": ("A", "A stays"),
     "second": ("B", "B stays"), "drop": ("D", "Drop"), "unsure": ("U", "Cannot tell"),
@@ -22,10 +30,11 @@ _REVIEW_NOTE = (
 )
 
 
-def describe_row(row: int, name: Any, given: str, **more: Any) -> dict[str, Any]:
+def describe_row(row: int, name: Any, given: Label, **more: Any) -> dict[str, Any]:
     """Return what the page needs to show a row, and to write its decision."""
+    label = "" if given is None else str(given)
     return {
-        "row": row, "id": "" if name is None else str(name), "given": given, "label": shorten(given or NO_LABEL),
+        "row": row, "id": "" if name is None else str(name), "given": label, "label": shorten(label or NO_LABEL),
         "name": f"row {row}" if name is None else shorten(name, 120, middle=True), "suggested": "", "reason": "",
         "chance": None, "partner": None, **more,
     }  # fmt: skip
@@ -36,6 +45,26 @@ def describe_content(content: Content | None) -> dict[str, Any]:
     if content is None:
         return {"kind": "", "value": "", "small": False}
     return {"kind": content.kind, "value": content.value, "small": content.is_small}
+
+
+def add_contents(questions: list[dict[str, Any]], contents: Contents | None, **size: int) -> None:
+    """Add pictures or texts to questions, and to the rows that they are compared with."""
+    shown = [row for item in questions for row in (item, item["partner"]) if row is not None]
+    rows = np.array([row["row"] for row in shown], dtype=np.int64)
+    items = {} if contents is None else contents.fetch(rows, **size)
+    for row in shown:
+        row["content"] = describe_content(items.get(row["row"]))
+
+
+def write_tasks(
+    path: Path, tool: ToolName, questions: list[dict[str, Any]], contents: Contents | None
+) -> None:
+    """Write questions, with their pictures or texts, as another tool reads them."""
+    folder = None if contents is None else contents.folder
+    if tool == "fiftyone" and folder is None:
+        raise InvalidInputError("FiftyOne shows files: give rows that come from a folder of images.")
+    add_contents(questions, None if tool == "fiftyone" else contents, **LARGE)
+    write_text(path, format_tasks(tool, questions, folder))
 
 
 def render_decisions(
@@ -58,7 +87,7 @@ def render_review(*, labels: list[str], **data: Any) -> str:
 def write_check_page(
     sample: Any,
     path: str | os.PathLike[str],
-    contents: Mapping[int, Content],
+    contents: Contents | None = None,
     *,
     picks: str = "picks.parquet",
 ) -> None:
@@ -66,26 +95,18 @@ def write_check_page(
 
     Parameters
     ----------
-    sample
-        What :func:`gmmatch.check_sample` drew.
+    sample : CheckSample
     path
         Where the page goes; ends in ``.html``.
-    contents
-        The pictures or texts of its rows, by row number.
-    picks
-        What the page calls the file of the picks.
+    contents : Contents, optional
+        What the rows are.
+    picks : str
+        The file of the picks, for the command that takes the answers.
     """
     target = check_target(path)
-    names = sample.ids or [None] * len(sample.rows)
-    items = [
-        describe_row(
-            int(row),
-            name,
-            "" if label is None else str(label),
-            content=describe_content(contents.get(int(row))),
-        )
-        for row, label, name in zip(sample.rows, sample.labels, names, strict=True)
-    ]
+    rows = zip(sample.rows.tolist(), sample.ids or [None] * len(sample), sample.labels, strict=True)
+    items = [describe_row(*row) for row in rows]
+    add_contents(items, contents)
     note = (
         "Answer for every row, also where it is hard: “cannot tell” counts as wrong. The answers are kept in this "
         f"browser. Save them to a file at the end, then run gmmatch certify {picks} --answers answers.csv."
@@ -94,5 +115,4 @@ def write_check_page(
         f"Check {len(items):,} of {sample.n_picks:,} picks", note, ("right", "wrong", "unsure"), items=items,
         answers=[], labels=[], file="answers.csv", name=sample.name, sample=sample.name,
     )  # fmt: skip
-    with explain_failure(target):
-        write_file(target, text.encode("utf-8", "replace"))
+    write_text(target, text)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gmmatch._array import Indices
 from gmmatch.errors import InvalidInputError, imported
-from gmmatch.files import explain_failure, write_file
+from gmmatch.files import write_text
 from gmmatch.report.content import Content, Contents, open_contents
 from gmmatch.report.rendering import check_target
 from gmmatch.review.decisions import (
@@ -27,9 +27,16 @@ from gmmatch.review.decisions import (
     apply_decisions,
     read_decisions,
 )
-from gmmatch.review.page import describe_content, describe_row, render_review
+from gmmatch.review.page import (
+    LARGE,
+    add_contents,
+    describe_content,
+    describe_row,
+    render_review,
+    write_tasks,
+)
 from gmmatch.review.queue import order_questions
-from gmmatch.review.tools import ToolName, write_tasks
+from gmmatch.review.tools import ToolName
 from gmmatch.rows.open import per_row_values
 from gmmatch.screening.calibration import calibrate
 from gmmatch.screening.result import ScreeningResult
@@ -40,7 +47,6 @@ from gmmatch.store.commits import WriterLock
 _REORDER = 10
 # Rows of a page that asks the server for pictures, and of one that holds them.
 _SERVED, _STATIC = 5_000, 500
-_SIDE, _LENGTH = 640, 20_000
 # Rows that are read together, as one of a table is found by reading those before it.
 _READ_AHEAD = 24
 _HEADERS = {
@@ -111,10 +117,7 @@ class Review:
         return item
 
     def _name(self, row: int) -> dict[str, Any]:
-        given = (
-            self.labels[self.screening.given[row]] if self.labels and self.screening.given[row] >= 0 else ""
-        )
-        return describe_row(row, None if self.ids is None else self.ids[row], given)
+        return describe_row(row, None if self.ids is None else self.ids[row], self.find.label_of(row))
 
     def decide(self, values: dict[str, Any]) -> None:
         """Take an answer, or take one back if it is empty, and save all of them."""
@@ -159,29 +162,19 @@ class Review:
         if self.contents is not None and row not in self._cache:
             rows = np.append(self.order(_READ_AHEAD), row)
             wanted = np.setdiff1d([*rows, *self.screening.duplicate_of[rows]], [-1, *self._cache])
-            self._cache.update(self.contents.fetch(wanted, side=_SIDE, length=_LENGTH))
+            self._cache.update(self.contents.fetch(wanted, **LARGE))
         return describe_content(self._cache.get(row))
-
-    def add_contents(self, items: list[dict[str, Any]], **size: int) -> None:
-        """Add pictures or texts to questions."""
-        shown = [row for item in items for row in (item, item["partner"]) if row is not None]
-        if self.contents is not None:
-            contents = self.contents.fetch(np.array([item["row"] for item in shown], dtype=np.int64), **size)
-            for item in shown:
-                item["content"] = describe_content(contents.get(item["row"]))
 
     def write_tasks(self, path: Path, tool: ToolName) -> None:
         """Write the questions as another tool reads them."""
         items = [self.describe(row) for row in self.order(_STATIC).tolist()]
-        if tool != "fiftyone":
-            self.add_contents(items, side=_SIDE, length=_LENGTH)
-        write_tasks(path, tool, items, None if self.contents is None else self.contents.folder)
+        write_tasks(path, tool, items, self.contents)
 
     def render(self, *, served: bool) -> str:
         """Return the page: served, or as one file that holds its pictures."""
         state = self.state(_SERVED if served else _STATIC)
         if not served:
-            self.add_contents(state["items"])
+            add_contents(state["items"], self.contents)
         name = f"{self.path.resolve()} {len(self.screening)}"
         return render_review(labels=self.labels, file=self.path.name, name=name, served=served, **state)
 
@@ -308,8 +301,7 @@ def review(
         session.write_tasks(target, tool)
         return session.decisions
     if target is not None:
-        with explain_failure(target):
-            write_file(target, session.render(served=False).encode("utf-8", "replace"))
+        write_text(target, session.render(served=False))
         return session.decisions
     token = secrets.token_urlsafe(24)
     assert uvicorn is not None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gmmatch.errors import InvalidInputError, listed
-from gmmatch.files import explain_failure, write_file
 
 Record: TypeAlias = Mapping[str, Any]
 ToolName: TypeAlias = Literal["label-studio", "argilla", "fiftyone", "jsonl"]
@@ -38,23 +37,20 @@ class Tool(NamedTuple):
     answer_of: Callable[[Record], str | None]
 
 
-def write_tasks(path: Path, tool: ToolName, questions: Iterable[Record], folder: Path | None = None) -> None:
-    """Write questions as a tool reads them.
+def format_tasks(tool: ToolName, questions: Iterable[Record], folder: Path | None = None) -> str:
+    """Return questions as a tool reads them.
 
     Parameters
     ----------
-    path : path
     tool : "label-studio", "argilla", "fiftyone" or "jsonl"
     questions : iterable of dict
         What :func:`gmmatch.review.page.describe_row` returns, with their ``content``.
     folder : path, optional
         The images, whose ids are their paths in it.
     """
-    if tool == "fiftyone" and folder is None:
-        raise InvalidInputError("FiftyOne shows files: give rows that come from a folder of images.")
     texts = []
     for question in questions:
-        content = question.get("content") or {"kind": "", "value": ""}
+        content = question["content"]
         shown = {content["kind"]: content["value"]} if content["kind"] in ("image", "text") else {}
         known = {name: question[name] for name in ("row", "id", "given", "reason")}
         if question["partner"] is not None:
@@ -68,8 +64,7 @@ def write_tasks(path: Path, tool: ToolName, questions: Iterable[Record], folder:
             record = {TOOLS[tool].key: known, **TOOLS[tool].ask(shown, known, suggested, wrong)}
         texts.append(json.dumps(record, ensure_ascii=False))
     before, between, after = _FRAMES.get(tool, ("[", ",\n", "]\n"))
-    with explain_failure(path):
-        write_file(path, (before + between.join(texts) + after).encode())
+    return before + between.join(texts) + after
 
 
 def read_answers(path: str | os.PathLike[str], text: str) -> list[dict[str, str]]:

@@ -33,11 +33,9 @@ def write_selection(selection: Selection, path: str | os.PathLike[str]) -> None:
     """Write a selection in the format that the path's suffix names, and all of it or nothing."""
     path = as_path(path)
     if path.suffix.lower() not in (".parquet", ".csv"):
-        raise InvalidInputError(f"path={str(path)!r} has the suffix {path.suffix!r}: use .parquet or .csv.")
+        raise InvalidInputError(f"{path} has the suffix {path.suffix!r}: use .parquet or .csv.")
     if not is_remote(path) and not path.parent.is_dir():
-        raise DataFileNotFoundError(
-            f"path={str(path)!r}: the folder {path.parent} does not exist; make it first."
-        )
+        raise DataFileNotFoundError(f"{path}: the folder {path.parent} does not exist; make it first.")
     table = pick_table(selection)
     if path.suffix.lower() == ".parquet":
         table = table.replace_schema_metadata({_METADATA_KEY: _header(selection).encode("ascii")})
@@ -48,15 +46,11 @@ def read_selection(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the arguments of the selection that :func:`write_selection` wrote as Parquet."""
     path = as_path(path)
     if not path.exists():
-        raise DataFileNotFoundError(f"path={str(path)!r}: there is no such file.")
+        raise DataFileNotFoundError(f"{path}: there is no such file.")
     if path.is_dir():
-        raise InvalidInputError(
-            f"path={str(path)!r} is a folder: give the file that a selection was saved to."
-        )
+        raise InvalidInputError(f"{path} is a folder: give the file that a selection was saved to.")
     if path.suffix.lower() != ".parquet":
-        raise InvalidInputError(
-            f"path={str(path)!r} has the suffix {path.suffix!r}: a selection is read from .parquet."
-        )
+        raise InvalidInputError(f"{path} has the suffix {path.suffix!r}: a selection is read from .parquet.")
     try:
         return _read_parquet(path.read_bytes(), path)
     except (DataFileNotFoundError, InvalidInputError):
@@ -69,9 +63,7 @@ def _damaged(path: Path, reason: object) -> InvalidInputError:
     """Return the error for a file that is no selection or not a whole one, in one sentence."""
     if isinstance(reason, KeyError):
         reason = f"{reason} is missing"
-    return InvalidInputError(
-        f"path={str(path)!r} is not a gmmatch selection, or is damaged: {first_line(reason)}."
-    )
+    return InvalidInputError(f"{path} is not a gmmatch selection, or is damaged: {first_line(reason)}.")
 
 
 def pick_table(selection: Selection) -> Any:
@@ -146,7 +138,7 @@ def _parse_header(text: bytes, path: Path) -> dict[str, Any]:
         raise _damaged(path, f"its format_version is {version!r}")
     if version > FORMAT_VERSION:
         raise InvalidInputError(
-            f"path={str(path)!r} was written by a newer gmmatch (format {version}; this one reads up to "
+            f"{path} was written by a newer gmmatch (format {version}; this one reads up to "
             f"{FORMAT_VERSION}): upgrade gmmatch to read it."
         )
     return header

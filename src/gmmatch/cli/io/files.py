@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 
 from gmmatch.cli.io.arguments import ForceOption, JsonOption, output_path, writes
 from gmmatch.cli.io.output import join_lines, note, print_json
-from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError
+from gmmatch.errors import DataFileNotFoundError, GMMatchError, InvalidInputError, imported
 from gmmatch.files import is_remote, resolved, table_csv, write_table
 
 if TYPE_CHECKING:
@@ -29,17 +29,27 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def check_output(
-    path: Path, *, force: bool, option: str = "--output", folder: bool = False, endings: Sequence[str] = ()
-) -> None:
-    """Raise unless a result may be written to ``path``; called before the work, not after it."""
+    path: Path, *inputs: str | Path | None, force: bool, option: str = "--output", folder: bool = False,
+    endings: Sequence[str] = (), source: str | None = None,
+) -> None:  # fmt: skip
+    """Raise unless a result may be written to ``path``; called before the work, not after it.
+
+    It must be none of the inputs, nor lie within the ``source`` that is read: not even ``--force`` can mean that.
+    """
     if endings and path.suffix.lower() not in endings:
         raise InvalidInputError(f"{option} {path}: expected a file that ends in {' or '.join(endings)}.")
     if not is_remote(path) and not path.absolute().parent.is_dir():
         raise DataFileNotFoundError(f"{option} {path}: there is no folder {path.parent}; make it first.")
-    if folder and path.exists() and not path.is_dir():
-        raise InvalidInputError(f"{option} {path} is a file: give a folder.")
-    if not folder and path.is_dir():
-        raise InvalidInputError(f"{option} {path} is a folder: give the name of a file.")
+    target = resolved(path)
+    if target in [resolved(given) for given in (*inputs, source) if given]:
+        raise InvalidInputError(f"{option} {path} is also an input: choose another name.")
+    if source and Path(source).is_dir() and resolved(source) in target.parents:
+        raise InvalidInputError(
+            f"{option} {path} lies within {source}, which is read: choose another folder."
+        )
+    if path.exists() and folder != path.is_dir():
+        is_a, other = ("a file", "a folder") if folder else ("a folder", "the name of a file")
+        raise InvalidInputError(f"{option} {path} is {is_a}: give {other}.")
     exists = path.exists() if is_remote(path) else os.path.lexists(path)
     if exists and not force:
         raise InvalidInputError(f"{option} {path} exists already: choose another name, or pass --force.")
@@ -55,18 +65,6 @@ def updating(picks: Path, *, in_place: bool = True) -> Iterator[Selection]:
         yield Selection.load(picks)
 
 
-def protect_inputs(output: Path, inputs: Iterable[str | Path | None], *, folder: str | None = None) -> None:
-    """Raise if a result would replace what it is made from, which not even ``--force`` can mean."""
-    target = resolved(output)
-    for given in (*inputs, folder):
-        if given and resolved(given) == target:
-            raise InvalidInputError(f"--output {output} is also an input: choose another name.")
-    if folder and Path(folder).is_dir() and resolved(folder) in target.parents:
-        raise InvalidInputError(
-            f"--output {output} lies within {folder}, which is read: choose another folder."
-        )
-
-
 @dataclass(frozen=True)
 class TableOutput:
     """Where the table of a command goes, and whether the rest is JSON."""
@@ -77,11 +75,10 @@ class TableOutput:
     force: ForceOption = False
     as_json: JsonOption = False
 
-    def check(self, folder: str, *inputs: str | None) -> None:
+    def check(self, source: str, *inputs: str | None) -> None:
         """Raise unless the table may be written there, and is none of the inputs."""
         if self.output is not None and not is_stdout(self.output):
-            check_output(self.output, force=self.force, endings=(".parquet", ".csv"))
-            protect_inputs(self.output, inputs, folder=folder)
+            check_output(self.output, *inputs, force=self.force, endings=(".parquet", ".csv"), source=source)
 
     def finish(self, table: Any, summary: Mapping[str, Any], tell: Callable[[bool], None]) -> None:
         """Write the table, and print the facts as JSON or tell them: on stderr if stdout is the table's."""
@@ -115,10 +112,6 @@ class Report:
         Literal["pca", "tsne"],
         writes("The map of the page; t-SNE is for at most 4,000 rows.", "--map"),
     ] = "pca"
-    quality: Annotated[
-        bool,
-        writes("Measure on the page how well the picks stand for the rows; takes time.", "--quality"),
-    ] = False
     source: Annotated[
         str | None,
         writes(
@@ -127,18 +120,17 @@ class Report:
         ),
     ] = None
 
-    def check(self, folder: str, *, force: bool) -> None:
+    def check(self, source: str, *, force: bool) -> None:
         """Raise for what cannot become a page; called before the work."""
-        if self.report is None:
-            given = {"--map": self.projection != "pca", "--quality": self.quality, "--source": self.source}
-            for option in filter(given.get, given):
-                raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
-            return
-        check_output(self.report, force=force, option="--report", endings=(".html", ".htm"))
-        protect_inputs(self.report, [self.source], folder=folder)
-        from gmmatch.report.rendering import check_target
-
-        check_target(self.report)
+        if self.report is not None:
+            endings = (".html", ".htm")
+            check_output(
+                self.report, self.source, force=force, option="--report", endings=endings, source=source
+            )
+            imported("jinja2", "The report needs Jinja2", "report")
+        elif self.projection != "pca" or self.source:
+            option = "--source" if self.source else "--map"
+            raise InvalidInputError(f"{option} goes with --report: say where the page goes.")
 
     def open_contents(self, embeddings: Embeddings) -> Contents | None:
         """Open the images or texts, if a page is wanted; before the work, as they may be wrong.
@@ -185,7 +177,7 @@ class Report:
 
         gm.write_report(
             subject, self.report, embeddings.X, embeddings.y, source=contents, projection=self.projection,
-            ids=embeddings.select_ids, quality=self.quality,
+            ids=embeddings.select_ids,
         )  # fmt: skip
         note(f"Wrote {self.report}: open it in a browser.")
 

@@ -21,20 +21,19 @@ _WIDTH = 160
 _QUIET_SECONDS = 20.0
 # Control characters but tabs and line ends, marks that turn the direction of text, and halves of characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-# An argument of the library with its value, as messages name it: batch_size=0, text_column='body'. Only values that
-# are written like that count, as a path may well begin with "split=".
+# An argument of the library as messages name it: batch_size=0, text_column='body', "method=, which"; or alone. Only
+# values
+# that are written like that count, as a path may well begin with "split=".
 _ARGUMENT = re.compile(
-    r"(?<![\w./-])(?:--)?([a-z][a-z_]*)=(?=['\"\d.\[(-]|nan\b|inf\b|True\b|False\b|None\b)"
+    r"(?<![\w'\"./:=-])([A-Za-z_]+)(?:(=)(?=['\"\d.\[(,; -]|(?:nan|inf|True|False|None)\b|$)|(?![\w'\"/=-]|\.\w))"
 )
-_ARGUMENT_ALONE = re.compile(r"(?<![\w./-])([a-z][a-z_]*)=(?=[,; ]|$)")
-_PATH = re.compile(r"^path=(['\"])(.*?)\1")
-_FIRST = re.compile(r"^[a-z][a-z_]*=(?=['\"])")
 _OTHER = re.compile(r"^(against|reference|test)(?= has )")
 # Options that go by another name than the argument, or than what people call it.
 _OPTIONS = {
     "k": ("-k", "--k"),
     "n": ("-k", "--sample"),
     "y": ("--labels",),
+    "y_new": ("--labels",),
     "labels": ("--labels", "--label-column"),
     "method": ("--method", "--methods"),
     "n_jobs": ("--jobs",),
@@ -44,21 +43,7 @@ _OPTIONS = {
     "text_column": ("--text", "--text-column"),
     "projection": ("--map",),
 }
-# Arguments that are no options, where a sentence names them alone: neither quoted nor within a path.
-_WORDS = {
-    "X": "the input",
-    "X_new": "the input",
-    "y": "the labels",
-    "y_new": "--labels",
-    "memory_limit": "--memory",
-    "min_confidence": "--min-confidence",
-    "n_jobs": "--jobs",
-    "per_class": "--per-class",
-    "pred_probs": "--pred-probs",
-    "random_state": "--seed",
-    "reference_weight": "--reference-weight",
-}
-_WORD = re.compile(rf"(?<![\w'\"./=-])({'|'.join(_WORDS)})(?![\w'\"/=-]|\.\w)")
+_WORDS = {"X": "the input", "X_new": "the input", "y": "the labels"}
 
 
 def visible(text: str) -> str:
@@ -207,20 +192,21 @@ def translate(message: str, options: Collection[str]) -> str:
     >>> translate("id_column='a' and text_column='b':\\n  X has two.", ["--id-column"])
     "--id-column 'a' and text_column='b': the input has two."
     """
-
     line = join_lines(message)
     if line.startswith("--set "):  # a setting is typed as the library names it
         return line
 
-    line = _ARGUMENT_ALONE.sub(
-        lambda match: find_option(match[1], options) or match[1], _PATH.sub(r"\2", line)
-    )
-    line = _ARGUMENT.sub(
-        lambda match: f"{name} " if (name := find_option(match[1], options)) else match[0], line
-    )
-    line = _OTHER.sub(r"--\1", line)
-    line = _FIRST.sub("", line)  # of an argument that has no option, the value says enough
-    line = _WORD.sub(lambda match: _WORDS[match[1]], line)
+    def type_name(match: re.Match[str]) -> str:
+        name, sign = match.groups()
+        option = find_option(name, options)
+        if not sign:  # other names are words as well
+            return _WORDS.get(name) or (option if option and "_" in name else name)
+        has_value = match.end() < len(line) and line[match.end()] not in ",; "
+        if option is None and has_value:  # at the beginning of a message, the value says enough
+            return "" if match.start() == 0 and line[match.end()] in "'\"" else match[0]
+        return (option or name) + " " * has_value
+
+    line = _OTHER.sub(r"--\1", _ARGUMENT.sub(type_name, line))
     return line[:1].upper() + line[1:] if line.startswith("the ") else line
 
 
